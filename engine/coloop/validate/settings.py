@@ -27,6 +27,24 @@ def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
             yield _idle(name, "credit.rounds", f"`{name}` stands in no region of rounds")
 
 
+def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
+    """Credit is given to rows that rewards pay: who learns from something else reads none of it."""
+    for name, node in facts.nodes.items():
+        credit, ports = getattr(node, "credit", None), facts.teaching_ports_of(name)
+        if credit is None or not ports or "rewards" in ports:
+            continue
+        for field, setting in type(credit).model_fields.items():
+            if getattr(credit, field) != setting.default:
+                from_ = " and ".join(f"`{port}`" for port in sorted(ports))
+                yield _wrong(
+                    name,
+                    f"credit.{field}",
+                    f"`credit.{field}` is of rewards, and `{name}` learns from {from_}: nothing "
+                    "reads it there",
+                    f"leave `{field}` out, or connect rewards to `{name}`",
+                )
+
+
 def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
     """A coefficient that follows a target begins above 0: it is multiplied."""
     for name in dict.fromkeys(name for name, _ in facts.rewards):
@@ -123,4 +141,4 @@ def _wrong(node: str, field: str, message: str, hint: str, *, fix: Fix | None = 
     )
 
 
-RULES = (settings_do_something, coefficients_move, verdicts_can_be_read)
+RULES = (settings_do_something, credit_has_rewards, coefficients_move, verdicts_can_be_read)

@@ -460,3 +460,27 @@ def test_a_coefficient_that_is_multiplied_begins_above_nothing(
     later = ("set", "schedule.phases.1.set", {f"{kl}.coefficient": 0.1})
     assert check("grpo", nothing, later).diagnostics == ()
     assert check("grpo", ("set", kl, {"coefficient": 0.0})).diagnostics == ()  # as dapo has it
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("class_weights", {"by": "exact"}),
+        ("balance", {"per": "prompt", "to": 2}),
+        ("combine", "normalize_then_sum"),
+        ("missing", "skip_row"),
+        ("group_by", ["prompt"]),
+    ],
+)
+def test_credit_of_who_learns_from_no_rewards_is_refused(
+    field: str, value: Any, check: Callable[..., Report]
+) -> None:
+    cut = ("cut", "exact.scores -> actor.rewards")
+
+    report = check(
+        "grpo", cut, ("set", "nodes.actor.credit", {field: value}), ("del", "schedule.phases.1")
+    )
+
+    told = {one.field: one for one in report.diagnostics if one.node == "actor"}
+    assert told[f"credit.{field}"].severity is Severity.ERROR
+    assert "`actor` learns from `demonstrations`" in told[f"credit.{field}"].message
