@@ -53,7 +53,7 @@ def stays(spec: LoopSpec, group: str) -> bool:
     model = model_of(spec.nodes[group])
     if not isinstance(model, CopyModel):
         return True
-    return model.at is None and group not in _refreshed(spec)
+    return model.at is None and group not in refreshed(spec)
 
 
 def _standing(spec: LoopSpec, group: str, seen: frozenset[str]) -> Standing | None:
@@ -96,7 +96,7 @@ def _owner(spec: LoopSpec, node: str) -> str | None:
     return owner_of(spec, node) if node in spec.nodes else None
 
 
-def _refreshed(spec: LoopSpec) -> set[str]:
+def refreshed(spec: LoopSpec) -> set[str]:
     """Nodes that somebody orders to follow others."""
     doers = [*_doers(spec.schedule.phases), *(one.do for one in spec.schedule.triggers)]
     return {order.node for do in doers for order in as_tuple(do.refresh)}

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.adapters import refreshed
 from coloop.spec.algorithm import PORTS_OF, RewardsAlgorithm, resolve_rewards_algorithm
+from coloop.spec.model import SnapshotModel
 from coloop.spec.nodes import FilterNode, VerifierNode
 from coloop.spec.training import Gather
 from coloop.validate.facts import Facts, found
@@ -25,6 +27,20 @@ def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
         rounds = getattr(getattr(node, "credit", None), "rounds", None)
         if rounds is not None and facts.lineage.region_of(name) is None:
             yield _idle(name, "credit.rounds", f"`{name}` stands in no region of rounds")
+
+
+def averages_move(facts: Facts) -> Iterator[Diagnostic]:
+    """A share of the old weights is kept where others come."""
+    named = refreshed(facts.spec)
+    for name in facts.nodes:
+        model = None if name in named else facts.model(name)
+        if isinstance(model, SnapshotModel) and model.ema and model.refresh == "never":
+            yield _wrong(
+                name,
+                "model.ema",
+                f"`ema: {model.ema:g}` is of a refresh, and nothing refreshes `{name}`",
+                "leave `ema` out, or say when it follows: `refresh: {every: 1}`",
+            )
 
 
 def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
@@ -141,4 +157,10 @@ def _wrong(node: str, field: str, message: str, hint: str, *, fix: Fix | None = 
     )
 
 
-RULES = (settings_do_something, credit_has_rewards, coefficients_move, verdicts_can_be_read)
+RULES = (
+    settings_do_something,
+    averages_move,
+    credit_has_rewards,
+    coefficients_move,
+    verdicts_can_be_read,
+)

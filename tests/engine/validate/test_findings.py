@@ -484,3 +484,17 @@ def test_credit_of_who_learns_from_no_rewards_is_refused(
     told = {one.field: one for one in report.diagnostics if one.node == "actor"}
     assert told[f"credit.{field}"].severity is Severity.ERROR
     assert "`actor` learns from `demonstrations`" in told[f"credit.{field}"].message
+
+
+def test_an_average_that_nothing_moves_is_refused(
+    finding: Finding, check: Callable[..., Report]
+) -> None:
+    model = {"type": "snapshot", "of": "actor", "ema": 0.5}
+    still = ("set", "nodes.start.model", model)
+
+    found = finding("grpo", still)
+
+    assert (found.node, found.field, found.severity) == ("start", "model.ema", Severity.ERROR)
+    order = ("set", "schedule.phases.1.do", {"refresh": {"node": "start"}})
+    assert check("grpo", still, order).diagnostics == ()
+    assert check("grpo", ("set", "nodes.start.model", {**model, "refresh": {"every": 1}})).ok
