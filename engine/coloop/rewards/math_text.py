@@ -13,7 +13,7 @@ from typing import Final
 
 from coloop.data.answers import last_line, without_thousands
 from coloop.data.expressions import NotArithmetic, read_expression
-from coloop.rewards.math_words import CHANGING, SCALES, VERBS, is_unit, words_of
+from coloop.rewards.math_words import POWERS, SCALES, VERBS, changes, is_unit, words_of
 
 SCALE_WORDS: Final = "|".join(SCALES)
 EXPONENT: Final = r"[eE]([+-]?\d{1,2})(?!\w|\.\d)"
@@ -55,6 +55,7 @@ MIXED: Final = re.compile(
 )
 SCIENTIFIC: Final = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?|\.\d+){EXPONENT}")
 SCALED: Final = re.compile(rf"(?<=\d)\s+({SCALE_WORDS})(?![a-zA-Z])")
+POWERED: Final = re.compile(rf"[\d)]\s+(?:{'|'.join(POWERS)})(?![a-zA-Z])")
 ROUNDED: Final = re.compile(rf"\.\d*[1-9]|\d{EXPONENT}")
 """What a number has that is written as a decimal, and so may be rounded."""
 IRRATIONAL: Final = re.compile(r"pi|sqrt|π")
@@ -102,9 +103,9 @@ def _says_more(said: str, gold: str) -> bool:
     """Whether what is said has a word or a base that changes it, and the right answer has not."""
     before = LEADING.match(said)
     words = words_of(_without_commands(said[before.end() :] if before else said))
-    changed = words & (CHANGING | VERBS)
+    changed = changes(words) | words & VERBS
     if before is not None:
-        changed |= words_of(_without_commands(before[0])) & CHANGING
+        changed |= changes(words_of(_without_commands(before[0])))
     bases, wanted = (BASE.findall(text) for text in (said, gold))
     return bool(changed - words_of(_without_commands(gold))) or bool(bases and bases != wanted)
 
@@ -112,7 +113,7 @@ def _says_more(said: str, gold: str) -> bool:
 def _is_dropped(said: str) -> bool:
     """Whether math-verify would read a number here by leaving out what changes it."""
     plain = _as_plain(said)
-    return any(found.search(plain) for found in (RELATION, BESIDE, SCALED))
+    return any(found.search(plain) for found in (RELATION, BESIDE, SCALED, POWERED))
 
 
 def _tolerance_between(said: str, gold: str, tolerance: float) -> float:

@@ -24,13 +24,16 @@ VERBS: Final = frozenset({"is", "are", "was", "were", "be"})
 CHANGING: Final = frozenset({
     "not", "no", "never", "none", "neither", "nor", "without", "except", "unless", "if", "but",
     "isn", "aren", "wasn", "weren", "don", "doesn", "won", "wouldn", "cannot", "could", "would",
-    "maybe", "more", "less", "fewer", "greater", "smaller", "larger", "bigger", "than", "least",
-    "most", "over", "under", "above", "below", "between", "wrong", "incorrect", "false", "invalid",
-    "impossible", "undefined", "unknown", "plus", "minus", "negative", "squared", "cubed",
-    "factorial", "modulo", "mod", "base", "remainder", "half", "halves", "thirds", "fifths",
-    "tenths", "hundredths", "thousandths", "millionths",
+    "maybe", "than", "least", "most", "over", "under", "above", "below", "between", "wrong",
+    "incorrect", "false", "invalid", "impossible", "undefined", "unknown", "plus", "minus",
+    "negative", "factorial", "modulo", "mod", "base", "remainder", "half", "halves", "thirds",
+    "fifths", "tenths", "hundredths", "thousandths", "millionths",
 })  # fmt: skip
 """Words beside a number with which it says something else."""
+COMPARING: Final = frozenset({"more", "less", "fewer", "greater", "smaller", "larger", "higher"})
+"""With `or` they make a bound of a number (`5 or more`), else they count (`5 more apples`)."""
+POWERS: Final = ("squared", "cubed")
+"""Directly behind a number they change it, behind a unit they are part of it."""
 LONGEST_UNIT: Final = 5
 """Words of a unit; more of them are a sentence."""
 LETTERS: Final = re.compile(r"[a-zA-Z]+")
@@ -41,9 +44,16 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in LETTERS.findall(text))
 
 
+def changes(words: frozenset[str]) -> frozenset[str]:
+    """Those of the words with which a number says something else."""
+    return words & (CHANGING | COMPARING if words & {"or", "and"} else CHANGING)
+
+
 def is_unit(text: str) -> bool:
     """Whether words behind a number only say what is counted."""
     words = LETTERS.findall(text)
-    if len(words) > LONGEST_UNIT or words_of(text) & (CHANGING | VERBS | SCALES.keys()):
+    if len(words) > LONGEST_UNIT or words[0] in POWERS:
+        return False
+    if words_of(text) & (CHANGING | VERBS | SCALES.keys()):
         return False
     return all(len(word) > 2 or word in SHORT_UNITS for word in words)
