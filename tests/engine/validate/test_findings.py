@@ -498,3 +498,41 @@ def test_an_average_that_nothing_moves_is_refused(
     order = ("set", "schedule.phases.1.do", {"refresh": {"node": "start"}})
     assert check("grpo", still, order).diagnostics == ()
     assert check("grpo", ("set", "nodes.start.model", {**model, "refresh": {"every": 1}})).ok
+
+
+WEIGHED = [
+    ("set", "nodes.sum", {"kind": "reward", "source": {"type": "builtin", "name": "weighted"}}),
+    (
+        "set",
+        "nodes.brief",
+        {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}},
+    ),
+    ("cut", "exact.scores -> actor.rewards"),
+    *(
+        ("add", edge)
+        for edge in (
+            "actor.rollouts -> brief.rollouts",
+            "exact.scores -> sum.scores",
+            "brief.scores -> sum.scores",
+            "sum.scores -> actor.rewards",
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("weights", "code", "told"),
+    [
+        ({"exact": 0.0, "brief": 0.0}, "learning.every_weight_zero", "every weight of `sum` is 0"),
+        ({"exact": 1.0}, "learning.unread_input", "`weights` of `sum` has none for `brief`"),
+    ],
+)
+def test_a_weighted_sum_weighs_what_comes_in(
+    weights: dict[str, float], code: str, told: str, finding: Finding, check: Callable[..., Report]
+) -> None:
+    found = finding("grpo", *WEIGHED, ("set", "nodes.sum.source.weights", weights))
+
+    assert found.code == code
+    assert told in found.message
+    whole = ("set", "nodes.sum.source.weights", {"exact": 1.0, "brief": -0.5})
+    assert check("grpo", *WEIGHED, whole).diagnostics == ()
