@@ -3,7 +3,10 @@
 import argparse
 from pathlib import Path
 
-from coloop_server.cli import serve
+from coloop import collecting
+
+with collecting.not_while_loading():
+    from coloop_server.cli import serve
 
 
 def main() -> None:

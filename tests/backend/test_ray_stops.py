@@ -128,7 +128,7 @@ class Service:
 
     def of_runs(self) -> list[str]:
         """Drivers, and the hosts of their pools."""
-        words = ("--run-id", "RemotePoolHost")
+        words = ("--run-id", "RayPoolHost")
         return [one for one in self.processes().values() if any(word in one for word in words)]
 
 

@@ -12,6 +12,7 @@ import typer
 from typer import _click
 from typer.core import TyperGroup
 
+from coloop import collecting
 from coloop.errors import SettingInvalid
 
 DELEGATED: dict[str, tuple[str, str]] = {
@@ -49,7 +50,9 @@ class LazyGroup(TyperGroup):
 def build_command(name: str) -> _click.Command:
     """The command behind a delegated name."""
     module, function = DELEGATED[name]
-    found = getattr(import_module(module), function, None)
+    with collecting.not_while_loading():
+        loaded = import_module(module)
+    found = getattr(loaded, function, None)
     if found is None:
         raise typer.BadParameter(f"`{name}` is not part of this version")
     if isinstance(found, typer.Typer):

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from coloop import collecting
 from coloop.cli.display import RunDisplay, print_event
 from coloop.cli.output import print_diagnostics
 from coloop.cli.source import Source, read_source
@@ -138,9 +139,10 @@ def _run(
     as_json: bool,
 ) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if cluster == "local" else "1")
-    from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
-    from coloop.runtime.run_folder import RunRequest
-    from coloop.runtime.start import run
+    with collecting.not_while_loading():
+        from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
+        from coloop.runtime.run_folder import RunRequest
+        from coloop.runtime.start import run
 
     display = RunDisplay(console)
     sinks: list[Sink] = []

@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+from coloop import collecting
 from coloop.cli.output import complain
 
 MISSING = 1
@@ -17,7 +18,9 @@ def serve_command(
             complain(f"the server needs {module}: pip install 'coloop[server]'")
             return MISSING
     from coloop.cli.secret_files import take_secrets
-    from coloop_server.cli import serve
+
+    with collecting.not_while_loading():
+        from coloop_server.cli import serve
 
     take_secrets()
     serve(

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from coloop import collecting
 from coloop.cluster.environment import keep_memory
 from coloop.cluster.last_words import LastWords
 from coloop.cluster.processes import (
@@ -105,7 +106,8 @@ class ThreadCrew:
     size = 1
 
     def __init__(self, name: str, settings: HostSettings) -> None:
-        from coloop.hosts.host import PoolHost  # models are loaded only where a host computes
+        with collecting.not_while_loading():
+            from coloop.hosts.host import PoolHost  # models are loaded only where a host computes
 
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{name}")
         self._host = PoolHost(replace(settings, log=None))  # the driver writes it

@@ -38,7 +38,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from coloop.cluster.environment import environment_of
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools, RankEnded
-from coloop.cluster.remote_host import RemotePoolHost
+from coloop.cluster.ray_host import RayPoolHost
 from coloop.errors import PlacementTimeout
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
@@ -165,7 +165,7 @@ class RayCluster(Pools):
         lives = self._lives[pool.name]
         parts += [f"life-{lives + 1}"] if lives else []  # a name is free some time after its end
         return (
-            ray.remote(RemotePoolHost)
+            ray.remote(RayPoolHost)
             .options(
                 name="-".join(parts),
                 num_cpus=settings.threads,

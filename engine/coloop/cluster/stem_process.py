@@ -17,7 +17,10 @@ from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from coloop.cluster import rank_process
+from coloop import collecting
+
+with collecting.not_while_loading():
+    from coloop.cluster import rank_process
 
 SOCKETS = 2
 """Of a rank: work and control."""

@@ -220,7 +220,8 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
     }
     if request.cluster == "local":
         return LocalCluster(plan, settings, request.deadlines)
-    from coloop.cluster.ray_cluster import RayCluster
+    with collecting.not_while_loading():
+        from coloop.cluster.ray_cluster import RayCluster
 
     return RayCluster(
         plan, settings, address=request.address, run_id=folder.name, deadlines=request.deadlines
