@@ -67,14 +67,16 @@ def client(settings: Settings) -> Iterator[TestClient]:
 
 @pytest.fixture
 def eventually() -> Callable[..., Any]:
-    """Ask again until the answer is truthy; fails with the last answer after the deadline."""
+    """Ask again until the answer is truthy; fails with the last answer after the deadline. The
+    longer it takes, the seldomer: who asks has the processor that the answer waits for."""
 
     def ask(question: Callable[[], Any], seconds: float = 30.0) -> Any:
-        deadline = time.monotonic() + seconds
+        began = time.monotonic()
         while not (answer := question()):
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > seconds:
                 pytest.fail(f"not within {seconds} s; the last answer was {answer!r}")
-            time.sleep(0.02)
+            time.sleep(min(max(waited / 10, 0.02), 0.2))
         return answer
 
     return ask

@@ -159,7 +159,7 @@ class Driver:
             self.obey()
         until = time.monotonic() + self.options.get("hold", 0)
         while time.monotonic() < until and not self.is_stopping:
-            time.sleep(0.02)
+            time.sleep(0.05)
             self.show(RunStateName.RUNNING)
             self.obey()
         if self.is_stopping:
