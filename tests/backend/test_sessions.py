@@ -17,6 +17,7 @@ from starlette.websockets import WebSocketDisconnect
 from tests.backend.signed_in import ADDRESS, signed_in
 
 from coloop_server.app import create_app
+from coloop_server.cli import read_settings
 from coloop_server.private import read_or_write
 from coloop_server.runs.stream import SIGNED_OUT
 from coloop_server.session import guesses
@@ -138,12 +139,17 @@ def test_guesses_of_one_address_do_not_slow_another() -> None:
 
 
 @pytest.mark.parametrize("token", ["x", "fifteen letters", " short "])
-def test_a_short_token_is_refused_at_the_start(
-    server_environment: dict[str, str], token: str
-) -> None:
+def test_a_short_token_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    monkeypatch.setenv("COLOOP_TOKEN", token)
+
+    with pytest.raises(SystemExit, match=r"COLOOP_TOKEN: .*at least 16"):
+        read_settings()
+
+
+def test_a_short_token_is_refused_at_the_start(server_environment: dict[str, str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
-        env={**server_environment, "COLOOP_TOKEN": token},
+        env={**server_environment, "COLOOP_TOKEN": "fifteen letters"},
         capture_output=True,
         text=True,
         timeout=60,
