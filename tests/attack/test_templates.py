@@ -78,7 +78,7 @@ class Child:
             self.process = None
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def quick() -> Iterator[Child]:
     """Renders under a tenth of a second, so that what is done after the clock is what is seen."""
     child = Child(0.1)

@@ -24,7 +24,17 @@ MIB = 2**20
 
 @pytest.fixture
 def stem(tmp_path: Path) -> Iterator[Stem]:
+    """One of the test's own."""
     started = start_stem(tmp_path / "engine.log")
+    assert started is not None
+    with closing(started):
+        yield started
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem]:
+    """One that no test ends."""
+    started = start_stem(tmp_path_factory.mktemp("stem") / "engine.log")
     assert started is not None
     with closing(started):
         yield started
@@ -46,17 +56,17 @@ def anonymous(pid: int) -> tuple[int, int]:
     return known["Anonymous:"], known["Pss_Anon:"]
 
 
-def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(stem: Stem) -> None:
-    rank, ours = rank_of(stem)
+def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(lasting: Stem) -> None:
+    rank, ours = rank_of(lasting)
     pids = [rank.pid.result(LONG), stems_of(psutil.Process())[-1].pid]
 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         for pid in pids:
             os.kill(pid, number)
 
-    late, _ = rank_of(stem)
+    late, _ = rank_of(lasting)
     assert psutil.pid_exists(late.pid.result(LONG))
-    assert (rank.poll(), stem.has_ended) == (None, False)
+    assert (rank.poll(), lasting.has_ended) == (None, False)
     assert len(ours) == 2
 
 
@@ -85,26 +95,26 @@ def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(stem: Stem) -> No
     assert late.wait(LONG) == -signal.SIGKILL
 
 
-def test_a_rank_that_is_given_up_before_it_begins_ends_alone(stem: Stem) -> None:
-    first, _sockets = rank_of(stem)
+def test_a_rank_that_is_given_up_before_it_begins_ends_alone(lasting: Stem) -> None:
+    first, _sockets = rank_of(lasting)
     pid = first.pid.result(LONG)
     process = stems_of(psutil.Process())[-1]
     process.suspend()
-    late, _others = rank_of(stem)
+    late, _others = rank_of(lasting)
 
     late.kill()
 
     assert late.wait(LONG) == -signal.SIGKILL
-    assert stem.is_behind
+    assert lasting.is_behind
     process.resume()
     ended = late.pid.result(LONG)
-    assert not stem.is_behind
+    assert not lasting.is_behind
     psutil.wait_procs([psutil.Process(ended)] if psutil.pid_exists(ended) else [], LONG)
     assert not psutil.pid_exists(ended)
-    assert not stem.has_ended
+    assert not lasting.has_ended
     assert first.poll() is None
     assert psutil.pid_exists(pid)
-    again, _more = rank_of(stem)
+    again, _more = rank_of(lasting)
     assert again.pid.result(LONG) != pid
 
 

@@ -15,7 +15,14 @@ import torch
 from coloop.training import Ranks, join, leave
 
 DEADLINE_SECONDS = 120.0
-PRELOAD = ["torch", "transformers.models.qwen3.modeling_qwen3", "coloop.training"]
+PRELOAD = [
+    "torch.distributed.fsdp",
+    "torch.distributed.tensor.parallel",
+    "transformers.models.qwen3.modeling_qwen3",
+    "coloop.hosts.host",
+    "tests.engine.training.conftest",
+]
+"""What the tests of ranks compute with and import themselves; a rank loads none of it."""
 
 
 def on_ranks(size: int, function: Callable[..., Any], folder: Path, *given: Any) -> list[Any]:
