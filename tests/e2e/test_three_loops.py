@@ -42,7 +42,7 @@ SHORT: Mapping[str, Mapping[str, object]] = {
         "nodes.held_out.rows_per_step": 16,
         "nodes.probe.every": 100,
         "schedule.phases.0": {"name": "warm-up", "steps": 2, "learn": ["actor.demonstrations"]},
-        "schedule.phases.1.steps": 40,
+        "schedule.phases.1.steps": 16,
         "schedule.triggers": [],
     },
 }
