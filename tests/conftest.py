@@ -16,7 +16,9 @@ from coloop.ray_settings import AT_EVEN_PRIORITY
 ROOT = Path(__file__).resolve().parents[1]
 RAY_CPUS = 8
 SHARED = ("ray", "e2e")
-"""Marks of tests that have one cluster, or one server and browser, in common."""
+"""Marks of tests that have one cluster, or one server and browser, in common: they take longest."""
+LONG = ("tests/presets/", "tests/engine/training/")
+"""Where files take long of which others would be over, and wait, if they came in their order."""
 
 os.environ["COLOOP_CORES"] = "1"
 os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_VNNI"
@@ -74,8 +76,14 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is shared takes longest, so it begins first."""
-    items.sort(key=lambda item: group_of(item.nodeid.partition("::")[0]) not in SHARED)
+    """What takes longest begins first."""
+    items.sort(key=lambda item: turn_of(item.nodeid.partition("::")[0]))
+
+
+@cache
+def turn_of(path: str) -> int:
+    """Which files a file of tests comes beside: a lower number begins earlier."""
+    return 0 if group_of(path) in SHARED else 1 if path.startswith(LONG) else 2
 
 
 @pytest.fixture
