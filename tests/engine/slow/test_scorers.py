@@ -13,14 +13,24 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-PHASE, READING = "judge-pre-training", "fresh.class_recall"
-"""Where Cooper's reward model learns what a rule says, and the lower of its two recalls of it."""
+READING = "fresh.class_recall"
+"""How well Cooper's reward model says what a rule says of answers to held-out problems, once it has
+learned that: the lower of its two recalls."""
 LEARNS: Mapping[str, Mapping[str, Any]] = {
     "regression": {},
     "label_ce": {"labels": ["wrong", "right"], "values": {"wrong": 0.0, "right": 1.0}},
 }
 """By algorithm: how the model is read."""
+EXAM: Mapping[str, Any] = {
+    "kind": "evaluate",
+    "instead_of": "problems",
+    "every": 100,
+    "right_at": COIN,
+    "metrics": ["class_recall"],
+}
 JUDGE_ALONE: Changes = (
+    {"op": "set", "path": "nodes.fresh", "value": EXAM},
+    {"op": "add_edge", "path": "edges", "value": "held_out.rows -> fresh.rows"},
     {"op": "remove_edge", "path": "edges", "value": "right_or_corrupted.pairs -> judge.pairs"},
     {"op": "set", "path": "schedule.phases.2.learn", "value": ["policy.rewards"]},
     {"op": "set", "path": "schedule.phases.2.steps", "value": 1},
@@ -36,8 +46,7 @@ def learned_by(name: str) -> Changes:
 
 
 def recall(train: "Train", *changes: Mapping[str, Any]) -> float:
-    run = train("cooper", [seeded(SEEDS[0]), *JUDGE_ALONE, *changes])
-    return run.curve(READING, phase=PHASE)[-1].value
+    return train("cooper", [seeded(SEEDS[0]), *JUDGE_ALONE, *changes]).last(READING)
 
 
 @pytest.mark.parametrize("name", LEARNS)
