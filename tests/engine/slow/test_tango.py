@@ -20,9 +20,6 @@ ACCURACY = "probe.accuracy"
 RECALL, STEPS = "exam.class_recall", "exam_steps.step_f1"
 """Of the judge, on the solutions that the first solver wrote: the lower of its recalls of right and
 of wrong answers, and how well it finds wrong steps."""
-LEAST_STEP_RISE = 0.05
-"""Of the mean of all seeds; less than of answers, since a judge that overlooks a wrong step loses
-nothing where it finds another one in the same solution."""
 MOVING = ("verdicts.class_recall.right", "verdicts.class_recall.wrong")
 """Of the judge, on what the solver writes by now."""
 
@@ -64,7 +61,7 @@ def test_solver_and_judge_both_rise_over_three_seeds(train: "Train") -> None:
 
     assert fmean(solver_rise(run) for run in runs) >= LEAST_RISE
     assert fmean(judge_rise(run, RECALL) for run in runs) >= LEAST_RISE
-    assert fmean(judge_rise(run, STEPS) for run in runs) >= LEAST_STEP_RISE
+    assert fmean(judge_rise(run, STEPS) for run in runs) >= LEAST_RISE
     for run in runs:
         assert all(one.value > 0 for name in MOVING for one in run.curve(name))
 
@@ -79,4 +76,4 @@ def test_a_judge_does_not_rise_where_it_is_paid_for_other_rows(train: "Train") -
     run = train("tango", [seeded(SEEDS[0]), *JUDGE_PAID_BY_LUCK])
 
     assert judge_rise(run, RECALL) < MOST_BY_CHANCE
-    assert judge_rise(run, STEPS) < LEAST_STEP_RISE
+    assert judge_rise(run, STEPS) < MOST_BY_CHANCE
