@@ -20,9 +20,6 @@ function token(): string {
   }
 }
 
-const TESTS = "{src,tests}/**/*.test.{ts,tsx}";
-const LOADS_VITE = "tests/api/proxy.test.ts";
-
 export default defineConfig({
   plugins: [react(), tailwindcss()],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
@@ -50,16 +47,8 @@ export default defineConfig({
   },
   test: {
     environment: "node",
+    include: ["src/**/*.test.{ts,tsx}", "tests/**/*.test.{ts,tsx}"],
     setupFiles: ["tests/setup.ts"],
     testTimeout: 120_000,
-    // Each file has modules of its own. In a context of one process it has them in half of the time
-    // that a process of its own takes; who loads this configuration itself needs such a process.
-    projects: [
-      {
-        extends: true,
-        test: { name: "page", pool: "vmForks", include: [TESTS], exclude: [LOADS_VITE] },
-      },
-      { extends: true, test: { name: "vite", pool: "forks", include: [LOADS_VITE] } },
-    ],
   },
 });
