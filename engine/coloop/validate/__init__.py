@@ -20,6 +20,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.validate import (
     adapters,
     algorithms,
+    alone,
     batches,
     buffers,
     circles,
@@ -75,6 +76,7 @@ RULES = (
     *algorithms.RULES,
     *heads.RULES,
     *learning.RULES,
+    *alone.RULES,
     *taught.RULES,
     *ratios.RULES,
     *schedule.RULES,

@@ -28,7 +28,7 @@ from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import WeightsGroup, training_of, weights_groups
 from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineage, relate_pair
-from coloop.spec.lineage.counts import RowCounts
+from coloop.spec.lineage.counts import Count, RowCounts
 from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
 from coloop.spec.ports import PORTS
@@ -321,13 +321,14 @@ class Facts:
             if port in ("", one):
                 yield node, one
 
-    def counts(self, phase: PhaseFacts) -> RowCounts:
-        """Rows of every table in one phase."""
+    def counts(self, phase: PhaseFacts, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:
+        """Rows of every table in one phase, where those of some nodes are known otherwise."""
         return RowCounts(
             self.lineage,
             overrides=phase.overrides,
             moved=self.moved_paths,
             delivers=lambda edge: not self.is_dead(edge, phase),
+            stand_ins=stand_ins,
         )
 
     # ---- machine

@@ -1,12 +1,14 @@
-"""How many rows a group has: the unit of baselines, after all filters.
+"""How many rows a group has: the unit of baselines, after all filters, and of a filter's rules.
 
 Only what is certain is told: groups that are widened by `group_by`, or rows that go round, have
 no known size here, but rows that are grouped by their own writer are each alone.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from coloop.spec.nodes import FilterNode
+from coloop.spec.lineage import Level
+from coloop.spec.nodes import DatasetNode, FilterNode
 from coloop.validate.facts import Facts, PhaseFacts
 
 
@@ -31,8 +33,7 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
     if credit.group_by is not None:
         is_apart = name in credit.group_by and facts.lineage.region_of(name) is None
         return _each_alone(name) if is_apart else None
-    path = f"nodes.{name}.rollout.completions_per_prompt"
-    written = int(phase.overrides.get(path, rollout.completions_per_prompt))
+    written = most_completions(facts, name, phase)
     size = GroupSize(
         rows=written,
         reason="it writes one completion for each prompt",
@@ -58,6 +59,37 @@ def _each_alone(name: str) -> GroupSize:
         field="credit.group_by",
         hint="name what several of them come from, such as `prompt`, or leave `group_by` out",
     )
+
+
+def most_completions(facts: Facts, name: str, phase: PhaseFacts) -> int:
+    """The most that a writer writes for a prompt in a phase, while no trigger has fired."""
+    rollout, path = facts.rollout(name), f"nodes.{name}.rollout.completions_per_prompt"
+    written = 1 if rollout is None else rollout.completions_per_prompt
+    moves = [one for one in facts.spec.schedule.anneal if one.path == path]
+    ends = [round(end) for one in moves for end in (one.from_, one.to)]
+    return max(int(phase.overrides.get(path, written)), *ends, 1)
+
+
+def why_alone(facts: Facts, name: str, by: Iterable[str], phase: PhaseFacts) -> str | None:
+    """Why each row at a filter is alone in what a rule of it takes as its group; `None` where that
+    is not certain."""
+    levels = facts.lineage.input_levels(name)
+    reasons = {_why_apart(facts, level, frozenset(by), phase) for level in levels}
+    return None if None in reasons else " and ".join(sorted(filter(None, reasons))) or None
+
+
+def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: PhaseFacts) -> str | None:
+    writer, node = level.node, facts.nodes.get(level.node)
+    if isinstance(node, DatasetNode) and not level.parents and not node.unfold:
+        return None if by else f"rows of `{writer}` were written for nothing that they share"
+    if level.joined or facts.lineage.writers(level) != {writer}:
+        return None
+    if by:
+        is_apart = writer in by and facts.lineage.region_of(writer) is None
+        return f"`by` names `{writer}`, which wrote them" if is_apart else None
+    if facts.walk.driven.get(writer) or most_completions(facts, writer, phase) > 1:
+        return None
+    return f"`{writer}` writes one completion for each prompt"
 
 
 def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
