@@ -8,14 +8,14 @@ from coloop.spec.lineage.counts import NONE
 from coloop.spec.nodes import FilterNode
 from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule
 from coloop.validate.facts import Facts, PhaseFacts, found
-from coloop.validate.groups import why_alone
+from coloop.validate.groups import stretches, why_alone
 
 
 def some_groups_pass(facts: Facts) -> Iterator[Diagnostic]:
     """A phase learns from rows that a filter's group rules can let through."""
     filters = [name for name, node in facts.nodes.items() if isinstance(node, FilterNode)]
     for name in filters:
-        for phase in facts.phases:
+        for phase in stretches(facts):
             finding = _of_phase(facts, name, phase)
             if finding is not None:
                 yield finding

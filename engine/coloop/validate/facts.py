@@ -58,11 +58,14 @@ class PhaseFacts:
     """Buffers that it writes: those of `fill` and of `until`."""
     times: int
     """How often it runs."""
+    fired: int | None = None
+    """The trigger whose `set` is in force, by its number; `None`: none has fired."""
 
     @property
     def label(self) -> str:
         """How a message calls it."""
-        return "the schedule" if self.name is None else f"phase `{self.name}`"
+        label = "the schedule" if self.name is None else f"phase `{self.name}`"
+        return label if self.fired is None else f"{label} once trigger {self.fired} has fired"
 
 
 class Facts:

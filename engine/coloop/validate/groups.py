@@ -4,9 +4,10 @@ Only what is certain is told: groups that are widened by `group_by`, or rows tha
 no known size here, but rows that are grouped by their own writer are each alone.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
+from coloop.spec.base import as_tuple
 from coloop.spec.lineage import Level
 from coloop.spec.nodes import DatasetNode, FilterNode
 from coloop.validate.facts import Facts, PhaseFacts
@@ -33,7 +34,7 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
     if credit.group_by is not None:
         is_apart = name in credit.group_by and facts.lineage.region_of(name) is None
         return _each_alone(name) if is_apart else None
-    written = most_completions(facts, name, phase)
+    written = completions(facts, name, phase)
     size = GroupSize(
         rows=written,
         reason="it writes one completion for each prompt",
@@ -61,13 +62,33 @@ def _each_alone(name: str) -> GroupSize:
     )
 
 
-def most_completions(facts: Facts, name: str, phase: PhaseFacts) -> int:
-    """The most that a writer writes for a prompt in a phase, while no trigger has fired."""
-    rollout, path = facts.rollout(name), f"nodes.{name}.rollout.completions_per_prompt"
+def stretches(facts: Facts) -> Iterator[PhaseFacts]:
+    """The phases, and then what becomes of each where a trigger sets how much is written: the
+    values that it sets last."""
+    yield from facts.phases
+    paths = {completions_path(name) for name in facts.nodes}
+    for number, trigger in enumerate(facts.spec.schedule.triggers):
+        do = trigger.do
+        if do.stop or paths.isdisjoint(do.set):
+            continue
+        named = [
+            place for place, one in enumerate(facts.phases) if one.name in as_tuple(trigger.in_)
+        ]
+        first = min(named, default=0) + do.next_phase
+        for phase in facts.phases[first:]:
+            yield replace(phase, overrides={**phase.overrides, **do.set}, fired=number)
+
+
+def completions_path(name: str) -> str:
+    """Where a writer says how many completions it writes."""
+    return f"nodes.{name}.rollout.completions_per_prompt"
+
+
+def completions(facts: Facts, name: str, phase: PhaseFacts) -> int:
+    """What a writer writes for a prompt in a phase."""
+    rollout = facts.rollout(name)
     written = 1 if rollout is None else rollout.completions_per_prompt
-    moves = [one for one in facts.spec.schedule.anneal if one.path == path]
-    ends = [round(end) for one in moves for end in (one.from_, one.to)]
-    return max(int(phase.overrides.get(path, written)), *ends, 1)
+    return int(phase.overrides.get(completions_path(name), written))
 
 
 def why_alone(facts: Facts, name: str, by: Iterable[str], phase: PhaseFacts) -> str | None:
@@ -87,7 +108,7 @@ def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: PhaseFacts
     if by:
         is_apart = writer in by and facts.lineage.region_of(writer) is None
         return f"`by` names `{writer}`, which wrote them" if is_apart else None
-    if facts.walk.driven.get(writer) or most_completions(facts, writer, phase) > 1:
+    if facts.walk.driven.get(writer) or completions(facts, writer, phase) > 1:
         return None
     return f"`{writer}` writes one completion for each prompt"
 

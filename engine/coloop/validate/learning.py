@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
 from coloop.validate.facts import Facts, found
-from coloop.validate.groups import smallest_groups
+from coloop.validate.groups import completions_path, smallest_groups, stretches
 
 
 def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
@@ -65,13 +65,14 @@ def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
     for name, full in facts.rewards:
         if not full.needs_group or full.allow_group_of_one or full.off_policy is not None:
             continue
-        for phase in facts.phases:
+        for phase in stretches(facts):
             if (name, "rewards") not in phase.live:
                 continue
             group = smallest_groups(facts, name, phase)
             if group is None or group.rows > 1:
                 continue
-            path = f"nodes.{name}.rollout.completions_per_prompt"
+            path = completions_path(name)
+            is_own = group.field == "rollout.completions_per_prompt" and path not in phase.overrides
             fix = Fix(title="Write 8 completions", changes=(Change(op="set", path=path, value=8),))
             yield found(
                 "learning.group_of_one",
@@ -80,7 +81,7 @@ def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
                 hint=group.hint,
                 node=name,
                 field=group.field,
-                fixes=(fix,) if group.field == "rollout.completions_per_prompt" else (),
+                fixes=(fix,) if is_own else (),
             )
             break
 

@@ -97,3 +97,51 @@ def test_rows_of_a_dataset_are_alone(check: Check) -> None:
 
     [found] = about(report)
     assert (found.node, found.field) == ("kept", "keep.0")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "is_found"),
+    [
+        ({"do": {"set": {"nodes.actor.rollout.completions_per_prompt": 1}}}, True),
+        ({"do": {"set": {"nodes.actor.rollout.completions_per_prompt": 2}}}, False),
+        ({"do": {"set": {"nodes.actor.rollout.max_new_tokens": 8}}}, False),
+        (
+            {
+                "do": {"set": {"nodes.actor.rollout.completions_per_prompt": 1}, "stop": True},
+            },
+            False,
+        ),
+        (
+            {
+                "in": "rl",
+                "do": {
+                    "set": {"nodes.actor.rollout.completions_per_prompt": 1},
+                    "next_phase": True,
+                },
+            },
+            False,
+        ),
+    ],
+)
+def test_a_trigger_may_bring_groups_of_one(
+    trigger: dict[str, Any], is_found: bool, check: Check
+) -> None:
+    when = {"metric": "probe.accuracy", "above": 0.5}
+
+    report = check("grpo", ("set", "schedule.triggers", [{"when": when, **trigger}]))
+
+    told = about(report)
+    assert [one.node for one in told] == ["actor"] * is_found
+    assert all("phase `rl` once trigger 0 has fired" in one.message for one in told)
+    assert all(one.fixes == () for one in told)
+
+
+def test_a_filter_after_a_trigger(check: Check) -> None:
+    when = {"metric": "generator.kl", "above": 0.5}
+    do = {"set": {COMPLETIONS: 1}}
+    many = ("set", "nodes.generator.algorithm.rewards.name", "reinforce")
+    trigger = ("set", "schedule.triggers", [{"when": when, "do": do}])
+
+    found = about(check("judges", *through({"rule": "nonzero_variance"}), many, trigger))
+
+    assert [one.node for one in found] == ["mid"]
