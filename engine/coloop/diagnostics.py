@@ -267,6 +267,7 @@ CODES: dict[str, str] = {
     "learning.no_own_rollouts": "Rewards are of own rollouts, and the learner writes none.",
     "learning.no_greedy_row": "A greedy baseline has no greedy answer to compare with.",
     "learning.group_of_one": "Rows of a group are compared, and every group has one row.",
+    "learning.equal_scores": "Rows of a group are compared, and all of them have one score.",
     "learning.rounds_forgotten": "Credit over rounds is asked of rows of a buffer: it has none.",
     "learning.split_groups": "A buffer balances by what differs among rows that are compared.",
     "learning.no_pairs": "Completions of one prompt are to be paired, and there is one of each.",

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from coloop.spec.base import as_tuple
+from coloop.spec.homes import turns_of
 from coloop.spec.lineage import Level
-from coloop.spec.nodes import DatasetNode, FilterNode
+from coloop.spec.nodes import DatasetNode, FilterNode, ToolNode
 from coloop.validate.facts import Facts, PhaseFacts
 
 
@@ -29,11 +30,13 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
     rollout = facts.rollout(name)
     if rollout is None or credit is None:
         return None
-    if facts.walk.callers.get(name) or facts.walk.driven.get(name):
+    if facts.walk.driven.get(name):
         return None
     if credit.group_by is not None:
         is_apart = name in credit.group_by and facts.lineage.region_of(name) is None
         return _each_alone(name) if is_apart else None
+    if not _is_asked_once(facts, name, phase):
+        return None
     written = completions(facts, name, phase)
     size = GroupSize(
         rows=written,
@@ -91,6 +94,19 @@ def completions(facts: Facts, name: str, phase: PhaseFacts) -> int:
     return int(phase.overrides.get(completions_path(name), written))
 
 
+def _is_asked_once(facts: Facts, name: str, phase: PhaseFacts) -> bool:
+    """Whether what a writer writes for a row it writes to one prompt: who asks a policy behind a
+    tool again in one text, or with several parts of an answer, has all that it wrote as one group.
+    """
+    for caller in facts.walk.callers.get(name, ()):
+        path, turns = f"nodes.{caller}.rollout.turns.max", turns_of(facts.spec, caller)
+        is_moved = path in facts.moved_paths or path in phase.overrides
+        if turns is None or turns.answers > 1 or is_moved:
+            return False
+    tools = [facts.nodes[edge.target.node] for edge in facts.walk.out_of(name, "policy")]
+    return not any(isinstance(tool, ToolNode) and tool.pack is not None for tool in tools)
+
+
 def why_alone(facts: Facts, name: str, by: Iterable[str], phase: PhaseFacts) -> str | None:
     """Why each row at a filter is alone in what a rule of it takes as its group; `None` where that
     is not certain."""
@@ -109,6 +125,8 @@ def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: PhaseFacts
         is_apart = writer in by and facts.lineage.region_of(writer) is None
         return f"`by` names `{writer}`, which wrote them" if is_apart else None
     if facts.walk.driven.get(writer) or completions(facts, writer, phase) > 1:
+        return None
+    if not _is_asked_once(facts, writer, phase):
         return None
     return f"`{writer}` writes one completion for each prompt"
 

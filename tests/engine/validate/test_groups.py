@@ -25,8 +25,8 @@ def through(rule: dict[str, Any]) -> list[tuple[Any, ...]]:
     ]
 
 
-def about(report: Report) -> list[Diagnostic]:
-    return [one for one in report.diagnostics if one.code == "learning.group_of_one"]
+def about(report: Report, code: str = "learning.group_of_one") -> list[Diagnostic]:
+    return [one for one in report.diagnostics if one.code == code]
 
 
 @pytest.mark.parametrize(
@@ -145,3 +145,106 @@ def test_a_filter_after_a_trigger(check: Check) -> None:
     found = about(check("judges", *through({"rule": "nonzero_variance"}), many, trigger))
 
     assert [one.node for one in found] == ["mid"]
+
+
+def taught(*edges: str, turns: dict[str, Any], completions: int = 1) -> list[tuple[Any, ...]]:
+    """The policy behind the tool of `tools` learns from rewards."""
+    rollout = {"max_new_tokens": 24, "completions_per_prompt": completions}
+    return [
+        ("set", "nodes.policy.rollout.turns", turns),
+        ("set", "nodes.reader.rollout", rollout),
+        ("set", "nodes.reader.algorithm", {"rewards": {"name": "grpo"}}),
+        ("set", "schedule.phases.2.learn", ["policy.rewards", "reader.rewards"]),
+        *(("add", edge) for edge in edges),
+    ]
+
+
+OWN = ["reader.rollouts -> short.rollouts", "short.scores -> reader.rewards"]
+SHORT = (
+    "set",
+    "nodes.short",
+    {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 9}},
+)
+
+
+@pytest.mark.parametrize("completions", [1, 3])
+def test_what_a_policy_behind_a_tool_wrote_is_not_told_apart_by_its_callers_score(
+    completions: int, check: Check
+) -> None:
+    changes = taught("exact.scores -> reader.rewards", turns={"max": 4}, completions=completions)
+    wider = ("set", "nodes.reader.credit", {"group_by": ["questions"]})
+
+    report = check("tools", *changes)
+
+    [found] = report.diagnostics
+    assert (found.code, found.node, found.field) == ("learning.equal_scores", "reader", "rewards")
+    assert "phase `rl`" in found.message
+    assert "`exact.scores -> reader.rewards` scores rows of `policy`" in found.message
+    assert "`credit: {group_by: [questions]}`" in (found.hint or "")
+    assert check("tools", *changes, wider).diagnostics == ()
+
+
+def test_a_score_of_its_own_tells_them_apart(check: Check) -> None:
+    shared = "exact.scores -> reader.rewards"
+
+    assert check("tools", SHORT, *taught(shared, *OWN, turns={"max": 4})).diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("turns", "completions", "is_alone"),
+    [
+        ({"max": 1}, 1, True),
+        ({"max": 2, "last": "cut"}, 1, True),
+        ({"max": 1}, 2, False),
+        ({"max": 2}, 1, False),
+    ],
+)
+def test_a_policy_that_is_asked_once_is_alone(
+    turns: dict[str, Any], completions: int, is_alone: bool, check: Check
+) -> None:
+    report = check("tools", SHORT, *taught(*OWN, turns=turns, completions=completions))
+
+    assert [one.node for one in about(report)] == ["reader"] * is_alone
+    assert len(report.diagnostics) == is_alone
+
+
+def test_several_parts_of_an_answer_are_one_group(check: Check) -> None:
+    packed = ("set", "nodes.condense.pack", {"rule": "first_fit_decreasing", "tokens": 64})
+
+    assert about(check("tools", SHORT, packed, *taught(*OWN, turns={"max": 1}))) == []
+
+
+def test_a_verifier_that_is_paid_for_what_it_reads_learns_nothing(check: Check) -> None:
+    given = (
+        ("cut", "agrees.scores -> verifier.rewards"),
+        ("add", "exact.scores -> verifier.rewards"),
+    )
+
+    [found] = about(check("judges", *given), "learning.equal_scores")
+
+    assert found.node == "verifier"
+    free = ("set", "nodes.verifier.algorithm.rewards.name", "reinforce")
+    assert about(check("judges", *given, free), "learning.equal_scores") == []
+
+
+def test_a_score_that_goes_up_and_down_again_is_one_for_all(check: Check) -> None:
+    sideways = {"from": "exact.scores", "to": "rival.rewards", "aggregate": "mean"}
+    rival = {
+        "kind": "actor",
+        "model": {"type": "pretrained", "path": "x"},
+        "rollout": {"completions_per_prompt": 4},
+        "algorithm": {"name": "grpo"},
+    }
+
+    [found] = about(
+        check(
+            "judges",
+            ("set", "nodes.rival", rival),
+            ("add", "problems.rows -> rival.prompts"),
+            ("add", sideways),
+            ("set", "schedule.phases.0.phases.0.learn", ["generator.rewards", "rival.rewards"]),
+        ),
+        "learning.equal_scores",
+    )
+
+    assert found.node == "rival"
