@@ -201,7 +201,7 @@ CODES: dict[str, str] = {
     "structure.duplicate_phase": "One name names several phases.",
     "structure.misplaced_option": "An option of an edge does nothing where it stands.",
     "structure.missing_edge": "An input that is needed has no edge.",
-    "structure.unread_input": "An input is connected that the node's method does not look at.",
+    "structure.unread_input": "An input is connected that the node does not look at.",
     "structure.output_without_input": "A filter or buffer is read where nothing comes in.",
     "structure.silent_output": "An output is read that this node, as it is set, never gives.",
     "structure.unused_setting": "A setting waits for something that is not there.",
@@ -273,7 +273,8 @@ CODES: dict[str, str] = {
     "learning.no_pairs": "Completions of one prompt are to be paired, and there is one of each.",
     "learning.reference_follows": "A reference shares the weights that are held to it.",
     "learning.class_weights_scorer": "Class weights name a scorer from which no reward comes.",
-    "learning.every_weight_zero": "Every edge into a live teaching port has weight 0.",
+    "learning.every_weight_zero": "Every edge into a live teaching port, or every score of a "
+    "weighted sum, has weight 0.",
     "learning.cut_rows": "Rows that a filter cuts on the way of one reward learn from another.",
     "learning.companion": "An algorithm lacks the filter or penalty that it is known with.",
     "learning.no_ratio": "A loss without a ratio learns one row set in several optimizer steps.",

@@ -121,7 +121,7 @@ def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
         scorers = connected_scorers(facts, name)
         if not scorers:
             continue
-        for field, word in _score_fields(node):
+        for field, word in score_fields(node):
             if word in facts.nodes and word not in scorers:
                 yield found(
                     "structure.unknown_score",
@@ -307,7 +307,8 @@ def _map_hint(word: str) -> str:
 # ---- what is read by name
 
 
-def _score_fields(node: Node) -> Iterator[tuple[str, str]]:
+def score_fields(node: Node) -> Iterator[tuple[str, str]]:
+    """Fields in which a node names scorers, each with a name."""
     if isinstance(node, FilterNode):
         for index, rule in enumerate(node.keep):
             of = getattr(rule, "of", None)

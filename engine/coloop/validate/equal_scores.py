@@ -13,7 +13,10 @@ FROM_ABOVE = frozenset({Relation.DOWN, Relation.SIDE})
 
 
 def groups_have_several_scores(facts: Facts) -> Iterator[Diagnostic]:
-    """Some score tells apart the rows of a group where these are compared."""
+    """Some score tells apart the rows of a group where these are compared; nobody knows where a
+    score cannot reach its rows."""
+    if facts.lineage_findings:
+        return
     for name, full in facts.rewards:
         for phase in facts.phases:
             edges = _edges_from_above(facts, name, full, phase)
@@ -33,6 +36,8 @@ def _edges_from_above(
         return []
     edges = [one for one in facts.walk.into(name, "rewards") if not facts.is_dead(one, phase)]
     own = facts.lineage.own_levels(name)
+    if not own or not all(one.parents for one in own):
+        return []
     ways = {
         edge.key: {facts.lineage.match(one, facts.lineage.edge_levels(edge))[0] for one in own}
         for edge in edges

@@ -29,6 +29,8 @@ SCORED_REPLAY: list[tuple[Any, ...]] = [
 ]
 BALANCED = ("set", "nodes.pool.balance", {"by": "exact"})
 LEAD = {"type": "builtin", "name": "margin"}
+MIX = {"type": "builtin", "name": "weighted", "weights": {"exact": 1.0}}
+BRIEF = {"type": "builtin", "name": "length", "max": 9}
 MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("judges", [("edge", "verifier.step_scores -> generator.rewards", {"aggregate": None})]),
     ("grpo", [("edge", "exact.scores -> actor.rewards", {"from": "exakt.scores"})]),
@@ -50,6 +52,17 @@ MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("tools", [("del", "schedule.phases.0.max_steps")]),
     ("spin", [("set", "nodes.iterations.rows_per_step", 2048)]),
     ("grpo", [*SCORED_REPLAY, BALANCED]),
+    (
+        "grpo",
+        [
+            ("set", "nodes.mix", {"kind": "reward", "source": MIX}),
+            ("add", "exact.scores -> mix.scores"),
+            ("set", "nodes.brief", {"kind": "reward", "source": BRIEF}),
+            ("add", "actor.rollouts -> brief.rollouts"),
+            ("add", "brief.scores -> mix.scores"),
+            ("add", "mix.scores -> actor.rewards"),
+        ],
+    ),
     (
         "judges",
         [
