@@ -16,9 +16,19 @@ from typing import Any, Final, NamedTuple
 
 from coloop.plan.searches import TREES
 from coloop.spec.graph import LoopSpec
-from coloop.spec.lineage import compute_lineage
-from coloop.spec.nodes import EvaluateNode, PairsNode, RewardNode, SearchNode, ToolNode
+from coloop.spec.lineage import Walk, compute_lineage
+from coloop.spec.nodes import (
+    ActorNode,
+    BaseNode,
+    EvaluateNode,
+    PairsNode,
+    RewardNode,
+    SearchNode,
+    ToolNode,
+    VerifierNode,
+)
 from coloop.spec.reward import ModelSource
+from coloop.spec.training import Credit
 
 LEAVE_OUT: Final = "leave it out"
 
@@ -42,6 +52,17 @@ def _has_no_edge_at(*ports: str) -> Callable[[LoopSpec, str, Any], bool]:
     return lambda spec, name, node: not any(spec.graph.edges_into(name, port) for port in ports)
 
 
+def _learns_nothing(spec: LoopSpec, name: str, node: Any) -> bool:
+    return not spec.graph.teaching_ports(name)
+
+
+def _crosses_nothing(spec: LoopSpec, name: str, node: BaseNode) -> bool:
+    """Whether rows that are to be crossed come in by one edge at most."""
+    walk = Walk(spec)
+    scored = [edge for edge in walk.score_edges(name) if edge.aggregate is None]
+    return node.join == "cross" and len(walk.row_edges(name) or scored) < 2
+
+
 def _selects_nothing(spec: LoopSpec, name: str, node: SearchNode) -> bool:
     """Whether a search labels each text for itself, and so has no beginnings to select from."""
     if node.method in TREES:
@@ -49,6 +70,7 @@ def _selects_nothing(spec: LoopSpec, name: str, node: SearchNode) -> bool:
     return node.method == "monte_carlo" or compute_lineage(spec)[0].labels_texts(name)
 
 
+_OF_CREDIT: Final = tuple(f"credit.{field}" for field in Credit.model_fields)
 _OF_OMEGA: Final = ("select.alpha", "select.beta", "select.length")
 OF_SEARCHES: Final[Mapping[str, tuple[str, ...]]] = {
     "monte_carlo": ("expand", "step_reward", "give"),
@@ -100,6 +122,11 @@ OF_NODES: Final[tuple[Passed, ...]] = (
         Passed(SearchNode, fields, _searches_by(method), "of a search by {node.method}")
         for method, fields in OF_SEARCHES.items()
     ),
+    *(
+        Passed(kind, _OF_CREDIT, _learns_nothing, "of a node that nothing teaches")
+        for kind in (ActorNode, VerifierNode)
+    ),
+    Passed(BaseNode, ("join",), _crosses_nothing, "(`cross`) of rows that come in by one edge"),
     Passed(
         SearchNode, ("select",), _selects_nothing, "of a search that labels each text for itself"
     ),
@@ -107,7 +134,7 @@ OF_NODES: Final[tuple[Passed, ...]] = (
 
 _NUMBERS: Final = frozenset({"threshold", "clamp", "range"})
 _STEPS: Final = frozenset({"granularity", "step_separator", "reduce"})
-_HEADS: Final = frozenset({"activation", "labels", "values"})
+_HEADS: Final = frozenset({"activation", "labels"})
 _WORDS: Final = _STEPS | {"verdict", "step_verdicts", "on_no_match"}
 
 
@@ -118,6 +145,8 @@ class Way(NamedTuple):
     fields: frozenset[str]
     orders: bool = False
     """Whether it shows the two sides of a pair in an order."""
+    weighs: bool = False
+    """Whether labels, where it has some, are worth `values`."""
 
 
 OF_WAYS: Final[Mapping[str, Way]] = {
@@ -129,9 +158,9 @@ OF_WAYS: Final[Mapping[str, Way]] = {
         _NUMBERS | _STEPS | {"beta", "normalise", "activation"},
     ),
     "discriminative": Way(
-        "a verifier of method discriminative", _NUMBERS | _STEPS | _HEADS, orders=True
+        "a verifier of method discriminative", _NUMBERS | _STEPS | _HEADS, orders=True, weighs=True
     ),
-    "reward": Way("a reward model", _NUMBERS | _HEADS),
+    "reward": Way("a reward model", _NUMBERS | _HEADS, weighs=True),
     "choosing": Way(
         "a judge that chooses among labels (without `rollout`)",
         _NUMBERS | {"labels", "score"},

@@ -71,12 +71,20 @@ def _way_of(node: RewardNode | VerifierNode) -> str:
 
 
 def _of_read(spec: LoopSpec, name: str, read: Read, way: str) -> Iterator[Diagnostic]:
-    who, fields, orders = OF_WAYS[way]
+    who, fields, *_ = OF_WAYS[way]
     for field in sorted(read.model_fields_set - fields - _read_besides(spec, name, read, way)):
         if _is_said(read, field):
-            without = " without `comparisons` or `pairs`" if field == "order" and orders else ""
-            what = f"`read.{field}`, which {who}{without} does not read (node `{name}`)"
+            what = (
+                f"`read.{field}`, which {who}{_without(field, way)} does not read (node `{name}`)"
+            )
             yield _finding(name, f"read.{field}", what)
+
+
+def _without(field: str, way: str) -> str:
+    """What is missing for a field that is read elsewhere."""
+    if field == "order" and OF_WAYS[way].orders:
+        return " without `comparisons` or `pairs`"
+    return " without `labels`" if field == "values" and OF_WAYS[way].weighs else ""
 
 
 def _read_besides(spec: LoopSpec, name: str, read: Read, way: str) -> frozenset[str]:
@@ -86,6 +94,7 @@ def _read_besides(spec: LoopSpec, name: str, read: Read, way: str) -> frozenset[
     shows_pairs = is_taught_pairs or bool(spec.graph.edges_into(name, "comparisons"))
     found = {"order"} if shows_pairs and OF_WAYS[way].orders else set()
     found |= {"labels"} if is_taught_pairs else set()
+    found |= {"values"} if read.labels is not None and OF_WAYS[way].weighs else set()
     found |= {"score"} if way == "discriminative" and read.labels is not None else set()
     if any(isinstance(one, LabelCrossEntropy) for one in learned):
         found |= {"labels", "values"}

@@ -44,6 +44,7 @@ def _tool(node: str, type_: str, /, **fields: Any) -> dict[str, Any]:
 
 
 ASKS = _tool("asks", "model", template={"text": "{{ question }}?"}, call="<(?P<question>.)>")
+MODEL_REWARD = {"kind": "reward", "source": {"type": "model"}, "model": MODEL}
 HELPER = {"helper": {"kind": "actor", "model": MODEL, "rollout": ROLLOUT}}
 HELPED = ["helper.policy -> asks.policy", "asks.tool -> actor.tools"]
 
@@ -137,6 +138,27 @@ MORE: dict[str, Case] = {
                 "on_error": "skip_row",
             }
         },
+    ),
+    "`read.values`, which a reward model without `labels` does not read (node `judge`)": (
+        JUDGED,
+        {"judge": {**MODEL_REWARD, "read": {"values": {"good": 1.0}}}},
+    ),
+    "`read.values`, which a verifier of method discriminative without `labels` does not read "
+    "(node `judge`)": (
+        JUDGED,
+        _judge("discriminative", model=MODEL, read={"values": {"good": 1.0}}),
+    ),
+    "`join` (`cross`) of rows that come in by one edge": (
+        ["actor.rollouts -> two.rollouts", "exact.scores -> two.scores"],
+        {"two": {"kind": "pairs", "method": "all", "join": "cross"}},
+    ),
+    "`credit.missing` of a node that nothing teaches": (
+        ["problems.rows -> other.prompts"],
+        {"other": {"kind": "actor", "model": MODEL, "credit": {"missing": "skip_row"}}},
+    ),
+    "`credit.group_by` of a node that nothing teaches": (
+        JUDGED,
+        _writing(read={"number": "([0-9])"}, credit={"group_by": ["problems"]}),
     ),
     "`soft` of pairs without `scores`": (
         ["actor.rollouts -> two.rollouts"],
