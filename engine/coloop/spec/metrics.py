@@ -118,7 +118,7 @@ METRICS: dict[str, Metric] = {
     ),
     "kl/coefficient": Metric(
         title="KL coefficient",
-        help="Strength of the pull towards the reference where it follows a target.",
+        help="Strength of the pull towards the reference in this step, where it follows a target.",
         expect="Settles; a rise or fall without end means that the target cannot be met.",
     ),
     "entropy": Metric(

@@ -417,8 +417,8 @@ class Learner(ScoresTexts):
             controller = self._kl.get(load.name)
             measured = run.meter.mean(load.role, "kl")
             if controller is not None and measured is not None:
-                controller.observe(measured, load.settings.kl, samples=load.size)
                 run.meter.add(load.role, "kl/coefficient", controller.coefficient, 1.0)
+                controller.observe(measured, load.settings.kl, samples=load.size)
 
     def _report(self, run: "_Run", steps: int, skipped: Mapping[str, int]) -> UpdateReport:
         rows, tokens = _counted(run.loads)

@@ -159,6 +159,30 @@ def _taught_levels(facts: Facts, name: str, port: str) -> Levels:
     return frozenset(level for edge in edges for level in facts.lineage.edge_levels(edge))
 
 
+def one_coefficient_follows(facts: Facts) -> Iterator[Diagnostic]:
+    """At most one algorithm of a learner has a KL coefficient that follows a target: it is one
+    metric."""
+    for name in dict.fromkeys(name for name, _ in facts.rewards):
+        entries = [full for other, full in facts.rewards if other == name]
+        follows = [
+            place
+            for place, full in enumerate(entries)
+            if full.kl is not None and full.kl.target is not None
+        ]
+        if len(follows) > 1:
+            field = f"algorithm.rewards.{follows[1]}.kl.target"
+            change = Change(op="remove", path=f"nodes.{name}.{field}")
+            yield found(
+                "structure.conflict",
+                f"{len(follows)} algorithms of `{name}.rewards` have a `kl.target`, so one metric "
+                f"(`{name}.kl/coefficient`) would tell of {len(follows)} coefficients",
+                hint="leave `target` out of all but one: the others keep their `coefficient`",
+                node=name,
+                field=field,
+                fixes=(Fix(title=f"Leave out `{field}`", changes=(change,)),),
+            )
+
+
 def _missing_input(
     facts: Facts, name: str, port: str, algorithm: Algorithm, wanted: str
 ) -> Diagnostic:
@@ -250,6 +274,7 @@ RULES = (
     teaching_ports_have_algorithms,
     algorithms_have_teaching_ports,
     what_algorithms_read_is_connected,
+    one_coefficient_follows,
     references_cover_the_rows,
     references_are_read,
 )

@@ -28,6 +28,7 @@ SCORED_REPLAY: list[tuple[Any, ...]] = [
     ("add", "exact.scores -> pool.scores"),
 ]
 BALANCED = ("set", "nodes.pool.balance", {"by": "exact"})
+TOWARDS = {"name": "grpo", "kl": {"coefficient": 0.1, "target": 0.01}}
 LEAD = {"type": "builtin", "name": "margin"}
 MIX = {"type": "builtin", "name": "weighted", "weights": {"exact": 1.0}}
 BRIEF = {"type": "builtin", "name": "length", "max": 9}
@@ -52,6 +53,7 @@ MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("tools", [("del", "schedule.phases.0.max_steps")]),
     ("spin", [("set", "nodes.iterations.rows_per_step", 2048)]),
     ("grpo", [*SCORED_REPLAY, BALANCED]),
+    ("grpo", [("set", "nodes.actor.algorithm.rewards", [TOWARDS, {**TOWARDS, "name": "rloo"}])]),
     (
         "grpo",
         [
