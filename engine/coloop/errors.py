@@ -152,9 +152,15 @@ class WeightsNotUpdated(ColoopError):
 
 
 class ModelUnavailable(ColoopError):
-    """A model is missing, unsafe to load, or not what the spec says; the message says which."""
+    """A model is missing, unsafe to load, or not what the spec says; the message says which, and
+    names node and field where they are known."""
 
     code = "model.unavailable"
+
+    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
+        super().__init__(message, node, field)
+        self.node = node
+        self.field = field
 
 
 class RequestRefused(ColoopError):

@@ -123,7 +123,8 @@ class Beginnings:
         """The model with the heads that the nodes of a group read; one that it lacks is new."""
         members = self.plans[group].members
         self._check_heads(model, group)
-        return with_heads(model, self.spec, group, members, seed=self.seed)
+        with self._told(group, "model"):
+            return with_heads(model, self.spec, group, members, seed=self.seed)
 
     def _check_heads(self, model: PreTrainedModel, group: str) -> None:
         """Raises `ModelUnavailable` where a head would be drawn that never learns, on weights that
@@ -138,7 +139,9 @@ class Beginnings:
                 f"{node}: its model has no score head, and `{group}` does not learn: a head drawn "
                 "at random would say nothing of a text; take a model with one (a sequence "
                 f"classifier, `...ForSequenceClassification`), or let `{node}` learn from pairs, "
-                "labels or returns"
+                "labels or returns",
+                node,
+                "model",
             )
 
     def outline(self, group: str) -> LoadedModel:
@@ -226,12 +229,17 @@ class Beginnings:
         )
 
     @contextmanager
-    def _told(self, group: str) -> Iterator[None]:
-        """Who has a model that a library or an adapter does not fit."""
+    def _told(self, group: str, field: str | None = None) -> Iterator[None]:
+        """Who has a model that a library, an adapter or a head does not fit.
+
+        Args:
+            field: where the loop says so; None: the message tells.
+        """
         try:
             yield
         except ModelUnavailable as error:
-            raise ModelUnavailable(f"`{group}`: {error}") from error
+            place = f"`{group}`: " if field is None else f"`{group}`: `{field}`: "
+            raise ModelUnavailable(f"{place}{error}", group, field) from error
 
     def _fresh(self, group: str) -> LoadedModel:
         """Weights that start from no others."""

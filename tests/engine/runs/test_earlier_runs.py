@@ -133,6 +133,20 @@ def test_a_head_that_the_earlier_run_lacks_is_new_and_one_that_it_has_comes_alon
     assert _near(again.group("judge")["score.weight"], scored.group("judge")["score.weight"])
 
 
+def test_who_writes_is_told_by_name_that_a_scorers_weights_have_no_words(
+    runner: Run, small: str
+) -> None:
+    scored = runner(SCORED.replace("{type: run, run: small, node: actor}", SCRATCH))
+
+    ended = runner(later(small, "{type: run, run: scored, node: judge}"))
+
+    assert scored.state is RunStateName.FINISHED, scored.error
+    assert ended.state is RunStateName.FAILED
+    assert (ended.error.code, ended.error.node) == ("model.unavailable", "actor")
+    assert "`actor`: `model`: " in ended.error.message
+    assert "no head of words" in ended.error.message
+
+
 def _near(left: Tensor, right: Tensor) -> bool:
     """Whether one small update lies between them, not a model drawn anew."""
     return bool((left - right).abs().max() < 0.1 * right.abs().max())
