@@ -18,17 +18,14 @@ from coloop.plan.searches import TREES
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Walk, compute_lineage
 from coloop.spec.nodes import (
-    ActorNode,
     BaseNode,
     EvaluateNode,
     PairsNode,
     RewardNode,
     SearchNode,
     ToolNode,
-    VerifierNode,
 )
 from coloop.spec.reward import ModelSource
-from coloop.spec.training import Credit
 
 LEAVE_OUT: Final = "leave it out"
 
@@ -52,10 +49,6 @@ def _has_no_edge_at(*ports: str) -> Callable[[LoopSpec, str, Any], bool]:
     return lambda spec, name, node: not any(spec.graph.edges_into(name, port) for port in ports)
 
 
-def _learns_nothing(spec: LoopSpec, name: str, node: Any) -> bool:
-    return not spec.graph.teaching_ports(name)
-
-
 def _crosses_nothing(spec: LoopSpec, name: str, node: BaseNode) -> bool:
     """Whether rows that are to be crossed come in by one edge at most."""
     walk = Walk(spec)
@@ -70,7 +63,6 @@ def _selects_nothing(spec: LoopSpec, name: str, node: SearchNode) -> bool:
     return node.method == "monte_carlo" or compute_lineage(spec)[0].labels_texts(name)
 
 
-_OF_CREDIT: Final = tuple(f"credit.{field}" for field in Credit.model_fields)
 _OF_OMEGA: Final = ("select.alpha", "select.beta", "select.length")
 OF_SEARCHES: Final[Mapping[str, tuple[str, ...]]] = {
     "monte_carlo": ("expand", "step_reward", "give"),
@@ -121,10 +113,6 @@ OF_NODES: Final[tuple[Passed, ...]] = (
     *(
         Passed(SearchNode, fields, _searches_by(method), "of a search by {node.method}")
         for method, fields in OF_SEARCHES.items()
-    ),
-    *(
-        Passed(kind, _OF_CREDIT, _learns_nothing, "of a node that nothing teaches")
-        for kind in (ActorNode, VerifierNode)
     ),
     Passed(BaseNode, ("join",), _crosses_nothing, "(`cross`) of rows that come in by one edge"),
     Passed(

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.adapters import refreshed
 from coloop.spec.algorithm import PORTS_OF, RewardsAlgorithm, resolve_rewards_algorithm
-from coloop.spec.builtins import Weighted
 from coloop.spec.model import SnapshotModel
-from coloop.spec.nodes import FilterNode, RewardNode, VerifierNode
+from coloop.spec.nodes import FilterNode, VerifierNode
 from coloop.spec.training import Gather
 from coloop.validate.facts import Facts, found
 
@@ -48,46 +47,18 @@ def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
     """Credit is given to rows that rewards pay: who learns from something else reads none of it."""
     for name, node in facts.nodes.items():
         credit, ports = getattr(node, "credit", None), facts.teaching_ports_of(name)
-        if credit is None or not ports or "rewards" in ports:
+        if credit is None or "rewards" in ports:
             continue
+        by = " and ".join(f"`{port}`" for port in sorted(ports))
+        learns = f"learns from {by}" if ports else "learns nothing"
         for field, setting in type(credit).model_fields.items():
             if getattr(credit, field) != setting.default:
-                from_ = " and ".join(f"`{port}`" for port in sorted(ports))
                 yield _wrong(
                     name,
                     f"credit.{field}",
-                    f"`credit.{field}` is of rewards, and `{name}` learns from {from_}: nothing "
+                    f"`credit.{field}` is of rewards, and `{name}` {learns}: nothing "
                     "reads it there",
                     f"leave `{field}` out, or connect rewards to `{name}`",
-                )
-
-
-def weighted_sums_count(facts: Facts) -> Iterator[Diagnostic]:
-    """A weighted sum has a weight that is not 0, and names every scorer that comes in."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, RewardNode) or not isinstance(node.source, Weighted):
-            continue
-        weights = node.source.weights
-        paths = {f"nodes.{name}.source.weights.{scorer}" for scorer in weights}
-        moved = facts.moved_paths.union(*(phase.overrides for phase in facts.phases))
-        if not any(weights.values()) and not paths & moved:
-            yield found(
-                "learning.every_weight_zero",
-                f"every weight of `{name}` is 0, so every row is paid the same",
-                hint="give one of them a weight, or remove the node",
-                node=name,
-                field="source.weights",
-            )
-        known = {*weights, *(one for scorer in weights for one in facts.walk.downstream(scorer))}
-        for edge in facts.walk.into(name, "scores"):
-            if edge.source.node not in known:
-                yield found(
-                    "learning.unread_input",
-                    f"`{edge.label}` is not read: `weights` of `{name}` has none for "
-                    f"`{edge.source.node}`",
-                    severity=Severity.WARNING,
-                    hint=f"weigh it (`weights: {{{edge.source.node}: 1.0}}`), or cut the edge",
-                    field=facts.place(edge),
                 )
 
 
@@ -191,7 +162,6 @@ RULES = (
     settings_do_something,
     averages_move,
     credit_has_rewards,
-    weighted_sums_count,
     coefficients_move,
     verdicts_can_be_read,
 )

@@ -152,14 +152,6 @@ MORE: dict[str, Case] = {
         ["actor.rollouts -> two.rollouts", "exact.scores -> two.scores"],
         {"two": {"kind": "pairs", "method": "all", "join": "cross"}},
     ),
-    "`credit.missing` of a node that nothing teaches": (
-        ["problems.rows -> other.prompts"],
-        {"other": {"kind": "actor", "model": MODEL, "credit": {"missing": "skip_row"}}},
-    ),
-    "`credit.group_by` of a node that nothing teaches": (
-        JUDGED,
-        _writing(read={"number": "([0-9])"}, credit={"group_by": ["problems"]}),
-    ),
     "`soft` of pairs without `scores`": (
         ["actor.rollouts -> two.rollouts"],
         {"two": {"kind": "pairs", "method": "all", "soft": True}},
