@@ -45,9 +45,11 @@ def _of_phase(facts: Facts, name: str, phase: PhaseFacts) -> Diagnostic | None:
 
 
 def _cuts_all(facts: Facts, name: str, phase: PhaseFacts) -> tuple[int, Rule, str] | None:
-    """The rule of a filter that cuts every row in a phase, and why."""
+    """The rule of a filter that cuts every row in a phase, and why; rows at `spare` pass by it."""
     node = facts.nodes[name]
     assert isinstance(node, FilterNode)
+    if facts.is_connected(name, "spare"):
+        return None
     for number, rule in enumerate(node.keep):
         if not isinstance(rule, AccuracyBand | NonzeroVariance):
             continue

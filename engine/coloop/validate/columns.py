@@ -27,7 +27,6 @@ from coloop.validate.tables import (
     Table,
     arriving_tables,
     call_arguments,
-    connected_scorers,
     offered_names,
     own_tables,
     tables_of_texts,
@@ -116,9 +115,10 @@ def fields_name_columns(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
-    """Scorers that a node reads by name are connected to it."""
+    """Scorers that a node reads by name are connected to it: a filter's or buffer's scores have the
+    name of the node that brings them."""
     for name, node in facts.nodes.items():
-        scorers = connected_scorers(facts, name)
+        scorers = {edge.source.node for edge in facts.walk.score_edges(name)}
         if not scorers:
             continue
         for field, word in score_fields(node):

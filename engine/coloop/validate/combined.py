@@ -10,24 +10,18 @@ from coloop.spec.nodes import RewardNode
 from coloop.validate.columns import score_fields
 from coloop.validate.edges import removal
 from coloop.validate.facts import Facts, PhaseFacts, found
-from coloop.validate.tables import connected_scorers
 
 
 def scores_are_read(facts: Facts) -> Iterator[Diagnostic]:
     """A reward that names scorers names all that are connected to it."""
     for name, node in facts.nodes.items():
         named = _named(facts, name) if isinstance(node, RewardNode) else set()
-        if not isinstance(node, RewardNode) or not named <= connected_scorers(facts, name):
+        edges = facts.walk.into(name, "scores")
+        if not isinstance(node, RewardNode) or not named <= {edge.source.node for edge in edges}:
             continue
-        for edge in facts.walk.into(name, "scores") if named else ():
-            if named.isdisjoint(_scorers(facts, edge)) and not facts.is_dead(edge):
+        for edge in edges if named else ():
+            if edge.source.node not in named and not facts.is_dead(edge):
                 yield _unread(facts, edge, name, node)
-
-
-def _scorers(facts: Facts, edge: Edge) -> frozenset[str]:
-    """Names under which what an edge brings can be read."""
-    names = facts.lineage.names.of_edge(edge).values()
-    return frozenset({edge.source.node}).union(*(one.scores for one in names))
 
 
 def _unread(facts: Facts, edge: Edge, name: str, node: RewardNode) -> Diagnostic:

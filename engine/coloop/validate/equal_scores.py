@@ -35,6 +35,8 @@ def _edges_from_above(
     if (name, "rewards") not in phase.live or credit is None or credit.group_by or credit.rounds:
         return []
     edges = [one for one in facts.walk.into(name, "rewards") if not facts.is_dead(one, phase)]
+    if facts.lineage.region_of(name) is not None and any(edge.aggregate for edge in edges):
+        return []  # what rises does so from later rounds as well, which stand below the row
     own = facts.lineage.own_levels(name)
     if not own or not all(one.parents for one in own):
         return []

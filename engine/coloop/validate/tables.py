@@ -82,15 +82,6 @@ def call_arguments(facts: Facts, name: str) -> set[str]:
     return found_names
 
 
-def connected_scorers(facts: Facts, name: str) -> set[str]:
-    scorers: set[str] = set()
-    for edge in facts.walk.score_edges(name):
-        scorers.add(edge.source.node)
-        for names in facts.lineage.names.of_edge(edge).values():
-            scorers |= names.scores
-    return scorers
-
-
 def arriving_tables(facts: Facts, name: str, ports: tuple[str, ...]) -> list[Table]:
     return [
         Table(names=names)

@@ -45,7 +45,7 @@ def test_a_scorer_that_is_not_named_is_told(source: dict[str, Any], check: Check
     assert f"`brief.scores -> mix.scores` is not read: `{source['name']}`" in found.message
 
 
-def test_a_scorer_behind_a_filter_is_named_by_its_own_name(check: Check) -> None:
+def test_scores_that_a_filter_brings_have_its_name(check: Check) -> None:
     kept = ("set", "nodes.kept", {"kind": "filter", "keep": [{"rule": "score", "min": 0.1}]})
     edges = [
         ("cut", "brief.scores -> mix.scores"),
@@ -53,9 +53,11 @@ def test_a_scorer_behind_a_filter_is_named_by_its_own_name(check: Check) -> None
         ("add", "kept.scores -> mix.scores"),
     ]
 
-    both = mixed(weighted(exact=1.0, brief=0.5))
+    right = check("grpo", *mixed(weighted(exact=1.0, kept=0.5)), kept, *edges)
+    [found] = check("grpo", *mixed(weighted(exact=1.0, brief=0.5)), kept, *edges).diagnostics
 
-    assert check("grpo", *both, kept, *edges).diagnostics == ()
+    assert right.diagnostics == ()
+    assert (found.code, found.field) == ("structure.unknown_score", "source.weights.brief")
 
 
 def test_a_scorer_that_a_phase_names_is_read(check: Check) -> None:

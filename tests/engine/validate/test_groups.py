@@ -73,6 +73,13 @@ def test_a_phase_that_learns_from_what_is_not_filtered_is_fine(check: Check) -> 
     assert about(found) == []
 
 
+def test_spare_rows_pass_by_the_rules(check: Check) -> None:
+    spare = ("add", "generator.rollouts -> mid.spare")
+    full = ("set", "nodes.mid.up_to", 16)
+
+    assert about(check("judges", *through({"rule": "nonzero_variance"}), spare, full, ONE)) == []
+
+
 def test_a_bound_that_moves_is_not_sure(check: Check) -> None:
     rule = {**BAND, "min": 0.2, "max": 0.8}
     move = {"path": "nodes.mid.keep.0.min", "from": 0.2, "to": 0.0}
