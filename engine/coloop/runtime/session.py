@@ -388,9 +388,12 @@ class Session:
         self._keeper.write_changes(self.timeline.step)
         raise StopRequested("the run was asked to stop")
 
-    def show_last(self, state: RunStateName) -> None:
-        """What its last step wrote, and the gauges of a run that has ended."""
+    def show_last_samples(self) -> None:
+        """What the last step of a run wrote."""
         self._steps.show_last_samples()
+
+    def show_last(self, state: RunStateName) -> None:
+        """The gauges of a run that has ended."""
         self._teller.state = state
         self._teller.at_work([])
         self._teller.show()

@@ -195,8 +195,9 @@ def _begin_anew(
 def _leave_behind(
     session: Session, request: RunRequest, recorder: Recorder, state: RunStateName
 ) -> None:
-    """The report, the last samples and the last gauges."""
+    """The last samples, the report and the last gauges."""
     session.close()
+    session.show_last_samples()
     try:
         recorder.report(write_report(recorder.folder, request.spec, session, state, request.root))
     except Exception as error:  # the report observes the run: it never decides how the run ended

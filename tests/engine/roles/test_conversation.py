@@ -127,7 +127,7 @@ def test_an_environment_hears_every_turn_and_ends_the_text() -> None:
 
     told = talk.told()
     assert told.turns == 3
-    assert told.earned == {"desk.reward": 1.5}
+    assert told.earned == {"desk.reward": 1.5, "desk.score": 0.0}
 
 
 def test_an_environment_that_never_ends_is_cut_whatever_comes_after_the_last_turn() -> None:

@@ -9,7 +9,7 @@ from tests.engine.runs.conftest import SMALL
 
 from coloop.events import RunStateName
 
-NEVER = {"type": "builtin", "name": "regex", "pattern": "(never)", "on_no_match": 0.0}
+NEVER = {"type": "builtin", "name": "regex", "pattern": r"never (\d)", "on_no_match": 0.0}
 """A reward that is 0 for every text of a random model."""
 
 
