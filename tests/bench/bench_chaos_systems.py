@@ -36,9 +36,10 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "schedule.phases": [
             {"name": "sft", "steps": 3, "learn": ["policy.demonstrations"]},
             {"name": "reward-model", "steps": 4, "learn": ["rm.pairs"]},
+            {"name": "critic-warm-up", "steps": 1, "learn": ["critic.returns"]},
             {
                 "name": "ppo",
-                "steps": 12,
+                "steps": 11,
                 "learn": ["policy.rewards", "critic.returns"],
                 "do": {"reset_optimizer": "policy"},
             },

@@ -11,6 +11,9 @@ from tests.bench.bench_chaos import LONGER, VICTIMS
 from tests.bench.bench_chaos_systems import SYSTEMS, WORKERS, differences
 from tests.bench.killing import Disturbed, Strikes, disturbed, text_of
 
+from coloop.spec.io import parse
+from coloop.validate import validate
+
 KILLS = 3
 
 
@@ -81,6 +84,14 @@ def calm_and_wild(text: str, victim: str, place: Path) -> tuple[Disturbed, Distu
     wild = disturbed(place / "wild", text, victim, KILLS, chance)
     assert wild.kills == KILLS
     return calm, wild
+
+
+@pytest.mark.parametrize("loop", [*LONGER, *SYSTEMS])
+def test_what_is_killed_is_a_loop_that_runs(loop: str) -> None:
+    parsed = parse(text_of(loop, 1, {**LONGER, **SYSTEMS}[loop]))
+
+    assert parsed.spec is not None, parsed.diagnostics
+    assert validate(parsed.spec).ok
 
 
 @pytest.mark.slow
