@@ -249,7 +249,11 @@ TINY: dict[str, dict[str, Any]] = {
             "on_no_match": 0,
         },
         "nodes.exact.source": DIGIT,
-        "nodes.agrees.source": {"type": "builtin", "name": "weighted", "weights": {"verifier": 1}},
+        "nodes.agrees.source": {
+            "type": "builtin",
+            "name": "weighted",
+            "weights": {"verifier": 1, "exact": 0},
+        },
         "nodes.probe.every": 2,
         "nodes.probe.metrics": ["score"],
         "nodes.verdicts.every": 2,

@@ -310,6 +310,24 @@ def test_classes_that_split_groups_are_named_with_their_learner(finding: Finding
     assert "`actor` compares" in found.message
 
 
+@pytest.mark.parametrize(
+    ("file", "phases", "is_found"),
+    [(4, None, False), (3, None, True), (3, 8, False), (4, 3, True), (3, 3, True)],
+)
+def test_a_search_finds_something_in_some_phase(
+    file: int, phases: int | None, is_found: bool, check: Callable[..., Report]
+) -> None:
+    """Four completions of a step: allowed by the file, or by what all its phases say."""
+    own = {} if phases is None else {"nodes.mc.budget.searches_per_row": phases}
+    report = check(
+        "tools",
+        ("set", "nodes.mc.budget", {"searches_per_row": file}),
+        *(("set", f"schedule.phases.{number}.set", own) for number in range(3)),
+    )
+
+    assert [one.code for one in report.diagnostics] == ["numbers.search_budget"] * is_found
+
+
 def test_strict_makes_errors_of_warnings(check: Callable[..., Report]) -> None:
     change = ("del", "schedule.phases.0.max_steps")
 
