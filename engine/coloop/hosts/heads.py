@@ -110,13 +110,13 @@ def renamed(
 
 
 def _check_names(model: PreTrainedModel, scorers: Sequence[str]) -> None:
-    """Raises `ModelUnavailable` where a folder has heads of several nodes, and none of a node's
-    name: which of them is meant nobody can tell."""
+    """Raises `ModelUnavailable` where a folder has heads of several nodes, none of a node's name,
+    and one that no node takes: whether that is meant nobody can tell. Where all are taken by name,
+    those of further nodes are new."""
     heads = score_heads(model)
-    if not heads or ONLY in heads:
-        return
+    left = [name for name in heads if name != ONLY and name not in scorers]
     for node in scorers:
-        if node not in heads:
+        if left and node not in heads:
             raise ModelUnavailable(
                 f"{node}: its weights come with the score heads of {', '.join(heads)}, and none is "
                 f"called {node!r}; name the node like the one whose head it is to begin with"

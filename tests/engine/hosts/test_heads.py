@@ -94,3 +94,24 @@ def test_of_several_heads_in_a_folder_each_node_takes_that_of_its_name(spec: Loo
     assert other is not None
     with pytest.raises(ModelUnavailable, match="grader: its weights come with the score heads of "):
         with_heads(several, other, "actor", members(other, "actor"), seed=0)
+
+
+def test_a_node_beside_those_that_find_their_heads_in_a_folder_begins_with_a_new_one(
+    spec: LoopSpec,
+) -> None:
+    several = with_heads(tiny_model(), spec, "actor", members(spec, "actor"), seed=0)
+    kept = {name: head.weight.clone() for name, head in score_heads(several).items()}
+    wider = parse(
+        LOOP.replace(
+            "nodes:\n",
+            "nodes:\n  further: {kind: critic, model: {type: shared, with: "
+            "actor}, algorithm: {returns: {name: value}}}\n",
+            1,
+        )
+    ).spec
+    assert wider is not None
+
+    heads = score_heads(with_heads(several, wider, "actor", members(wider, "actor"), seed=9))
+
+    assert "further" in heads
+    assert all(heads[name].weight.equal(weight) for name, weight in kept.items())
