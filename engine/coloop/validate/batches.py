@@ -1,6 +1,6 @@
 """Batches: the rows of a step, mini-batches, micro-batches and groups divide."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.lineage.counts import Count, RowCounts
@@ -29,7 +29,18 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             if count.rows % batch:
                 reported.add(group.name)
-                yield _indivisible(phase, group.name, path, count, batch)
+                elsewhere = _rows_elsewhere(facts, path, group.members)
+                yield _indivisible(phase, group.name, path, count, batch, elsewhere)
+
+
+def _rows_elsewhere(facts: Facts, path: str, members: Collection[str]) -> list[int]:
+    """Rows of a step in each phase that learns by the node's own mini-batch, where known."""
+    rows = [
+        _rows_of_group(facts, phase, members)
+        for phase in facts.phases
+        if path not in phase.overrides
+    ]
+    return [count for count in rows if count]
 
 
 def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
@@ -143,10 +154,17 @@ def _rows_to_learn(facts: Facts, counts: RowCounts, node: str, port: str) -> Cou
     return counts.taught(node, port)
 
 
-def _indivisible(phase: PhaseFacts, group: str, path: str, count: Count, batch: int) -> Diagnostic:
+def _indivisible(
+    phase: PhaseFacts, group: str, path: str, count: Count, batch: int, elsewhere: Sequence[int]
+) -> Diagnostic:
+    """
+    Args:
+        elsewhere: rows of the phases that a new value holds in as well.
+    """
     assert count.rows is not None
     ladder = f" ({count.ladder})" if count.ladder else ""
-    factors = divisors(count.rows)
+    others = () if path in phase.overrides else elsewhere
+    factors = [n for n in divisors(count.rows) if all(r % n == 0 or r <= n for r in others)]
     below = max((n for n in factors if n < batch), default=1)
     above = min((n for n in factors if n > batch), default=count.rows)
     where = "" if phase.name is None else f" in {phase.label}"

@@ -310,6 +310,25 @@ def test_classes_that_split_groups_are_named_with_their_learner(finding: Finding
     assert "`actor` compares" in found.message
 
 
+def test_a_mini_batch_that_is_offered_fits_every_phase(check: Callable[..., Report]) -> None:
+    """64 rows of a step in one phase and 96 in the other, which alone 48 would mend."""
+    report = check(
+        "grpo",
+        ("set", "nodes.actor.training.mini_batch", 80),
+        ("set", "nodes.actor.rollout.completions_per_prompt", 3),
+    )
+
+    [found] = [one for one in report.errors if one.code == "numbers.divisibility"]
+    for fix in found.fixes:
+        [change] = fix.changes
+        mended = check(
+            "grpo",
+            ("set", "nodes.actor.training.mini_batch", change.value),
+            ("set", "nodes.actor.rollout.completions_per_prompt", 3),
+        )
+        assert mended.errors == (), fix.title
+
+
 @pytest.mark.parametrize(
     ("file", "phases", "is_found"),
     [(4, None, False), (3, None, True), (3, 8, False), (4, 3, True), (3, 3, True)],
