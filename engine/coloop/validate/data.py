@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.data import FileSource, InlineSource
+from coloop.spec.lineage.written import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
@@ -169,6 +170,8 @@ def _look_at(facts: Facts, node: DatasetNode) -> Glance | None:
     source = node.source
     if isinstance(source, InlineSource):
         return glance_at_rows(source.rows)
+    if source.type == "task":
+        return Glance(columns=own_columns(source), is_whole=True)
     if isinstance(source, FileSource) and facts.root is not None and source.written_as is not None:
         return glance_at(source, facts.root, is_confined=facts.is_confined)
     return None

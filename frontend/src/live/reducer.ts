@@ -192,9 +192,12 @@ function startAttempt(state: LiveState, event: RunEvent): void {
   state.attempt = event.attempt;
   endRunning(state, event.at);
   state.error = null;
-  state.alerts = [];
-  // Phases that the new attempt will go through again make room for it.
+  // Phases and steps that the new attempt will go through again make room for it. What a metric
+  // showed before stands until it is well again: nobody says it a second time.
   const step = event.step;
+  state.alerts = state.alerts.filter(
+    (one) => one.metric !== null && one.step !== null && one.step < (step ?? Infinity),
+  );
   if (typeof step === "number") {
     state.phases = state.phases.filter((phase) => phase.step === null || phase.step < step);
   }

@@ -165,6 +165,18 @@ describe("live reducer", () => {
     expect(state.lines[2]?.message).toContain("nodes.a.training.optimizer.lr = 0.1");
   });
 
+  it("what a metric showed before an attempt began still stands in it", () => {
+    const found = { level: "warning", message: "look" };
+    const state = play(
+      event("alert", { ...found, code: "cut", node: "a", metric: "rollout/finished", step: 3 }),
+      event("alert", { ...found, code: "late", node: "a", metric: "kl", step: 9 }),
+      event("alert", { ...found, code: "lost", step: 4 }),
+      { ...event("run.state", { state: "starting", step: 6 }), attempt: 2 },
+    );
+
+    expect(state.alerts.map((one) => one.code)).toEqual(["cut"]);
+  });
+
   it("the log does not grow without end", () => {
     const state = createLiveState();
     for (let index = 0; index < MAX_LINES * 2; index += 1) {

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from coloop.spec.nodes import DatasetNode, PairsNode, TemplateNode
-from coloop.spec.tasks import TASK_COLUMNS
+from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 ROLLOUT_COLUMNS: Final = (
     "prompt",
@@ -31,14 +31,18 @@ TASK_COLUMN: Final = "task"
 """Column by which a row knows the checker of its task."""
 
 
+def own_columns(source: TaskSource) -> frozenset[str]:
+    """Columns of the rows that a task makes."""
+    return frozenset({*TASK_COLUMNS[source.task, getattr(source, "part", None)], TASK_COLUMN})
+
+
 def dataset_columns(node: DatasetNode) -> frozenset[str] | None:
     """Columns of a dataset's rows, or `None` where only the source knows; mapped names are
     certain."""
     source = node.source
     match source.type:
         case "task":
-            part = getattr(source, "part", None)
-            return frozenset({*TASK_COLUMNS[source.task, part], TASK_COLUMN, *node.columns})
+            return own_columns(source) | node.columns.keys()
         case "inline":
             return frozenset(key for row in source.rows for key in row) | node.columns.keys()
         case _:
