@@ -84,7 +84,7 @@ def balance_is_by_a_scorer_of_its_rows(facts: Facts) -> Iterator[Diagnostic]:
             continue
         by = node.balance.by
         sources = [edge.source.node for edge in facts.walk.into(name)]
-        if by in facts.nodes and sources and by not in facts.walk.upstream(*sources):
+        if by in facts.nodes and sources and by not in facts.whence(*sources):
             yield found(
                 "structure.unknown_score",
                 f"`{name}` balances by `{by}`, which scores none of its rows: it would give none",

@@ -120,6 +120,20 @@ class Facts:
         """Whether any edge starts at the port, sensible or not."""
         return (node, port) in self._drawn_sources
 
+    def whence(self, *starts: str) -> set[str]:
+        """Nodes from which rows of these come, by way of buffers as well: their rows keep scores.
+
+        `Walk.upstream` ends at a buffer, whose rows come from other rounds.
+        """
+        reached: set[str] = set()
+        waiting = [*starts]
+        while waiting:
+            fresh = self.walk.upstream(*waiting) - reached
+            reached |= fresh
+            buffers = [one for one in fresh if self.walk.kinds.get(one) == "buffer"]
+            waiting = [edge.source.node for one in buffers for edge in self.walk.into(one)]
+        return reached
+
     def is_dead(self, edge: Edge, phase: PhaseFacts | None = None) -> bool:
         """Whether the edge is dead in the phase; without one, in every phase."""
         if phase is None:

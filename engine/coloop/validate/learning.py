@@ -1,6 +1,6 @@
 """What learners learn with: algorithms, and the log-probs, values and rows that these read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
@@ -146,7 +146,7 @@ def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
         if weights is None or weights.by not in facts.nodes:
             continue
         sources = [edge.source.node for edge in facts.walk.into(name, "rewards")]
-        if sources and weights.by not in _whence(facts, sources):
+        if sources and weights.by not in facts.whence(*sources):
             yield found(
                 "learning.class_weights_scorer",
                 f"`credit.class_weights.by` names `{weights.by}`, from which none of the rewards "
@@ -156,18 +156,6 @@ def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
                 node=name,
                 field="credit.class_weights.by",
             )
-
-
-def _whence(facts: Facts, sources: Iterable[str]) -> set[str]:
-    """Nodes from which rows of these come, by way of buffers as well: their rows keep scores."""
-    reached: set[str] = set()
-    waiting = [*sources]
-    while waiting:
-        fresh = facts.walk.upstream(*waiting) - reached
-        reached |= fresh
-        buffers = [one for one in fresh if facts.walk.kinds[one] == "buffer"]
-        waiting = [edge.source.node for one in buffers for edge in facts.walk.into(one)]
-    return reached
 
 
 def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:

@@ -254,6 +254,21 @@ SOUND: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             ("set", "nodes.actor.algorithm.rewards.name", "reinforce"),
         ],
     ),
+    "classes of rows that come out of one buffer into another": (
+        "grpo",
+        [
+            *SCORED_REPLAY,
+            ("set", "nodes.old", {"kind": "buffer", "capacity": 64, "balance": {"by": "exact"}}),
+            ("cut", "pool.scores -> actor.rewards"),
+            ("cut", "pool.rollouts -> start.rollouts"),
+            ("add", "pool.rollouts -> old.rollouts"),
+            ("add", "pool.scores -> old.scores"),
+            ("add", "old.rollouts -> start.rollouts"),
+            ("add", "old.scores -> actor.rewards"),
+            ("set", "schedule.phases.1.fill", ["pool", "old"]),
+            ("set", "nodes.actor.algorithm.rewards.name", "reinforce"),
+        ],
+    ),
     "rows of rounds that come out of a buffer by their prompts": (
         "two_halves",
         [
