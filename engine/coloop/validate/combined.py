@@ -70,8 +70,9 @@ def _weighs_nothing(facts: Facts, name: str, phase: PhaseFacts) -> bool:
     source, path = getattr(facts.nodes[name], "source", None), _path(name)
     if not isinstance(source, Weighted) or path in facts.moved_paths:
         return False
-    weights = dict(phase.overrides.get(path, source.weights))
-    weights |= {key: phase.overrides.get(f"{path}.{key}", own) for key, own in weights.items()}
+    values = facts.values_of(phase.overrides)
+    weights = dict(values.get(path, source.weights))
+    weights |= {key: values.get(f"{path}.{key}", own) for key, own in weights.items()}
     is_moved = any(f"{path}.{key}" in facts.moved_paths for key in weights)
     return not is_moved and not any(weights.values())
 
@@ -81,7 +82,7 @@ def _named(facts: Facts, name: str) -> set[str]:
     named = {word for _, word in score_fields(facts.nodes[name])}
     sets = [phase.overrides for phase in facts.phases]
     sets += [trigger.do.set for trigger in facts.spec.schedule.triggers]
-    return named.union(*(one.get(_path(name), ()) for one in sets))
+    return named.union(*(facts.values_of(one).get(_path(name), ()) for one in sets))
 
 
 def _path(name: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.diagnostics import Diagnostic, Fix, Severity
+from coloop.errors import SpecProblem
 from coloop.presets import HardwarePreset
 from coloop.spec.algorithm import (
     Algorithm,
@@ -31,6 +32,7 @@ from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineag
 from coloop.spec.lineage.counts import Count, RowCounts
 from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
+from coloop.spec.paths import find
 from coloop.spec.ports import PORTS
 from coloop.spec.rollout import Rollout
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
@@ -98,6 +100,7 @@ class Facts:
         self.walk = Walk(spec)
         self._reads: dict[Port, frozenset[str]] = {}
         self._trainings: dict[str, Training] = {}
+        self._spellings: dict[str, str] = {}
 
     def columns_of(self, dataset: str, *, everywhere: bool = False) -> frozenset[str]:
         """Columns of a source that was looked into, mapped names included: those of some row, or
@@ -158,10 +161,26 @@ class Facts:
         """Whether some edge names an unknown node or port."""
         return len(self.walk.edges) < len(self.spec.edges)
 
-    @property
+    @cached_property
     def moved_paths(self) -> frozenset[str]:
-        """Paths that an anneal or a trigger changes."""
-        return self.spec.graph.moved_paths
+        """Paths that an anneal or a trigger changes, in one spelling."""
+        return frozenset(map(self.spelled, self.spec.graph.moved_paths))
+
+    def values_of(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a `set` gives, by its paths in one spelling."""
+        return {self.spelled(path): value for path, value in values.items()}
+
+    def spelled(self, path: str) -> str:
+        """A path as its place is named in full: without the port of an algorithm in the short form,
+        edges by position; as it is written where it names nothing."""
+        if path not in self._spellings:
+            try:
+                parts = find(self.spec, path).parts
+            except SpecProblem:
+                self._spellings[path] = path
+            else:
+                self._spellings[path] = ".".join(map(str, parts))
+        return self._spellings[path]
 
     @cached_property
     def _drawn_targets(self) -> frozenset[Port]:

@@ -529,6 +529,31 @@ def test_a_coefficient_that_is_multiplied_begins_above_nothing(
     assert check("grpo", ("set", kl, {"coefficient": 0.0})).diagnostics == ()  # as dapo has it
 
 
+@pytest.mark.parametrize("port", ["", ".rewards"])
+@pytest.mark.parametrize("by", ["anneal", "set"])
+def test_a_coefficient_moves_by_either_spelling_of_its_path(
+    port: str, by: str, check: Callable[..., Report]
+) -> None:
+    kl = {"coefficient": 0.0, "target": 1.0}
+    path = f"nodes.actor.algorithm{port}.kl.coefficient"
+    move = {"path": path, "from": 0.01, "to": 0.1}
+    changes = [
+        ("set", "nodes.actor.algorithm", {"name": "grpo", "kl": kl}),
+        ("cut", "problems.rows -> actor.demonstrations"),
+        ("del", "schedule.phases.0"),
+        ("del", "schedule.triggers"),
+        ("set", "nodes.start.model.refresh", "never"),
+    ]
+
+    still = check("grpo", *changes)
+    later = ("set", "schedule.anneal", [move])
+    if by == "set":
+        later = ("set", "schedule.phases.0.set", {path: 0.1})
+
+    assert [one.code for one in still.diagnostics] == ["structure.unused_setting"]
+    assert [one.describe() for one in check("grpo", *changes, later).diagnostics] == []
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
