@@ -39,6 +39,10 @@ def why_too_large(pattern: str) -> str | None:
     )
 
 
+READ_OTHERWISE: Final = re.compile(r"\[\^?\[|\[:|--|&&|~~|\|\||\{(?!\d*,?\d*\})")
+"""What `regex`, which applies patterns, may read in another way than `re`, by whose tree they are
+looked at here: sets in sets (`[[:digit:]]`), fuzzy matches (`{e<=1}`). Sets of that kind are also
+what `re` warns of."""
 NO_DIGIT: Final = frozenset(
     {op.CATEGORY_NOT_DIGIT, op.CATEGORY_SPACE, op.CATEGORY_NOT_WORD, op.CATEGORY_LINEBREAK}
 )
@@ -48,23 +52,46 @@ NO_DIGIT: Final = frozenset(
 def says_no_number(pattern: str) -> bool:
     """Whether a pattern has groups and no text of any has a digit, so that none is a number.
 
-    False too where that cannot be told.
+    False too where that cannot be told, and where a match in which no group takes part, which
+    stands for itself, may have a digit.
     """
+    if READ_OTHERWISE.search(pattern):
+        return False
     try:
         parsed = [*parser.parse(pattern)]
     except (re.error, ValueError, OverflowError, RecursionError):
         return False
     groups = [*_groups(parsed)]
-    return bool(groups) and not any(map(_may_be_digit, groups))
+    if not groups or any(map(_may_be_digit, groups)):
+        return False
+    return _has_a_group(parsed) or not _may_be_digit(parsed)
 
 
 def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
-    """What stands in each group, those in others too."""
+    """What stands in each group, those in others and in looks around too."""
     for kind, value in items:
         if kind is op.SUBPATTERN and value[0] is not None:
             yield [*value[-1]]
-        for inner in _parts(kind, value):
+        looked_at = [value[1]] if kind is op.ASSERT else []
+        for inner in [*_parts(kind, value), *looked_at]:
             yield from _groups(inner)
+
+
+def _has_a_group(items: Iterable[Any]) -> bool:
+    """Whether a group takes part in every match of the pieces."""
+    return any(_is_with_group(kind, value) for kind, value in items)
+
+
+def _is_with_group(kind: Any, value: Any) -> bool:
+    """Whether a group takes part in every match of a piece."""
+    if kind is op.SUBPATTERN and value[0] is not None:
+        return True
+    if kind is op.BRANCH:
+        return all(map(_has_a_group, value[1]))
+    is_optional = kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT) and value[0] == 0
+    if is_optional or kind is op.GROUPREF_EXISTS:
+        return False
+    return any(map(_has_a_group, _parts(kind, value)))
 
 
 def _parts(kind: Any, value: Any) -> list[Any]:

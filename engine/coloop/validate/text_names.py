@@ -5,6 +5,7 @@ Results are remembered by text: a loop is checked at every edit, and its texts s
 
 import ast
 import re
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -177,7 +178,7 @@ def regex_problem(pattern: str) -> tuple[str | None, int]:
     if (too_large := why_too_large(pattern)) is not None:
         return too_large, 0
     try:
-        return None, re.compile(pattern).groups
+        return None, _compiled(pattern).groups
     except (re.error, OverflowError, RecursionError) as error:
         return str(error), 0
 
@@ -186,6 +187,14 @@ def regex_problem(pattern: str) -> tuple[str | None, int]:
 def regex_groups(pattern: str) -> frozenset[str]:
     """Named groups of a regular expression; none where it cannot be read."""
     try:
-        return frozenset(re.compile(pattern).groupindex)
+        return frozenset(_compiled(pattern).groupindex)
     except (re.error, OverflowError, RecursionError):
         return frozenset()
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A regular expression; of sets in sets (`[[:digit:]]`), which what applies it knows, no
+    warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(pattern)

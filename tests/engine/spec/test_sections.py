@@ -204,8 +204,29 @@ def test_a_regex_reward_that_never_says_a_number_or_upside_down_is_refused(optio
         (r"(1)(\1)", False),
         ("(?>(a)|(7))", False),
         ("(", False),
+        ("score: ([[:digit:]])", False),
+        ("score: ([[:alpha:]])", False),
+        (r"(?V1)([\w--\d])", False),
+        (r"(?V1)([\w--a])", False),
+        (r"(\p{N}+)", False),
+        (r"(\p{L}+)", False),
+        ("([\u0660-\u0669])", False),
+        ("([a[:digit:]])", False),
+        ("([A-Z]{2,3}) [a-z]{2}", True),
+        ("((?:cat){e})", False),
+        ("(yes){e}", False),
+        (r"x(?=(\d))(y)", False),
+        (r"(\d){0}(y)", True),
+        ("(yes)|5", False),
+        ("(-)?5", False),
+        ("(-)5", True),
+        ("(?i)(yes)", True),
+        ("(?x) ( yes # 1\n )", True),
+        (r"(?<a>\d)?((?&a))", False),
+        (r"(?(DEFINE)(?P<d>\d))(y)(?&d)", False),
     ],
 )
+@pytest.mark.filterwarnings("error::FutureWarning")
 def test_a_group_without_a_digit_is_no_number(pattern: str, is_none: bool) -> None:
     assert says_no_number(pattern) is is_none
 

@@ -554,6 +554,15 @@ def test_a_coefficient_moves_by_either_spelling_of_its_path(
     assert [one.describe() for one in check("grpo", *changes, later).diagnostics] == []
 
 
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_a_group_of_a_class_of_characters_may_be_a_number(check: Callable[..., Report]) -> None:
+    source = {"type": "builtin", "name": "regex", "pattern": "score: ([[:digit:]])"}
+
+    report = check("grpo", ("set", "nodes.exact.source", source))
+
+    assert [one.describe() for one in report.diagnostics] == []
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
