@@ -36,6 +36,7 @@ def _of_phase(facts: Facts, name: str, phase: PhaseFacts) -> Diagnostic | None:
                 f"`{rule.rule}` compares the rows of a group, but in {phase.label} every group has "
                 f"one row ({reason}): `{name}` lets none through, and `{node}.{port}` learns from "
                 "nothing",
+                severity=phase.severity,
                 hint="write more completions there, widen the groups with the rule's `by`, or "
                 f"learn from rows that `{name}` does not filter",
                 node=name,

@@ -62,12 +62,21 @@ class PhaseFacts:
     """How often it runs."""
     fired: int | None = None
     """The trigger whose `set` is in force, by its number; `None`: none has fired."""
+    is_sure: bool = True
+    """Whether the phase runs so once that trigger has fired: no other sets the same."""
+
+    @property
+    def severity(self) -> Severity:
+        """Of what is wrong in it: what another trigger may mend before is a warning."""
+        return Severity.ERROR if self.is_sure else Severity.WARNING
 
     @property
     def label(self) -> str:
         """How a message calls it."""
         label = "the schedule" if self.name is None else f"phase `{self.name}`"
-        return label if self.fired is None else f"{label} once trigger {self.fired} has fired"
+        if self.fired is None:
+            return label
+        return f"{label} once trigger {self.fired} has fired{'' if self.is_sure else ' last'}"
 
 
 class Facts:

@@ -67,19 +67,28 @@ def _each_alone(name: str) -> GroupSize:
 
 def stretches(facts: Facts) -> Iterator[PhaseFacts]:
     """The phases, and then what becomes of each where a trigger sets how much is written: the
-    values that it sets last."""
+    values that it sets last; those last where another trigger may set others before."""
     yield from facts.phases
+    yield from sorted(_after_triggers(facts), key=lambda phase: not phase.is_sure)
+
+
+def _after_triggers(facts: Facts) -> Iterator[PhaseFacts]:
     paths = {completions_path(name) for name in facts.nodes}
+    sets = [facts.values_of(trigger.do.set) for trigger in facts.spec.schedule.triggers]
     for number, trigger in enumerate(facts.spec.schedule.triggers):
         do = trigger.do
-        if do.stop or paths.isdisjoint(do.set):
+        own = sets[number]
+        written = paths.intersection(own)
+        if do.stop or not written:
             continue
+        is_sure = not any(one.get(path, own[path]) != own[path] for one in sets for path in written)
         named = [
             place for place, one in enumerate(facts.phases) if one.name in as_tuple(trigger.in_)
         ]
         first = min(named, default=0) + do.next_phase
         for phase in facts.phases[first:]:
-            yield replace(phase, overrides={**phase.overrides, **do.set}, fired=number)
+            values = {**facts.values_of(phase.overrides), **own}
+            yield replace(phase, overrides=values, fired=number, is_sure=is_sure)
 
 
 def completions_path(name: str) -> str:

@@ -78,6 +78,7 @@ def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
                 "learning.group_of_one",
                 f"`{full.name}` compares the rows of a group, but in {phase.label} every group of "
                 f"`{name}` has one row: {group.reason}",
+                severity=phase.severity,
                 hint=group.hint,
                 node=name,
                 field=group.field,

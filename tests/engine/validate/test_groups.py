@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Diagnostic, Report
+from coloop.diagnostics import Diagnostic, Report, Severity
 
 Check = Callable[..., Report]
 COMPLETIONS = "nodes.generator.rollout.completions_per_prompt"
@@ -141,6 +141,40 @@ def test_a_trigger_may_bring_groups_of_one(
     assert [one.node for one in told] == ["actor"] * is_found
     assert all("phase `rl` once trigger 0 has fired" in one.message for one in told)
     assert all(one.fixes == () for one in told)
+
+
+@pytest.mark.parametrize(
+    ("others", "severity"),
+    [
+        ([1], Severity.ERROR),
+        ([8], Severity.WARNING),
+        ([1, 8], Severity.WARNING),
+        ([], Severity.ERROR),
+    ],
+)
+def test_what_another_trigger_may_set_right_is_a_warning(
+    others: list[int], severity: Severity, check: Check
+) -> None:
+    when = {"metric": "probe.accuracy", "above": 0.5}
+    path = "nodes.actor.rollout.completions_per_prompt"
+    triggers = [{"when": when, "do": {"set": {path: count}}} for count in [1, *others]]
+
+    report = check("grpo", ("set", "schedule.triggers", triggers))
+
+    [found] = about(report)
+    assert (found.node, found.severity) == ("actor", severity)
+
+
+def test_what_is_sure_is_told_before_what_is_not(check: Check) -> None:
+    when = {"metric": "generator.kl", "above": 0.5}
+    verifier = COMPLETIONS.replace("generator", "verifier")
+    sets = [{COMPLETIONS: 1}, {COMPLETIONS: 4}, {verifier: 1}]
+    triggers = [{"when": when, "do": {"set": one}} for one in sets]
+
+    found = about(check("judges", ("set", "schedule.triggers", triggers)))
+
+    told = {one.node: one.severity for one in found}
+    assert told == {"generator": Severity.WARNING, "verifier": Severity.ERROR}
 
 
 def test_a_filter_after_a_trigger(check: Check) -> None:
