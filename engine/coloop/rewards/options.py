@@ -37,8 +37,15 @@ SAYS: Final = re.compile(
 BLANKS: Final = r"[ \t,;/|&()\[\]\"'*$+]*"
 JOINING: Final = r"\b(?:or|and|maybe|perhaps|possibly|also|either|both|option|choice)\b"
 AND: Final = rf"{BLANKS}(?:{JOINING}{BLANKS})*"
-MORE: Final = re.compile(rf"{AND}(?:([A-Z])|[(\[]?([a-z])[)\]])(?![A-Za-z'\u2019])")
-"""Another option in one breath, behind the first."""
+WORD: Final = r"[.)\]\"'*$]*\s+(?!(?:or|and|are)\b)[A-Za-z]{2}"
+"""A word that says something of the letter before it: `C is wrong`, `A large cat`, `E. coli`."""
+MORE: Final = re.compile(
+    rf"[ \t()\[\]\"'*$]*(?:(\bor\b)|{JOINING}|[,;/|&+]){AND}"
+    rf"(?:{CAPITAL}|[(\[]?([a-z])(?=[)\]]))(?!['\u2019])(?(1)|(?!{WORD}))"
+)
+"""Another option in one breath: joined to the first, and not itself spoken of."""
+ARTICLE: Final = re.compile(r"(?<=[A-Z][).:] )A(?= (?!(?:is|was|or|and)\b)[a-z]{2})")
+"""The first word of an option's text: `B) A large cat`."""
 GOLD: Final = re.compile(r"\s*[(\[]?([A-Za-z])(?:[)\].:]+(?:\s.*)?)?\s*", re.DOTALL)
 """`C`, `(C)`, `C.`, `C) Paris`."""
 
@@ -67,7 +74,7 @@ def _single(text: str, found: re.Match[str]) -> str | None:
     """The option of a match, where no other follows in one breath."""
     option = next(group for group in found.groups() if group is not None)
     more = MORE.match(text, found.end())
-    if more is not None and (more[1] or more[2]).casefold() != option.casefold():
+    if more is not None and (more[2] or more[3]).casefold() != option.casefold():
         return None
     return option
 
@@ -77,6 +84,8 @@ def _last(text: str) -> str | None:
     chosen: str | None = None
     end = -1
     for found in OPTION.finditer(text):
+        if ARTICLE.match(text, found.start()) is not None:
+            continue
         between = text[end : found.start()] if end >= 0 else None
         is_run = between is not None and re.fullmatch(AND, between.replace(".", " ")) is not None
         hedges = is_run and chosen != found[1]
