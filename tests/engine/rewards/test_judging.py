@@ -1,5 +1,6 @@
 """Rewards that ask a library in the limited process: math-verify and jsonschema."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -237,11 +238,35 @@ def test_a_format_of_a_schema_is_checked() -> None:
     assert judged("json_schema", [{"completion": '{"format": 1}'}], shape=named_so).scores == [1.0]
 
 
+DATES = {
+    "2024-02-29T00:00:00Z": 1.0,
+    "2024-02-29t10:20:30.25+05:30": 1.0,
+    "2023-02-29T00:00:00Z": 0.0,
+    "2024-02-29T25:00:00Z": 0.0,
+    "2024-02-29T00:00:00": 0.0,
+    "2024-02-29": 0.0,
+    "soon": 0.0,
+}
+
+
+@pytest.mark.parametrize("draft", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}])
+def test_other_formats_of_the_drafts_are_notes(draft: dict[str, str]) -> None:
+    named = ("uri", "time", "hostname", "idn-hostname", "json-pointer", "duration", "int32")
+    forms: list[dict[str, Any]] = [{"format": name} for name in named]
+    rows = [{"completion": '"x y"', "form": form | draft} for form in forms]
+    rows.append({"completion": '"x y"', "form": {"format": "uuid"} | draft})
+
+    assert judged("json_schema", rows, column="form").scores == [1.0] * len(named) + [0.0]
+    dates = [{"completion": json.dumps(text)} for text in DATES]
+    found = judged("json_schema", dates, shape={"format": "date-time"} | draft)
+    assert dict(zip(DATES, found.scores, strict=True)) == DATES
+
+
 BAD_SCHEMAS = {
     "refers to what is not in it": {"$ref": "#/x"},
     r"\$\.requird is not known": {"type": "object", "requird": ["a"]},
     r"\$\.properties\.a\.typ is not known": {"properties": {"a": {"typ": "integer"}}},
-    r"\$\.properties\.a\.format 'phone' \(there are date.* is not known": {
+    r"\$\.properties\.a\.format is no format: found 'phone', there are binary, byte, date": {
         "properties": {"a": {"format": "phone"}}
     },
     r"\$\.type is wrong": {"type": "whole"},
