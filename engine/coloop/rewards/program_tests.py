@@ -5,7 +5,8 @@
     {"input": "1", "output": "2"}                what is given and what must be printed
     '["assert f(1) == 2"]'                       JSON of these is read as what it says
 
-A test that passes whatever the program does would pay every program, so it is an error of the row.
+What passes whatever the program does is no test but a helper (`import math`), which runs before
+each test; where a row has nothing else, every program would be paid, so it is an error of the row.
 Runs nothing.
 """
 
@@ -15,7 +16,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coloop.errors import DataError
@@ -29,6 +30,11 @@ CHECK: Final = "check"
 ENTRY_POINT: Final = "entry_point"
 """The column that names it."""
 
+SOLUTION: Final = "solution"
+"""The module that tests of pytest import the program from."""
+LEAVING: Final = frozenset({"exit", "quit", "_exit", "raises"})
+"""Calls that end a test, or want that it raises."""
+
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -41,13 +47,15 @@ class Case:
     """`call`, `statement`, `check` (a statement whose `check` is called) or `input`."""
     text: str
     expected: Any = None
+    before: str = ""
+    """Helpers, which run first."""
 
 
 def read_tests(value: Any, column: str) -> list[Case]:
     """Tests as a row brings them.
 
     Raises:
-        DataError: they are none, or one cannot fail.
+        DataError: they are none, or none of them can fail.
     """
     value = _decoded(value)
     items = [value] if isinstance(value, str | Mapping) else value
@@ -56,7 +64,26 @@ def read_tests(value: Any, column: str) -> list[Case]:
             f"column `{column}` wants a list of tests (`assert f(1) == 2`, or "
             f'{{"input": "1", "output": "2"}}), found {repr(value)[:80]}'
         )
-    return [test for item in items for test in _tests(_decoded(item), column)]
+    tests: list[Case] = []
+    helpers: list[str] = []
+    for item in map(_decoded, items):
+        if isinstance(item, Mapping) and set(item) == {"input", "output"}:
+            tests.append(Case("input", str(item["input"]), lines_of(str(item["output"]))))
+            continue
+        tree = _tree(item, column)
+        if _can_fail(tree):
+            tests += _cases(tree)
+        else:
+            helpers.append(ast.unparse(tree))
+    if not tests:
+        what = (
+            "a test that passes whatever the program does: it calls, asserts and compares nothing "
+            "of the program, or only in functions that nothing calls; write `assert f(1) == 2`"
+            if any(helpers)
+            else "a test says nothing"
+        )
+        raise DataError(f"column `{column}`: {what}: {str(items[0])[:80]!r}")
+    return [replace(test, before="\n".join(helpers)) for test in tests]
 
 
 def _decoded(value: Any) -> Any:
@@ -69,9 +96,11 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def _tests(item: Any, column: str) -> list[Case]:
-    if isinstance(item, Mapping) and set(item) == {"input", "output"}:
-        return [Case("input", str(item["input"]), lines_of(str(item["output"])))]
+def _tree(item: Any, column: str) -> ast.Module:
+    """
+    Raises:
+        DataError: it is no Python, or asserts a tuple.
+    """
     if not isinstance(item, str):
         raise DataError(
             f"column `{column}`: a test is a text or has `input` and `output`, found "
@@ -81,19 +110,26 @@ def _tests(item: Any, column: str) -> list[Case]:
         tree = ast.parse(item)
     except UNREADABLE as error:
         raise DataError(f"column `{column}`: {item[:80]!r} is no Python: {error}") from None
-    if not tree.body:
-        raise DataError(f"column `{column}`: a test says nothing: {item[:80]!r}")
-    is_check = _leaves_check(tree)
-    body = tree.body
-    tree.body = [_as_assert(statement) for statement in body]
-    _ensure_can_fail(tree, item, column, is_check)
-    if is_check:
-        return [Case("check", item)]
+    if any(isinstance(one, ast.Assert) and _is_tuple(one.test) for one in ast.walk(tree)):
+        raise DataError(
+            f"column `{column}`: `assert (x, y)` holds for every program, a tuple is true; write "
+            f"`assert x, y`: {item[:80]!r}"
+        )
+    tree.body = [_as_assert(one) for one in tree.body if not _is_of_solution(one)]
+    return tree
+
+
+def _is_of_solution(statement: ast.stmt) -> bool:
+    """Whether it imports the program, which is there already."""
+    return isinstance(statement, ast.ImportFrom) and statement.module == SOLUTION
+
+
+def _cases(tree: ast.Module) -> list[Case]:
+    if _leaves_check(tree):
+        return [Case("check", ast.unparse(tree))]
     calls = [_call(statement) for statement in tree.body]
     known = [call for call in calls if call is not None]
-    if len(known) == len(calls):
-        return known
-    return [Case("statement", item if tree.body == body else ast.unparse(tree))]
+    return known if len(known) == len(calls) else [Case("statement", ast.unparse(tree))]
 
 
 def _as_assert(statement: ast.stmt) -> ast.stmt:
@@ -121,23 +157,11 @@ def _leaves_check(tree: ast.Module) -> bool:
     return bool(found) and len(found[-1].args.args) == 1 and CHECK not in _names(tree)
 
 
-def _ensure_can_fail(tree: ast.Module, item: str, column: str, is_check: bool) -> None:
-    """
-    Raises:
-        DataError: the test passes whatever the program does.
-    """
-    reached = [*_reached(tree, {CHECK} if is_check else set())]
-    if any(isinstance(one, ast.Assert) and _is_tuple(one.test) for one in reached):
-        raise DataError(
-            f"column `{column}`: `assert (x, y)` holds for every program, a tuple is true; write "
-            f"`assert x, y`: {item[:80]!r}"
-        )
-    if not any(map(_can_fail, reached)):
-        raise DataError(
-            f"column `{column}`: a test that passes whatever the program does: it asserts and "
-            f"compares nothing, or only in functions that nothing calls; write "
-            f"`assert f(1) == 2`: {item[:80]!r}"
-        )
+def _can_fail(tree: ast.Module) -> bool:
+    """Whether it is a test: it does not pass whatever the program does."""
+    reached = _reached(tree, {CHECK} if _leaves_check(tree) else set())
+    own = set(_defined(tree))
+    return any(_fails(node, own) for node in reached)
 
 
 def _reached(tree: ast.Module, called: set[str]) -> Iterator[ast.AST]:
@@ -149,7 +173,7 @@ def _reached(tree: ast.Module, called: set[str]) -> Iterator[ast.AST]:
         if isinstance(node, Definition) and node.name not in named:
             continue
         yield node
-        left += ast.iter_child_nodes(node)
+        left += [node.test] if isinstance(node, ast.Assert) else ast.iter_child_nodes(node)
 
 
 def _names(tree: ast.AST) -> set[str]:
@@ -167,20 +191,26 @@ def _is_tuple(test: ast.expr) -> bool:
     return isinstance(test, ast.Tuple) and bool(test.elts)
 
 
-def _can_fail(node: ast.AST) -> bool:
+def _fails(node: ast.AST, own: set[str]) -> bool:
+    """Whether a node can end a test, by the names that the test itself defines."""
     match node:
         case ast.Raise():
             return True
         case ast.Assert(test=test):
             return bool(_names(test)) or (isinstance(test, ast.Constant) and not test.value)
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-            return "assert" in name.casefold()
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if (
+            name in LEAVING or "assert" in name.casefold()
+        ):
+            return True
+        case ast.Call():
+            names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            return any(name not in own and not hasattr(builtins, name) for name in names)
     return False
 
 
 def wanted_by(tests: list[Case], candidate: str | None) -> set[str]:
     """Names that tests read and do not define themselves: a program for them defines these."""
-    texts = [test.text for test in tests if test.kind in ("call", "statement")]
+    texts = [f"{test.before}\n{test.text}" for test in tests if test.kind in ("call", "statement")]
     if candidate is not None:
         texts.append(candidate)
     free = {name for text in texts for name in _free_names(ast.parse(text))}
@@ -265,7 +295,7 @@ def defined_by(tree: ast.Module) -> set[str]:
     return {name for statement in tree.body for name in _defined(statement)}
 
 
-def _defined(statement: ast.stmt) -> Iterator[str]:
+def _defined(statement: ast.AST) -> Iterator[str]:
     if isinstance(statement, Definition):
         yield statement.name
         return

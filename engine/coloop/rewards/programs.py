@@ -11,6 +11,7 @@ import ast
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any, Final
 
 from coloop.errors import UserCodeError
@@ -109,6 +110,7 @@ class ProgramJudge:
         """A test in a process of its own: what a program left behind helps no other test."""
         with self._sandbox(is_over) as sandbox:
             sandbox.load()  # a machine without a wall is an error, a program that fails is none
+            code = f"{code}\n\n{test.before}" if test.before else code
             question = {"code": code, "kind": test.kind, "test": test.text}
             try:
                 [said] = sandbox.write([question], cpu_seconds=self._given.timeout_seconds)
@@ -138,7 +140,7 @@ def _called(test: Case, candidate: str | None) -> Case:
     """A test that defines `check`, with its call."""
     if test.kind != "check":
         return test
-    return Case("statement", f"{test.text}\n\n{CHECK}({candidate})")
+    return replace(test, kind="statement", text=f"{test.text}\n\n{CHECK}({candidate})")
 
 
 def _is_right(test: Case, out: str) -> bool:

@@ -159,13 +159,15 @@ def test_what_one_test_leaves_behind_helps_no_other() -> None:
         (["# nothing"], "says nothing"),
         ("[]", "wants a list of tests"),
         ("3", "passes whatever the program does"),
-        (["add(1, 2)"], "passes whatever the program does"),
+        (["assert True, add(1, 2)"], "passes whatever the program does"),
+        (["print(3)"], "passes whatever the program does"),
+        (["import math", "x = 3"], "passes whatever the program does"),
         (["import math"], "passes whatever the program does"),
         (["assert True, 'x'"], "passes whatever the program does"),
         (["assert 1 == 1"], "passes whatever the program does"),
         (["def test_add():\n    assert add(1, 2) == 3"], "passes whatever the program does"),
         (["def check(a, b):\n    assert a == b"], "passes whatever the program does"),
-        ("def check(candidate):\n    candidate(1)", "passes whatever the program does"),
+        ("def check(candidate):\n    print(1)", "passes whatever the program does"),
         (["assert (add(1, 2) == 5, 'bad')"], "a tuple is true"),
     ],
 )
@@ -173,6 +175,34 @@ def test_tests_that_are_none_are_told(tests: Any, what: str) -> None:
     with pytest.raises(DataError, match=f"mine, row 1: column `tests`.*{what}"):
         scored([(ADD, SUM), (ADD, tests)])
     assert scored([(ADD, tests)], on_error="skip_row") == [None]
+
+
+@pytest.mark.parametrize(
+    ("tests", "expected"),
+    [
+        (["import math", "assert add(1, 2) == math.floor(3.5)"], [1.0, 0.0]),
+        (["from solution import add", "assert add(1, 2) == 3"], [1.0, 0.0]),
+        (["", "three = 3", "assert add(1, 2) == three"], [1.0, 0.0]),
+        (["import math", "assert add(math.floor(1.5), 2) == 3"], [1.0, 0.0]),
+        ("import sys\nif add(1, 2) != 3: sys.exit(1)", [1.0, 0.0]),
+        ("try:\n    add(1)\n    raise ValueError\nexcept TypeError:\n    pass", [1.0, 1.0]),
+        ("add(1, 2)", [1.0, 1.0]),
+        ("add(1)", [0.0, 0.0]),
+        ("def check(candidate):\n    candidate(1)", [0.0, 0.0]),
+    ],
+)
+def test_helpers_run_before_each_test_that_can_fail(tests: Any, expected: list[Score]) -> None:
+    wrong = "def add(a, b):\n    return 4\n"
+
+    assert scored([(ADD, tests), (wrong, tests)]) == expected
+
+
+def test_what_wants_an_error_is_a_test_and_a_helper_is_none() -> None:
+    raises = "import pytest\nwith pytest.raises(ValueError):\n    add(1)"
+
+    assert [test.kind for test in read_tests(raises, "tests")] == ["statement"]
+    [test] = read_tests(["import math", "assert add(1, 2) == 3"], "tests")
+    assert (test.kind, test.text, test.before) == ("call", "add(1, 2)", "import math")
 
 
 def test_a_run_that_stops_ends_its_programs() -> None:
