@@ -47,6 +47,10 @@ RELATION: Final = re.compile(
 )
 BASE: Final = re.compile(r"(?<=\d)_\s*\{?\s*(\w+)")
 BESIDE: Final = re.compile(r"\d\s+\d")
+SAID_OF: Final = re.compile(rf"\d[^\d]*\b(?:{'|'.join(sorted(VERBS))})\b[^\d]*\d")
+"""A number of which another is said."""
+LED_TO: Final = re.compile(rf"^[a-zA-Z ]*\b(?:{'|'.join(sorted(VERBS))})\s+(?=[-+.\d$\\])")
+"""Words that lead to a number: `The answer is 5`."""
 GROUPED: Final = re.compile(r"(?<=\d) (?=\d{3}(?![\d/]))|(?<!\d) | (?!\d)")
 """Blanks that say nothing: those between numbers do, but for thousands."""
 MIXED: Final = re.compile(
@@ -102,10 +106,9 @@ def are_equal(said: str, gold: str, *, tolerance: float) -> bool | None:
 def _says_more(said: str, gold: str) -> bool:
     """Whether what is said has a word or a base that changes it, and the right answer has not."""
     before = LEADING.match(said)
-    words = words_of(_without_commands(said[before.end() :] if before else said))
-    changed = changes(words) | words & VERBS
+    changed = changes(_without_commands(said[before.end() :] if before else said))
     if before is not None:
-        changed |= changes(words_of(_without_commands(before[0])))
+        changed |= changes(f"{_without_commands(before[0])} 0")
     bases, wanted = (BASE.findall(text) for text in (said, gold))
     return bool(changed - words_of(_without_commands(gold))) or bool(bases and bases != wanted)
 
@@ -113,7 +116,7 @@ def _says_more(said: str, gold: str) -> bool:
 def _is_dropped(said: str) -> bool:
     """Whether math-verify would read a number here by leaving out what changes it."""
     plain = _as_plain(said)
-    return any(found.search(plain) for found in (RELATION, BESIDE, SCALED, POWERED))
+    return any(found.search(plain) for found in (RELATION, BESIDE, SAID_OF, SCALED, POWERED))
 
 
 def _tolerance_between(said: str, gold: str, tolerance: float) -> float:
@@ -165,7 +168,7 @@ def _number(text: str) -> Fraction | None:
     """The number that an answer stands for; None where it is no single one."""
     if RELATION.search(text) or BASE.search(text):
         return None
-    plain = _as_plain(LEADING.sub("", text))
+    plain = LED_TO.sub("", _as_plain(LEADING.sub("", text)))
     plain = SCALED.sub(lambda found: f"*10^{SCALES[found[1]]}", plain)
     unit = UNIT.search(plain)
     if unit is not None and is_unit(unit[1]):

@@ -20,7 +20,7 @@ SHORT_UNITS: Final = frozenset({
 })  # fmt: skip
 """Words of one or two letters that are units or part of one; others are letters of mathematics."""
 VERBS: Final = frozenset({"is", "are", "was", "were", "be"})
-"""Before a number they lead to it, behind it they say something of it."""
+"""Words that join a number to what is said of it."""
 CHANGING: Final = frozenset({
     "not", "no", "never", "none", "neither", "nor", "without", "except", "unless", "if", "but",
     "isn", "aren", "wasn", "weren", "don", "doesn", "won", "wouldn", "cannot", "could", "would",
@@ -32,6 +32,14 @@ CHANGING: Final = frozenset({
 """Words beside a number with which it says something else."""
 COMPARING: Final = frozenset({"more", "less", "fewer", "greater", "smaller", "larger", "higher"})
 """With `or` they make a bound of a number (`5 or more`), else they count (`5 more apples`)."""
+DESCRIBING: Final = re.compile(
+    r"\b(?:wrong|incorrect|false|invalid|impossible|negative|plus|base)\s+"
+    r"(?=[a-z]{3})(?!(?:two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)\b)",
+    re.IGNORECASE,
+)
+"""Changing words that only say which things are counted: `4 wrong answers`."""
+PLACING: Final = re.compile(r"\b(?:over|above)\s*(?=[a-z]{3}|$)", re.IGNORECASE)
+"""And where they are: `5 left over`, `20 above average`; with `or` it is a bound."""
 POWERS: Final = ("squared", "cubed")
 """Directly behind a number they change it, behind a unit they are part of it."""
 LONGEST_UNIT: Final = 5
@@ -44,9 +52,12 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in LETTERS.findall(text))
 
 
-def changes(words: frozenset[str]) -> frozenset[str]:
-    """Those of the words with which a number says something else."""
-    return words & (CHANGING | COMPARING if words & {"or", "and"} else CHANGING)
+def changes(text: str) -> frozenset[str]:
+    """The words of a text with which a number in it says something else."""
+    text = DESCRIBING.sub(" ", text)
+    if words_of(text) & {"or", "and"}:
+        return words_of(text) & (CHANGING | COMPARING)
+    return words_of(PLACING.sub(" ", text)) & CHANGING
 
 
 def is_unit(text: str) -> bool:
@@ -54,6 +65,6 @@ def is_unit(text: str) -> bool:
     words = LETTERS.findall(text)
     if len(words) > LONGEST_UNIT or words[0] in POWERS:
         return False
-    if words_of(text) & (CHANGING | VERBS | SCALES.keys()):
+    if changes(text) or words_of(text) & SCALES.keys():
         return False
-    return all(len(word) > 2 or word in SHORT_UNITS for word in words)
+    return all(len(word) > 2 or word in SHORT_UNITS | VERBS for word in words)

@@ -65,6 +65,18 @@ EQUAL = [
     ("0.3333333", "1/3"),
     ("1000000.0", "1000000"),
     ("5 or more", "5 or more"),
+    ("5 apples are left", "5"),
+    ("5 left over", "5"),
+    ("5 is the answer", "5"),
+    ("4 wrong answers", "4"),
+    ("7 negative numbers", "7"),
+    ("100 base units", "100"),
+    ("6 plus signs", "6"),
+    ("3 invalid tickets", "3"),
+    ("20 above average students", "20"),
+    ("The answer is 5", "5"),
+    ("it is 5", "5"),
+    ("There are 5 apples", "5"),
 ]
 OTHER = [
     (r"1\frac{1}{2}", "1/2"),
@@ -99,6 +111,17 @@ OTHER = [
     ("2516_7", "2516_8"),
     (r"12\text{ cm}^2", "144"),
     ("1.23e5", "5"),
+    (r"\text{over }5", "5"),
+    ("above 5", "5"),
+    ("5 or above", "5"),
+    ("12 over 5", "12"),
+    ("negative 5", "5"),
+    ("5 plus 3", "5"),
+    ("101 base two", "101"),
+    ("5 wrong", "5"),
+    ("5 is 7", "5"),
+    ("5 is 7", "7"),
+    ("5 degrees below zero", "5"),
 ]
 
 
