@@ -62,6 +62,7 @@ SCALED: Final = re.compile(rf"(?<=\d)\s+({SCALE_WORDS})(?![a-zA-Z])")
 POWERED: Final = re.compile(rf"[\d)]\s+(?:{'|'.join(POWERS)})(?![a-zA-Z])")
 ROUNDED: Final = re.compile(rf"\.\d*[1-9]|\d{EXPONENT}")
 """What a number has that is written as a decimal, and so may be rounded."""
+DECIMALS: Final = re.compile(r"\.(\d+)")
 IRRATIONAL: Final = re.compile(r"pi|sqrt|π")
 ROOTS_DIFFER: Final = 1e-15
 """Between two ways to write one number with roots or pi; these are cut after 20 digits."""
@@ -84,7 +85,8 @@ MATHEMATICAL: Final = re.compile(r"\d|\\|\b[a-zA-Z]\b|[-+*/^=<>]|π|∞|√")
 def are_equal(said: str, gold: str, *, tolerance: float) -> bool | None:
     """Whether two final answers are equal as texts or as numbers; None: neither settles it.
 
-    Whole numbers and fractions are equal or not; the tolerance is for decimals.
+    Whole numbers and fractions are equal or not; the tolerance is for a right answer that is a
+    decimal.
     """
     if max(len(said), len(gold)) > LONGEST_ANSWER:
         return said.strip() == gold.strip()
@@ -95,7 +97,7 @@ def are_equal(said: str, gold: str, *, tolerance: float) -> bool | None:
         return False
     left, right = _number(said), _number(gold)
     if left is not None and right is not None:
-        return _near(left, right, _tolerance_between(said, gold, tolerance))
+        return left == right or abs(left - right) <= _most_apart(said, gold, right, tolerance)
     if right is not None and _is_dropped(said):
         return False
     if not all(plain) or WORD.search(_without_commands(gold)) or not MATHEMATICAL.search(said):
@@ -119,10 +121,20 @@ def _is_dropped(said: str) -> bool:
     return any(found.search(plain) for found in (RELATION, BESIDE, SAID_OF, SCALED, POWERED))
 
 
-def _tolerance_between(said: str, gold: str, tolerance: float) -> float:
-    if ROUNDED.search(said) or ROUNDED.search(gold):
-        return tolerance
-    return ROOTS_DIFFER if IRRATIONAL.search(said) or IRRATIONAL.search(gold) else 0.0
+def _most_apart(said: str, gold: str, right: Fraction, tolerance: float) -> Fraction:
+    """What may lie between an answer and the right one, for how they are written.
+
+    Beside a fraction or a root a decimal is as near as its digits say: `0.333333` is 1/3.
+    """
+    is_near = Fraction(tolerance) * abs(right)
+    if ROUNDED.search(gold):
+        return is_near
+    if ROUNDED.search(said) and right.denominator != 1:
+        digits = max((len(found) for found in DECIMALS.findall(said)), default=0)
+        powers = sum(int(found) for found in re.findall(rf"\d{EXPONENT}", said))
+        return min(is_near, Fraction(10) ** (powers - digits))
+    is_irrational = IRRATIONAL.search(said) or IRRATIONAL.search(gold)
+    return Fraction(ROOTS_DIFFER) * abs(right) if is_irrational else Fraction(0)
 
 
 def final_answer(text: str) -> str:
@@ -213,7 +225,3 @@ def _as_sum(found: re.Match[str]) -> str:
 
 def _as_division(found: re.Match[str]) -> str:
     return f"(({found[1] or found[2]})/({found[3] or found[4]}))"
-
-
-def _near(a: Fraction, b: Fraction, tolerance: float) -> bool:
-    return a == b or abs(a - b) <= Fraction(tolerance) * max(abs(a), abs(b))

@@ -63,6 +63,10 @@ EQUAL = [
     (r"2\sqrt{2}", r"\sqrt{8}"),
     ("1/3", r"\frac{2}{6}"),
     ("0.3333333", "1/3"),
+    ("0.6666666", "2/3"),
+    ("3.14159265", r"\pi"),
+    ("1.2345678e7", "12345678"),
+    ("12345679", "12345678.5"),
     ("1000000.0", "1000000"),
     ("5 or more", "5 or more"),
     ("5 apples are left", "5"),
@@ -86,6 +90,10 @@ OTHER = [
     ("1000001", "1000000"),
     ("987654321012", "987654321000"),
     ("123456788.0", "123456789"),
+    ("123456788.5", "123456789"),
+    ("12345678.5", "12345679"),
+    ("1.2345678e7", "12345679"),
+    ("333333.5", "1000001/3"),
     ("1000001/3", "1000000/3"),
     (r"\neq 6", "6"),
     (r"x \ne 6", "6"),
@@ -134,9 +142,15 @@ def test_what_changes_a_number_is_no_unit_of_it(library: LibraryJudge) -> None:
 
 
 def test_whole_numbers_have_no_tolerance_and_decimals_have(library: LibraryJudge) -> None:
-    pairs = [("101", "100"), ("100.5", "100"), ("3e8", "2.998e8"), ("22/7", r"\pi")]
+    pairs = [
+        ("101", "100"),
+        ("100", "100.5"),
+        ("100.5", "100"),
+        ("3e8", "2.998e8"),
+        ("22/7", r"\pi"),
+    ]
 
-    assert [*scores(pairs, library, tolerance=0.01).values()] == [0.0, 1.0, 1.0, 0.0]
+    assert [*scores(pairs, library, tolerance=0.01).values()] == [0.0, 1.0, 0.0, 1.0, 0.0]
     assert are_equal(r"\sqrt{2}", "1.41421356", tolerance=1e-6) is True
 
 
