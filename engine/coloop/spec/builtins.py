@@ -62,7 +62,7 @@ class MathEqual(Builtin):
     extract: Text | None = setting(None, level="advanced", widget="regex")
     """Regular expression with one group; null: a boxed answer, else the last number."""
     tolerance: Number = setting(1.0e-6, ge=0, level="advanced")
-    """Greatest relative difference where one of the numbers is written as a decimal; whole numbers
+    """Greatest relative difference where the right answer is written as a decimal; whole numbers
     and fractions are equal or not."""
 
 
