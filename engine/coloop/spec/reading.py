@@ -57,7 +57,8 @@ class Read(Section):
     range: tuple[Number, Number] | None = setting(None, level="advanced")
     """Least and greatest score, so that a pair's score can be turned over."""
     labels: tuple[Text, ...] | None = setting(None, level="advanced")
-    """Words whose probabilities are compared; the score is that of the first."""
+    """Words whose probabilities are compared; the score is that of the first. Of two, a label of 1
+    teaches the first."""
     score: Literal["text", "probability"] = setting("text", level="advanced")
     """Read what was written, or the probability of the first label at the verdict."""
     threshold: Number | None = setting(None, level="advanced")

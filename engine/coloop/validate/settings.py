@@ -4,9 +4,15 @@ from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.adapters import refreshed
-from coloop.spec.algorithm import PORTS_OF, RewardsAlgorithm, resolve_rewards_algorithm
+from coloop.spec.algorithm import (
+    PORTS_OF,
+    LabelCrossEntropy,
+    RewardsAlgorithm,
+    resolve_rewards_algorithm,
+)
 from coloop.spec.model import SnapshotModel
 from coloop.spec.nodes import FilterNode, VerifierNode
+from coloop.spec.reading import Read
 from coloop.spec.training import Gather
 from coloop.validate.facts import Facts, found
 
@@ -89,6 +95,32 @@ def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
+def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
+    """Of two labels a number teaches the chance of the first, so the first is worth more; else what
+    is learned is read the other way round."""
+    for name, node in facts.nodes.items():
+        read = getattr(node, "read", None)
+        if not isinstance(read, Read) or read.labels is None or read.values is None:
+            continue
+        is_taught = any(
+            isinstance(one, LabelCrossEntropy) for one in facts.algorithms(name, "labels")
+        )
+        worth = [read.values.get(label) for label in read.labels]
+        if not is_taught or len(worth) != 2 or worth[0] is None or worth[1] is None:
+            continue
+        if worth[0] < worth[1]:
+            first, second = read.labels
+            change = Change(op="set", path=f"nodes.{name}.read.labels", value=[second, first])
+            yield _wrong(
+                name,
+                "read.labels",
+                f"a label of 1 teaches `{first}`, the first of `labels`, and `values` reads it as "
+                f"{worth[0]:g}: what is learned would be read the other way round",
+                f"put `{second}` first",
+                fix=Fix(title=f"Put `{second}` first", changes=(change,)),
+            )
+
+
 def verdicts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
     """A generative verifier whose scores are used says how its text becomes a number."""
     for name, node in facts.nodes.items():
@@ -164,5 +196,6 @@ RULES = (
     averages_move,
     credit_has_rewards,
     coefficients_move,
+    labels_begin_with_the_greater,
     verdicts_can_be_read,
 )

@@ -18,7 +18,7 @@ READING = "fresh.class_recall"
 learned that: the lower of its two recalls."""
 LEARNS: Mapping[str, Mapping[str, Any]] = {
     "regression": {},
-    "label_ce": {"labels": ["wrong", "right"], "values": {"wrong": 0.0, "right": 1.0}},
+    "label_ce": {"labels": ["right", "wrong"], "values": {"right": 1.0, "wrong": 0.0}},
 }
 """By algorithm: how the model is read."""
 EXAM: Mapping[str, Any] = {

@@ -599,3 +599,25 @@ def test_an_average_that_nothing_moves_is_refused(
     order = ("set", "schedule.phases.1.do", {"refresh": {"node": "start"}})
     assert check("grpo", still, order).diagnostics == ()
     assert check("grpo", ("set", "nodes.start.model", {**model, "refresh": {"every": 1}})).ok
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_found"), [(["yes", "no"], False), (["no", "yes"], True)], ids=str
+)
+def test_of_two_labels_the_first_is_worth_more(
+    labels: list[str], is_found: bool, check: Callable[..., Report]
+) -> None:
+    report = check(
+        "tools",
+        ("set", "nodes.prm.read", {"labels": labels, "values": {"yes": 1.0, "no": 0.0}}),
+        ("set", "nodes.prm.algorithm", {"labels": {"name": "label_ce"}}),
+        ("cut", "labelled.scores -> prm.labels"),
+        ("cut", "mc.step_scores -> labelled.scores"),
+        ("add", "mc.scores -> labelled.scores"),
+        ("add", "labelled.scores -> prm.labels"),
+    )
+
+    found = [one for one in report.errors if one.field == "read.labels"]
+    assert len(found) == is_found
+    if found:
+        assert found[0].fixes[0].changes[0].value == ["yes", "no"]
