@@ -179,6 +179,12 @@ class Facts:
         """What a `set` gives, by its paths in one spelling."""
         return {self.spelled(path): value for path, value in values.items()}
 
+    def whole_number(self, phase: PhaseFacts, path: str, own: Any) -> Any:
+        """What stands at a path in a phase; `own` where that sets no whole number, which is told
+        elsewhere."""
+        value = self.values_of(phase.overrides).get(path, own)
+        return value if isinstance(value, int) else own
+
     def spelled(self, path: str) -> str:
         """A path as its place is named in full: without the port of an algorithm in the short form,
         edges by position; as it is written where it names nothing."""

@@ -100,7 +100,7 @@ def completions(facts: Facts, name: str, phase: PhaseFacts) -> int:
     """What a writer writes for a prompt in a phase."""
     rollout = facts.rollout(name)
     written = 1 if rollout is None else rollout.completions_per_prompt
-    return int(phase.overrides.get(completions_path(name), written))
+    return int(facts.whole_number(phase, completions_path(name), written))
 
 
 def _is_asked_once(facts: Facts, name: str, phase: PhaseFacts) -> bool:

@@ -167,27 +167,32 @@ def _unreadable(node: VerifierNode) -> tuple[str, str, str] | None:
 
 
 def _idle(node: str, field: str, reason: str) -> Diagnostic:
-    change = Change(op="remove", path=f"nodes.{node}.{field}")
-    return found(
-        "structure.unused_setting",
-        f"`{field}` does nothing: {reason}",
-        severity=Severity.WARNING,
-        hint=f"leave `{field}` out",
-        node=node,
-        field=field,
-        fixes=(Fix(title=f"Remove {field}", changes=(change,)),),
-    )
+    message = f"`{field}` does nothing: {reason}"
+    return _wrong(node, field, message, f"leave `{field}` out", severity=Severity.WARNING)
 
 
-def _wrong(node: str, field: str, message: str, hint: str, *, fix: Fix | None = None) -> Diagnostic:
+def _wrong(
+    node: str,
+    field: str,
+    message: str,
+    hint: str,
+    *,
+    fix: Fix | None = None,
+    severity: Severity = Severity.ERROR,
+) -> Diagnostic:
     """
     Args:
         fix: None: the field is left out.
     """
     change = Change(op="remove", path=f"nodes.{node}.{field}")
-    fix = fix or Fix(title=f"Remove {field}", changes=(change,))
     return found(
-        "structure.unused_setting", message, hint=hint, node=node, field=field, fixes=(fix,)
+        "structure.unused_setting",
+        message,
+        severity=severity,
+        hint=hint,
+        node=node,
+        field=field,
+        fixes=(fix or Fix(title=f"Remove {field}", changes=(change,)),),
     )
 
 

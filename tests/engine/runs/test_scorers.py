@@ -1,7 +1,7 @@
 """Judges with weights, in whole runs: an implicit reward model beside its policy, classifiers of
 texts and steps, critics that look ahead differently, scorers on the policy's own weights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,11 @@ run: {checkpoint_every: 2}
 )
 
 
+def step_3_begins(event: Mapping[str, Any]) -> bool:
+    """When a run of several steps is stopped."""
+    return event["type"] == "stage.started" and event.get("step") == 3
+
+
 def test_an_implicit_reward_model_learns_before_it_scores(runner: Check, finished: Check) -> None:
     ended = finished(runner(PRIME))
 
@@ -75,9 +80,7 @@ def test_an_implicit_reward_model_learns_before_it_scores(runner: Check, finishe
 def test_a_stopped_run_of_both_goes_on_bit_for_bit(
     runner: Check, finished: Check, whole: Check, equal: Check
 ) -> None:
-    stopped = runner(
-        PRIME, stop_at=lambda event: event["type"] == "stage.started" and event.get("step") == 3
-    )
+    stopped = runner(PRIME, stop_at=step_3_begins)
 
     ended = finished(runner(PRIME, resume=stopped))
 
@@ -157,9 +160,7 @@ run: {checkpoint_every: 1}
 def test_a_critic_stands_on_the_actors_weights_with_a_head_of_its_own(
     runner: Check, finished: Check, whole: Check, equal: Check
 ) -> None:
-    stopped = runner(
-        SHARED, stop_at=lambda event: event["type"] == "stage.started" and event.get("step") == 3
-    )
+    stopped = runner(SHARED, stop_at=step_3_begins)
 
     ended = finished(runner(SHARED, resume=stopped))
 
@@ -216,9 +217,7 @@ edges:
 def test_every_node_that_reads_a_score_of_shared_weights_has_its_own_head(
     runner: Check, finished: Check, whole: Check, equal: Check
 ) -> None:
-    stopped = runner(
-        THREE, stop_at=lambda event: event["type"] == "stage.started" and event.get("step") == 3
-    )
+    stopped = runner(THREE, stop_at=step_3_begins)
 
     ended = finished(runner(THREE, resume=stopped))
 

@@ -161,46 +161,15 @@ ASKED_TWICE = {
     "python": f'{{type: python, code: "{SLOW}    return [len(c) % 2 for c in completions]\\n"}}',
     "library": "{type: builtin, name: math_equal}",
 }
-BESIDE = """
-coloop: 1
-name: beside
-nodes:
-  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 2}
-  actor:
-    kind: actor
-    model: {type: scratch, architecture: tiny-qwen3}
-    rollout: {completions_per_prompt: 2, max_new_tokens: 5}
-    algorithm: {name: grpo}
-    training: {optimizer: {name: adamw, lr: 1.0e-3}}
-  other:
-    kind: actor
-    model: {type: copy, of: actor}
-    rollout: {completions_per_prompt: 2, max_new_tokens: 6}
-  right: {kind: reward, source: SOURCE}
-  tree:
-    kind: search
-    method: monte_carlo
-    step_separator: "+"
-    completions: 2
-    budget: {searches_per_row: 4, tokens: 100000}
-  judge:
-    kind: verifier
-    method: discriminative
-    model: {type: scratch, architecture: tiny-qwen3}
-    read: {granularity: step, step_separator: "+", reduce: min}
-    algorithm: {labels: {name: outcome, soft: true}}
-    training: {optimizer: {name: adamw, lr: 1.0e-3}}
-edges:
-  - problems.rows -> actor.prompts
-  - actor.rollouts -> right.rollouts
-  - right.scores -> actor.rewards
-  - problems.rows -> tree.rows
-  - other.policy -> tree.policy
-  - right.check -> tree.outcome
-  - tree.step_scores -> judge.labels
-schedule: {steps: 4}
-hardware: {preset: cpu}
-"""
+BESIDE = (
+    TEXTS.replace(RIGHT, "SOURCE")
+    .replace(
+        "48}\n", "48}\n    algorithm: {name: grpo}\n    training: {optimizer: {name: adamw}}\n"
+    )
+    .replace("edges:\n", "edges:\n  - policy.rollouts -> right.rollouts\n", 1)
+    .replace("edges:\n", "edges:\n  - right.scores -> policy.rewards\n", 1)
+)
+"""The policy learns from what the search asks for."""
 
 
 @pytest.mark.parametrize("source", ASKED_TWICE)

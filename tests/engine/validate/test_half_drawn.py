@@ -128,3 +128,25 @@ def test_a_single_node_of_each_kind_can_be_checked() -> None:
         assert parsed.spec is not None, kind
 
         assert not validate(parsed.spec).ok
+
+
+def _numbers(value: Any, path: str) -> list[str]:
+    """Paths of the numbers in a part of a loop, each with one that names nothing beside it."""
+    if not isinstance(value, dict):
+        return [path] if isinstance(value, int | float) else []
+    inner = [one for key, own in value.items() for one in _numbers(own, f"{path}.{key}")]
+    return [*inner, f"{path}.nothing"]
+
+
+@pytest.mark.parametrize("value", ["many", None, {}, -1], ids=repr)
+@pytest.mark.parametrize("base", BASES)
+def test_no_value_that_a_phase_sets_breaks_the_check(
+    base: str, value: Any, changed: Callable[..., Any], text: Any
+) -> None:
+    paths = _numbers(changed(base)["nodes"], "nodes")
+    phase = {"name": "a", "steps": 1, "set": dict.fromkeys(paths, value)}
+
+    parsed = parse(text(changed(base, ("set", "schedule", {"phases": [phase]}))))
+
+    assert parsed.spec is not None, parsed.diagnostics
+    assert validate(parsed.spec).errors
