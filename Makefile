@@ -33,11 +33,11 @@ test: ## Set up everything and run all tests
 test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)
 
-built-and-tested-web: $(STAMPS)/web
-	@# In this order: the second check of types finds what the first has left.
+built-and-tested-web: $(STAMPS)/web $(STAMPS)/dev
+	@# In this order: the second check of types finds what the first has left, and some tests ask the Python of `dev`.
 	@$(MAKE) test-web
 
-test-web: $(STAMPS)/web-deps ## Front-end types, lint, unit tests
+test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
 	@cd frontend && npm run --silent lint && npm run --silent test
 
 test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
