@@ -122,6 +122,25 @@ class OutputInfo(Part):
     help: str
 
 
+class TellingInfo(Part):
+    """A value that a node shows on its card."""
+
+    label: str
+    paths: list[str]
+    """Where it may stand: the first of these that is set, else the first with a default."""
+
+
+class LearningInfo(Part):
+    """Where a kind that can be taught says how it learns."""
+
+    algorithm: str
+    """The setting; without it and without a teaching edge the node is no learner."""
+    names: list[str]
+    """Paths of the names of its algorithms; `*` is any key."""
+    rate: str
+    """Path of its learning rate."""
+
+
 class KindInfo(Part):
     """A node kind."""
 
@@ -136,7 +155,10 @@ class KindInfo(Part):
     synonyms: list[str]
     """Other words for it, and what it can do: algorithms, built-in rewards, tasks."""
     summary: list[str]
-    """Paths of the values that tell most about a node, most telling first; `*` is any key."""
+    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
+    telling: list[TellingInfo]
+    """Further values that stand on the card and are edited there."""
+    learning: LearningInfo | None
     stages: list[str]
     inputs: list[InputInfo]
     outputs: list[OutputInfo]

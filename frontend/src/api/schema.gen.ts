@@ -1691,6 +1691,7 @@ export interface components {
             inputs: components["schemas"]["InputInfo"][];
             /** Kind */
             kind: string;
+            learning: components["schemas"]["LearningInfo"] | null;
             /** Outputs */
             outputs: components["schemas"]["OutputInfo"][];
             /**
@@ -1703,7 +1704,7 @@ export interface components {
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that tell most about a node, most telling first; `*` is any key.
+             * @description Paths of the values that stand beside the kind, most telling first; `*` is any key.
              */
             summary: string[];
             /**
@@ -1712,12 +1713,38 @@ export interface components {
              */
             synonyms: string[];
             /**
+             * Telling
+             * @description Further values that stand on the card and are edited there.
+             */
+            telling: components["schemas"]["TellingInfo"][];
+            /**
              * Template
              * @description A node to start from.
              */
             template: JsonObject;
             /** Title */
             title: string;
+        };
+        /**
+         * LearningInfo
+         * @description Where a kind that can be taught says how it learns.
+         */
+        LearningInfo: {
+            /**
+             * Algorithm
+             * @description The setting; without it and without a teaching edge the node is no learner.
+             */
+            algorithm: string;
+            /**
+             * Names
+             * @description Paths of the names of its algorithms; `*` is any key.
+             */
+            names: string[];
+            /**
+             * Rate
+             * @description Path of its learning rate.
+             */
+            rate: string;
         };
         /**
          * LogEvent
@@ -3314,6 +3341,19 @@ export interface components {
                 [key: string]: string[];
             };
             schema: components["schemas"]["JsonSchema"];
+        };
+        /**
+         * TellingInfo
+         * @description A value that a node shows on its card.
+         */
+        TellingInfo: {
+            /** Label */
+            label: string;
+            /**
+             * Paths
+             * @description Where it may stand: the first of these that is set, else the first with a default.
+             */
+            paths: string[];
         };
         /** TriedReward */
         TriedReward: {

@@ -7,6 +7,7 @@ import * as routes from "@/api/routes";
 import type { Catalog, Loop } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec, mendDocument } from "@/document/convert";
+import { keepIdentities, withIdentities } from "@/document/identities";
 import { withPlaces } from "@/document/layout";
 import { createDocumentStore } from "@/document/store";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
@@ -96,10 +97,14 @@ function whenSaved({ syncStore }: OpenLoop, then: () => void): () => void {
 
 function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
   const place: PlaceNodes = (document, before) =>
-    withPlaces(catalog, document, false, before.layout);
+    withIdentities(catalog, withPlaces(catalog, document, false, before.layout), before.identities);
   const saved = loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
   const document = place(draft ? mendDocument(draft.document) : saved, EMPTY_DOCUMENT);
-  const store = createDocumentStore({ document, text: draft?.text ?? loop.yaml });
+  const store = createDocumentStore({
+    document,
+    text: draft?.text ?? loop.yaml,
+    settle: keepIdentities(catalog),
+  });
   const sync = new LoopSync(loop, store, routes, browserDrafts, DELAYS, place);
   if (draft) sync.restore(draft);
   return { loopId: loop.id, runId: null, store, syncStore: sync.store, sync, catalog };

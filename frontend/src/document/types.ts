@@ -24,6 +24,8 @@ export interface LoopDocument {
   nodes: Record<string, NodeData>;
   edges: Edge[];
   layout: Record<string, Point>;
+  /** Which colour each learner has, from its creation until it is deleted. */
+  identities?: Record<string, number>;
   /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
   rest: JsonObject;
   /** What the page could not read of nodes and edges; absent where it read all. */

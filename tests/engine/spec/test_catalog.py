@@ -170,6 +170,27 @@ def test_what_sums_up_a_kind_are_fields_of_it(kind: str) -> None:
         assert leads_to_a_field(entry["schema"], path.split(".")), path
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_card_shows_are_fields_of_its_kind(kind: str) -> None:
+    entry = told()["kinds"][kind]
+
+    assert 1 <= len(entry["telling"]) <= 3
+    for value in entry["telling"]:
+        assert len(value["label"]) <= 12
+        for path in value["paths"]:
+            assert leads_to_a_field(entry["schema"], path.split(".")), path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_with_teaching_ports_says_where_it_says_how_it_learns(kind: str) -> None:
+    entry = told()["kinds"][kind]
+
+    learning = entry["learning"]
+    assert (learning is not None) == any(port["teaching"] for port in entry["inputs"])
+    for path in [learning["algorithm"], *learning["names"], learning["rate"]] if learning else []:
+        assert leads_to_a_field(entry["schema"], path.split(".")), path
+
+
 def leads_to_a_field(schema: dict[str, Any], path: list[str]) -> bool:
     """Whether some value of the schema has this path; `*` is any key or index."""
 

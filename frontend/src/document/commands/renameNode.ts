@@ -30,6 +30,8 @@ export const renameNode = defineCommand<RenameNode>(
       layout[id === from ? to : id] = point as Point;
     }
     draft.layout = layout;
+    const { [from]: identity, ...others } = document.identities ?? {};
+    if (identity !== undefined) draft.identities = { ...others, [to]: identity };
 
     for (const edge of draft.edges) {
       for (const end of ["from", "to"] as const) {

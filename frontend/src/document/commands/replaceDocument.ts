@@ -10,6 +10,10 @@ export const replaceDocument = defineCommand<{ document: LoopDocument }>(
     replaceRecord(draft.nodes, document.nodes);
     replaceRecord(draft.layout, document.layout);
     if (!deepEqual(draft.edges, document.edges)) draft.edges = document.edges;
+    if (!deepEqual(draft.identities, document.identities)) {
+      if (document.identities) draft.identities = document.identities;
+      else delete draft.identities;
+    }
     replaceRecord(draft.rest, document.rest);
     if (deepEqual(draft.unread, document.unread)) return;
     if (document.unread) draft.unread = document.unread;
