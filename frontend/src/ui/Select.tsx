@@ -2,17 +2,12 @@ import { Check, ChevronDown } from "lucide-react";
 import { Select as RadixSelect } from "radix-ui";
 import { type Ref, useEffect, useState } from "react";
 import { beginList } from "@/session/choosing";
+import { Combobox, type ComboboxOption } from "./Combobox";
 import { classes } from "./classes";
+import { CHOSEN } from "./control";
 import { RichText } from "./RichText";
 
-export interface SelectOption<V extends string> {
-  value: V;
-  label: string;
-  /** A line below the label. */
-  help?: string | undefined;
-  /** Nothing is chosen by it: it stands for what holds where nothing is set. */
-  isUnset?: boolean;
-}
+export type SelectOption<V extends string> = ComboboxOption<V>;
 
 interface SelectProps<V extends string> {
   ref?: Ref<HTMLButtonElement>;
@@ -30,8 +25,16 @@ interface SelectProps<V extends string> {
 /** No value of an option may be empty for Radix, and ours may. */
 const inside = (value: string) => `=${value}`;
 
-/** One of several. The list is as wide as its texts; the chosen one wraps rather than being cut. */
+/** More than are taken in at a glance: these are searched. */
+const MANY = 9;
+
+/** One of several; where they are many, the list is searched by typing. */
 export function Select<V extends string>(props: SelectProps<V>) {
+  return props.options.length > MANY ? <Combobox {...props} /> : <ShortSelect {...props} />;
+}
+
+/** The list is as wide as its texts; the chosen one wraps rather than being cut. */
+function ShortSelect<V extends string>(props: SelectProps<V>) {
   const { ref, id, label, value, options, isDisabled = false, className, onOpen, onChange } = props;
   const chosen = options.find((option) => option.value === value);
   const [isOpen, setOpen] = useState(false);
@@ -51,7 +54,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
         id={id}
         aria-label={label}
         className={classes(
-          "flex min-h-7 w-full min-w-0 items-center gap-1 rounded-1 border border-line bg-surface py-0.5 pr-1 pl-2 text-left text-sm leading-5 hover:border-line-strong focus-visible:border-focus focus-visible:outline-2 focus-visible:outline-focus/40 disabled:opacity-60",
+          CHOSEN,
           !chosen || chosen.isUnset ? "text-faint" : "text-text",
           className,
         )}
