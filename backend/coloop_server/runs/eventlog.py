@@ -2,7 +2,7 @@
 
       file   |line|line|line| ... |line|half a li
       marks  ^ every 128th                ^ end: after the last whole line
-      recent                  [the last 2048 lines, as text]
+      recent                  [the last 2048 lines, 2 MiB at most, as text]
 
 A line that is not whole yet is left for later; one that is no event is skipped. Texts go to clients
 as they stand in the file. What was learned of a file can be kept (`keep`, `recall`), so that the
@@ -13,7 +13,7 @@ import json
 import threading
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from coloop_server.runs.folder import plain_json
 
 MARK_EVERY = 128
 RECENT = 2048
+RECENT_CHARACTERS = 2 * 1024 * 1024
 MAX_LINE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 4 * 1024 * 1024
 MAX_SEQ = 2**31 - 1
@@ -55,7 +56,8 @@ class EventLog:
         """Byte where the last event begins."""
         self.lines = 0
         self.marks: list[tuple[int, int]] = []
-        self.recent: deque[tuple[int, str]] = deque(maxlen=RECENT)
+        self.recent: deque[tuple[int, str]] = deque()
+        self.recent_size = 0
 
     def keep(self) -> dict[str, Any]:
         """What is known of the file, as JSON."""
@@ -114,9 +116,15 @@ class EventLog:
                 self.marks.append((seq, start))
             self.lines += 1
             self.last_seq, self.last_start = seq, start
-            self.recent.append((seq, text))
+            self.remember(seq, text)
             entries.append(Entry(event, start, len(line)))
         return entries
+
+    def remember(self, seq: int, text: str) -> None:
+        self.recent.append((seq, text))
+        self.recent_size += len(text)
+        while len(self.recent) > RECENT or self.recent_size > RECENT_CHARACTERS:
+            self.recent_size -= len(self.recent.popleft()[1])
 
     def line_at(self, start: int, size: int) -> bytes:
         """Bytes of the file; nothing where it cannot be read."""
@@ -139,6 +147,32 @@ class EventLog:
                 return list(self.read_file(after, limit))
             except OSError:
                 return []
+
+    def read_places(self, places: Sequence[tuple[int, int]]) -> list[str]:
+        """Events by where their lines begin and how long they are, as JSON text."""
+        texts = []
+        try:
+            with open_plain(self.path) as file:
+                for start, size in places:
+                    file.seek(start)
+                    parsed = parse_event(file.read(size))
+                    if parsed is not None:
+                        texts.append(parsed[1])
+        except OSError:
+            return []
+        return texts
+
+    def first_of_step(self, step: int, near: int) -> int:
+        """`seq` of the first event of a step, or of the next one there is, not before `near`; one
+        more than the last where all steps are earlier."""
+        after = near - 1
+        while found := self.read(after, MARK_EVERY):
+            for seq, text in found:
+                told = json.loads(text).get("step")
+                if isinstance(told, int) and told >= step:
+                    return seq
+            after = found[-1][0]
+        return self.last_seq + 1
 
     def read_file(self, after: int, limit: int) -> Iterator[tuple[int, str]]:
         index = bisect_right(self.marks, after, key=lambda mark: mark[0]) - 1

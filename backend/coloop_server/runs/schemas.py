@@ -3,7 +3,14 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+)
 
 from coloop.events import Gauges, RunError, RunEvent, RunStateName
 from coloop_server.runs.summary import finite_or_none, is_number
@@ -19,6 +26,15 @@ class Output(BaseModel):
     model_config = ConfigDict(extra="forbid", from_attributes=True, use_attribute_docstrings=True)
 
 
+Tag = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, to_lower=True, max_length=40, pattern=r"^[\w.:/+-][\w .:/+-]*$"
+    ),
+]
+"""Lower-case letters, digits, spaces and `_ . : / + -`."""
+
+
 class NewRun(Input):
     yaml: str = Field(max_length=MAX_YAML)
     """The loop, as text."""
@@ -26,6 +42,9 @@ class NewRun(Input):
     """The saved loop that this is a version of."""
     name: str | None = Field(default=None, max_length=200)
     """What to call the run. Default: the loop's name."""
+    tags: list[Tag] = Field(default=[], max_length=20)
+    priority: int = Field(default=0, ge=-100, le=100)
+    """Of queued runs the greatest starts first."""
     set: dict[str, JsonValue] = {}
     """Fields to override for this run, path to value."""
     seed: int | None = Field(default=None, ge=0)
@@ -68,8 +87,23 @@ class EditRun(Input):
     by: str = Field(default="user", max_length=100)
 
 
-class RenameRun(Input):
-    name: str = Field(min_length=1, max_length=200)
+class ChangeRun(Input):
+    """What is left out stays as it is."""
+
+    name: str | None = Field(default=None, min_length=1, max_length=200)
+    tags: list[Tag] | None = Field(default=None, max_length=20)
+    priority: int | None = Field(default=None, ge=-100, le=100)
+    """Of queued runs the greatest starts first."""
+
+
+class MoveRun(Input):
+    before: str | None = Field(max_length=128)
+    """The queued run that it is to start before; null: after all others."""
+
+
+class AcknowledgeAlert(Input):
+    seq: int = Field(ge=1)
+    """Of the alert, as the run has it."""
 
 
 class ImportRun(Input):
@@ -77,10 +111,38 @@ class ImportRun(Input):
     """Folder of a run that `coloop run` wrote, inside the allowed roots."""
 
 
+class RunAlert(Output):
+    """Something that a person should look at; of each code, node and metric the newest."""
+
+    code: str
+    node: str | None
+    metric: str | None
+    """The metric of the node that shows it."""
+    state: Literal["raised", "told_again", "cleared"]
+    level: Literal["warning", "error"]
+    message: str
+    hint: str | None
+    """What to do next."""
+    step: int | None
+    seq: int
+    """The event that raised it."""
+    raised_at: str | None
+    told: int
+    """How often, since it was raised."""
+    cleared_at: str | None
+    acknowledged_at: str | None
+    """When a user took note of it."""
+
+
 class Run(Output):
     id: str
     name: str
     state: RunStateName
+    tags: list[str]
+    priority: int
+    """Of queued runs the greatest starts first."""
+    place: int | None = None
+    """1 for the queued run that starts next; null for runs that are not queued."""
     loop_id: str | None
     loop_version: int | None
     """The version of that loop which was run, where it is one."""
@@ -98,6 +160,8 @@ class Run(Output):
     """`seq` of the newest event."""
     metrics: dict[str, float | None]
     """The latest value of each metric, as `node.metric`."""
+    alerts: list[RunAlert]
+    """The last told of at the end."""
     message: str | None
     error: RunError | None
     created_at: datetime
@@ -113,6 +177,81 @@ class RunEvents(Output):
     """`seq` of the newest event of the run."""
     has_more: bool
     """Whether there are events after the last one given here."""
+
+
+class RunMarks(Output):
+    events: list[RunEvent]
+    """The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order."""
+    seq: int
+    """No event after this one is counted in."""
+
+
+class CurveOutline(Output):
+    """What is known of a curve without its points."""
+
+    node: str
+    """`run` for metrics of no node."""
+    metric: str
+    points: int
+    first_step: int
+    last_step: int
+    last: float | None
+
+
+class RunSeries(Output):
+    """A curve in buckets; lists of the same length. The first and the last point of what was asked
+    for are buckets of their own."""
+
+    node: str
+    metric: str
+    step: list[int]
+    """The last step of each bucket that has a value."""
+    count: list[int]
+    """Values that are numbers; where there is none the next four are null."""
+    min: list[float | None]
+    max: list[float | None]
+    mean: list[float | None]
+    last: list[float | None]
+    seconds: list[float | None]
+    """At work since the start, up to `step`; breaks between attempts do not count."""
+    tokens: list[float | None]
+    """Learned from up to `step`."""
+
+
+class RunCurves(Output):
+    run: str
+    seq: int
+    """Every event up to this one is counted in, and none after it: a stream `after` it goes on
+    without a gap."""
+    attempt: int
+    first_step: int | None
+    last_step: int | None
+    width: int
+    """Steps in a bucket, a power of two; 1: every point."""
+    curves: list[CurveOutline]
+    """All that the run has."""
+    series: list[RunSeries]
+    """Those that were asked for."""
+
+
+class CurvesOfRuns(Output):
+    width: int
+    """Steps in a bucket, the same for all."""
+    runs: list[RunCurves]
+
+
+class SpecChange(Output):
+    """One field in which two loops differ."""
+
+    path: str
+    words: str
+    old: JsonValue
+    """Null where it is left to its default, or not there."""
+    new: JsonValue
+
+
+class SpecChanges(Output):
+    changes: list[SpecChange]
 
 
 def _number_or_none(value: object) -> object:

@@ -26,6 +26,7 @@ from coloop_server.errors import NotFound
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.schemas import Run, StreamEnd, StreamHello, StreamPing
+from coloop_server.runs.service import show
 from coloop_server.runs.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -166,4 +167,4 @@ class Stream:
 
     def read_run(self) -> Run:
         with self.sessions() as session:
-            return Run.model_validate(repository.get_outline(session, self.run_id))
+            return show(session, repository.get_outline(session, self.run_id))

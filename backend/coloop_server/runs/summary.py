@@ -11,6 +11,7 @@ from coloop.events import RunError, RunStateName
 
 MAX_METRICS = 400
 MAX_MESSAGE = 4000
+MAX_ALERTS = 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Summary:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     heartbeat_at: datetime | None = None
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    """Those that were raised, the last told of at the end: each code, node and metric once."""
 
     def keep(self) -> dict[str, Any]:
         """The summary as JSON."""
@@ -39,6 +42,7 @@ class Summary:
             "metrics": self.metrics,
             "message": self.message,
             "error": self.error,
+            "alerts": self.alerts,
             **times,
         }
 
@@ -60,13 +64,19 @@ class Summary:
         """Take in one event; parts of a wrong type are passed over."""
         at = read_time(event.get("at"))
         self.beat(at)
-        self.attempt = max(self.attempt, whole(event.get("attempt")) or 1)
-        self.step = self.step if (step := whole(event.get("step"))) is None else step
+        step = whole(event.get("step"))
+        attempt = whole(event.get("attempt")) or 1
+        if attempt > self.attempt:
+            self.attempt = attempt
+            self.alerts = [one for one in self.alerts if outlasts(one, step)]
+        self.step = self.step if step is None else step
         match event["type"]:
             case "run.state":
                 self.enter(event, at)
             case "metrics":
                 self.measure(event)
+            case "alert":
+                self.alert(event)
 
     def enter(self, event: dict[str, Any], at: datetime | None) -> None:
         try:
@@ -91,6 +101,35 @@ class Summary:
             if path in self.metrics or len(self.metrics) < MAX_METRICS:
                 self.metrics[path] = finite_or_none(value)
 
+    def alert(self, event: dict[str, Any]) -> None:
+        """What only informs asks for nothing; it ends what was raised before."""
+        told = {name: text_or_none(event.get(name)) for name in ("code", "node", "metric")}
+        if told["code"] is None:
+            return
+        before = next((one for one in self.alerts if told.items() <= one.items()), None)
+        is_well = event.get("cleared") is True or event.get("level") == "info"
+        at = text_or_none(event.get("at"))
+        if is_well and before is None:
+            return
+        if before is not None and is_well:
+            after = {**before, "state": "cleared", "cleared_at": at}
+        else:
+            holds = before is not None and before["state"] != "cleared"
+            after = {
+                **told,
+                "state": "told_again" if holds else "raised",
+                "level": "error" if event.get("level") == "error" else "warning",
+                "message": text_or_none(event.get("message")) or told["code"],
+                "hint": text_or_none(event.get("hint")),
+                "step": whole(event.get("step")),
+                "seq": before["seq"] if before is not None and holds else event["seq"],
+                "raised_at": before["raised_at"] if before is not None and holds else at,
+                "told": before["told"] + 1 if before is not None and holds else 1,
+                "cleared_at": None,
+            }
+        others = [one for one in self.alerts if one is not before]
+        self.alerts = [*others, after][-MAX_ALERTS:]
+
     def gauge(self, gauges: dict[str, Any]) -> None:
         """Gauges are fresher than events about how far the run is."""
         self.beat(read_time(gauges.get("at")))
@@ -104,6 +143,18 @@ class Summary:
     def beat(self, at: datetime | None) -> None:
         if at is not None and (self.heartbeat_at is None or at > self.heartbeat_at):
             self.heartbeat_at = at
+
+
+def outlasts(alert: dict[str, Any], step: int | None) -> bool:
+    """Whether an alert stands when an attempt begins at a step: what a metric showed before is not
+    said a second time."""
+    if alert["metric"] is None or alert["step"] is None:
+        return False
+    return step is None or bool(alert["step"] < step)
+
+
+def text_or_none(value: Any) -> str | None:
+    return shown(value) if isinstance(value, str) and value else None
 
 
 def read_time(text: Any) -> datetime | None:

@@ -1,0 +1,90 @@
+"""What charts are drawn from: curves of one run or of several, in buckets of one width."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from coloop_server.runs.schemas import CurveOutline, CurvesOfRuns, RunCurves, RunSeries
+from coloop_server.runs.series import (
+    SECONDS,
+    TOKENS,
+    Key,
+    Points,
+    fold,
+    values_at,
+    width_for,
+)
+from coloop_server.runs.watch import Snapshot, Watch
+
+LAST_STEP = 2**31 - 1
+
+
+def curves_of(
+    watches: Mapping[str, Watch],
+    metrics: Sequence[str],
+    *,
+    first: int = 0,
+    last: int = LAST_STEP,
+    buckets: int,
+) -> CurvesOfRuns:
+    """The curves that `metrics` name: `node.metric`, or a metric of every node."""
+    names = frozenset(metrics)
+
+    def is_wanted(key: Key) -> bool:
+        return key[1] in names or ".".join(key) in names
+
+    taken = {run: watch.snapshot(is_wanted) for run, watch in watches.items()}
+    shown = [points for one in taken.values() for points in shown_in(one).values()]
+    width = width_for(shown, first, last, buckets)
+    return CurvesOfRuns(
+        width=width,
+        runs=[run_curves(run, one, first, last, width) for run, one in taken.items()],
+    )
+
+
+def shown_in(snapshot: Snapshot) -> dict[Key, Points]:
+    return {key: points for key, points in snapshot.points.items() if key not in (SECONDS, TOKENS)}
+
+
+def run_curves(run: str, snapshot: Snapshot, first: int, last: int, width: int) -> RunCurves:
+    ends = snapshot.ends
+    return RunCurves(
+        run=run,
+        seq=snapshot.seq,
+        attempt=max(snapshot.attempt, 1),
+        first_step=min((one.first_step for one in ends), default=None),
+        last_step=max((one.last_step for one in ends), default=None),
+        width=width,
+        curves=[
+            CurveOutline(
+                node=one.key[0],
+                metric=one.key[1],
+                points=one.points,
+                first_step=one.first_step,
+                last_step=one.last_step,
+                last=one.last if math.isfinite(one.last) else None,
+            )
+            for one in ends
+        ],
+        series=[
+            series_of(key, points, snapshot, first, last, width)
+            for key, points in shown_in(snapshot).items()
+        ],
+    )
+
+
+def series_of(
+    key: Key, points: Points, snapshot: Snapshot, first: int, last: int, width: int
+) -> RunSeries:
+    told = fold(points, first, last, width)
+    return RunSeries(
+        node=key[0],
+        metric=key[1],
+        step=told.step,
+        count=told.count,
+        min=told.min,
+        max=told.max,
+        mean=told.mean,
+        last=told.last,
+        seconds=values_at(snapshot.points.get(SECONDS), told.step),
+        tokens=values_at(snapshot.points.get(TOKENS), told.step),
+    )

@@ -1,0 +1,98 @@
+"""Where in an event file what somebody may ask for begins, so that it costs its own bytes to read.
+
+StepPlaces   first event of a step, about every 128th line  -> replay from any step
+RareEvents   events that are few and always wanted          -> a page opens without the history
+"""
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import deque
+from typing import Any, NamedTuple
+
+from coloop_server.runs.eventlog import MARK_EVERY, Entry
+from coloop_server.runs.summary import whole
+
+MAX_RARE = 4000
+RARE = frozenset({"run.state", "phase", "checkpoint", "edit", "alert", "diagnostic"})
+
+
+class StepPlaces:
+    """Steps and the `seq` of the first event of each, in order. Where a step was done twice the
+    later attempt counts. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.steps: list[int] = []
+        self.seqs: list[int] = []
+        self.attempt = 0
+        self.newest = -1
+        """The greatest step of this attempt."""
+
+    def add(self, event: dict[str, Any]) -> None:
+        step = whole(event.get("step"))
+        if step is None:
+            return
+        attempt = whole(event.get("attempt")) or 1
+        with self.lock:
+            is_due = not self.seqs or event["seq"] - self.seqs[-1] >= MARK_EVERY
+            if attempt > self.attempt:
+                self.attempt, self.newest, is_due = attempt, -1, True
+                first = bisect_left(self.steps, step)
+                del self.steps[first:], self.seqs[first:]
+            if is_due and step > self.newest:
+                self.steps.append(step)
+                self.seqs.append(event["seq"])
+            self.newest = max(self.newest, step)
+
+    def before(self, step: int) -> int:
+        """A `seq` from which on the first event of the step, or of the next one, is not far."""
+        with self.lock:
+            at = bisect_right(self.steps, step) - 1
+            return self.seqs[at] if at >= 0 else 1
+
+    def keep(self) -> dict[str, Any]:
+        with self.lock:
+            return {
+                "steps": list(self.steps),
+                "seqs": list(self.seqs),
+                "attempt": self.attempt,
+                "newest": self.newest,
+            }
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        with self.lock:
+            self.steps, self.seqs = list(kept["steps"]), list(kept["seqs"])
+            self.attempt, self.newest = kept["attempt"], kept["newest"]
+
+
+class RarePlace(NamedTuple):
+    """The line of one event."""
+
+    seq: int
+    start: int
+    size: int
+
+
+class RareEvents:
+    """The newest of the events that every page wants. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.places: deque[RarePlace] = deque(maxlen=MAX_RARE)
+
+    def add(self, entry: Entry) -> None:
+        if entry.event["type"] in RARE:
+            with self.lock:
+                self.places.append(RarePlace(entry.event["seq"], entry.start, entry.size))
+
+    def upto(self, seq: int) -> list[RarePlace]:
+        with self.lock:
+            return [place for place in self.places if place.seq <= seq]
+
+    def keep(self) -> list[RarePlace]:
+        with self.lock:
+            return list(self.places)
+
+    def recall(self, kept: list[list[int]]) -> None:
+        with self.lock:
+            self.places = deque((RarePlace(*place) for place in kept), maxlen=MAX_RARE)

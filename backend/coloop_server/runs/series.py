@@ -1,0 +1,376 @@
+"""Curves of a run: its metrics by step, and what lies between two steps, for charts of any width.
+
+      metrics events --add--> curve of each `node.metric`: steps, values (folded, in order)
+                                        |  keep: one file, a block a curve
+                                        '--fold--> buckets: min, max, mean, last
+
+Curves are what the page makes of the same events: the first point of a later attempt cuts a curve
+from its step on, and a second value of a step replaces the first. Curves that were kept stay in
+their file until somebody asks for them or the run goes on. Safe to use from several threads.
+"""
+
+import json
+import logging
+import math
+import mmap
+import os
+import threading
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coloop_server.private import ensure_private_folder, open_plain, write_private_bytes
+from coloop_server.runs.summary import finite_or_none, is_number, read_time, whole
+
+logger = logging.getLogger(__name__)
+
+MAX_CURVES = 400
+MAX_NAME = 300
+NO_NODE = "run"
+"""What stands for the node of a metric that belongs to the whole run."""
+LEARN = ".learn"
+"""How a stage's name ends whose tokens are learned from."""
+FORMAT = 1
+
+Key = tuple[str, str]
+"""Node and metric."""
+SECONDS: Key = ("", "seconds")
+TOKENS: Key = ("", "tokens")
+
+
+class Points(NamedTuple):
+    """One curve: steps in order, each once, and the value of each; NaN where it is no number."""
+
+    steps: "array[int]"
+    values: "array[float]"
+
+
+class Ends(NamedTuple):
+    """How long a curve is."""
+
+    key: Key
+    points: int
+    first_step: int
+    last_step: int
+    last: float
+
+
+@dataclass(slots=True)
+class Curve:
+    """A curve in memory, or the place of one in the file."""
+
+    points: Points | None = field(default_factory=lambda: Points(array("i"), array("d")))
+    place: int = 0
+    count: int = 0
+    attempt: int = 0
+
+    def add(self, step: int, value: float, attempt: int) -> None:
+        steps, values = self.cut(step, attempt)
+        if not steps or step > steps[-1]:
+            steps.append(step)
+            values.append(value)
+            return
+        at = bisect_left(steps, step)
+        if steps[at] == step:
+            values[at] = value
+        else:
+            steps.insert(at, step)
+            values.insert(at, value)
+
+    def count_up(self, step: int, more: float, attempt: int) -> None:
+        """Add to the sum that the curve shows."""
+        steps, values = self.cut(step, attempt)
+        if steps:
+            self.add(max(step, steps[-1]), values[-1] + more, attempt)
+        else:
+            self.add(step, more, attempt)
+
+    def cut(self, step: int, attempt: int) -> Points:
+        """What stands of the curve when an attempt comes to a step."""
+        assert self.points is not None
+        if attempt > self.attempt:
+            first = bisect_left(self.points.steps, step)
+            del self.points.steps[first:], self.points.values[first:]
+            self.attempt = attempt
+        return self.points
+
+
+class SeriesIndex:
+    """All curves of one run."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.curves: dict[Key, Curve] = {}
+        self.file: mmap.mmap | None = None
+        self.attempt = 0
+        self.step = 0
+        """The last step that an event named; it counts for events without one."""
+        self.began: float | None = None
+        """When the attempt began."""
+        self.spent = 0.0
+        """Seconds of earlier attempts."""
+        self.last_at: str | None = None
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Take in an event of any kind; parts of a wrong type are passed over."""
+        attempt = whole(event.get("attempt")) or 1
+        if attempt > self.attempt:
+            self.begin_attempt(attempt, event.get("at"))
+        self.last_at = event.get("at")
+        if (step := whole(event.get("step"))) is not None:
+            self.step = step
+        match event["type"]:
+            case "metrics":
+                self.measure(event, attempt)
+            case "stage.finished":
+                self.learn(event, attempt)
+
+    def begin_attempt(self, attempt: int, at: Any) -> None:
+        """Seconds between two attempts are nobody's work."""
+        ended = read_time(self.last_at)
+        if self.began is not None and ended is not None:
+            self.spent += max(ended.timestamp() - self.began, 0.0)
+        began = read_time(at)
+        self.began = None if began is None else began.timestamp()
+        self.attempt = attempt
+
+    def measure(self, event: dict[str, Any], attempt: int) -> None:
+        metrics, node = event.get("metrics"), event.get("node")
+        if not isinstance(metrics, dict):
+            return
+        with self.lock:
+            for name, value in metrics.items():
+                if not (value is None or is_number(value)):
+                    continue
+                key = (node if isinstance(node, str) and node else NO_NODE, str(name))
+                if (curve := self.curve(key)) is None:
+                    continue
+                number = finite_or_none(value)
+                curve.add(self.step, math.nan if number is None else float(number), attempt)
+            at = read_time(event.get("at"))
+            clock = self.curve(SECONDS)
+            if at is not None and self.began is not None and clock is not None:
+                worked = self.spent + max(at.timestamp() - self.began, 0.0)
+                clock.add(self.step, worked, attempt)
+
+    def learn(self, event: dict[str, Any], attempt: int) -> None:
+        stage, tokens = event.get("stage"), whole(event.get("tokens"))
+        if not tokens or not str(stage).endswith(LEARN) or event.get("evaluation"):
+            return
+        with self.lock:
+            if (curve := self.curve(TOKENS)) is not None:
+                curve.count_up(self.step, tokens, attempt)
+
+    def curve(self, key: Key) -> Curve | None:
+        """The curve of a name, in memory; None where there are too many already."""
+        curve = self.curves.get(key)
+        if curve is None:
+            is_own = key in (SECONDS, TOKENS)
+            if not is_own and (len(self.curves) >= MAX_CURVES or max(map(len, key)) > MAX_NAME):
+                return None
+            curve = self.curves[key] = Curve()
+        if curve.points is None:
+            curve.points = self.points_of(curve)
+        return curve
+
+    def points_of(self, curve: Curve) -> Points:
+        if curve.points is not None:
+            return curve.points
+        points = Points(array("i"), array("d"))
+        if self.file is not None:
+            middle = curve.place + curve.count * points.steps.itemsize
+            end = middle + curve.count * points.values.itemsize
+            points.steps.frombytes(self.file[curve.place : middle])
+            points.values.frombytes(self.file[middle:end])
+        return points
+
+    # Asking
+
+    def keys(self) -> list[Key]:
+        with self.lock:
+            return [key for key in self.curves if key not in (SECONDS, TOKENS)]
+
+    def read(self, keys: Iterable[Key]) -> dict[Key, Points]:
+        """Copies that nobody changes, of curves that have points."""
+        with self.lock:
+            found = {}
+            for key in keys:
+                curve = self.curves.get(key)
+                if curve is None:
+                    continue
+                points = self.points_of(curve)
+                if points is curve.points:
+                    points = Points(points.steps[:], points.values[:])
+                if points.steps:
+                    found[key] = points
+            return found
+
+    def ends(self) -> list[Ends]:
+        with self.lock:
+            told = []
+            for key in self.keys():
+                curve = self.curves[key]
+                if curve.points is not None:
+                    steps, values = curve.points
+                    if steps:
+                        told.append(Ends(key, len(steps), steps[0], steps[-1], values[-1]))
+                elif curve.count and self.file is not None:
+                    told.append(Ends(key, curve.count, *self.ends_in_file(curve)))
+            return told
+
+    def ends_in_file(self, curve: Curve) -> tuple[int, int, float]:
+        assert self.file is not None
+        size = array("i").itemsize
+        middle = curve.place + curve.count * size
+        end = middle + curve.count * array("d").itemsize
+        steps, values = array("i"), array("d")
+        steps.frombytes(self.file[curve.place : curve.place + size])
+        steps.frombytes(self.file[middle - size : middle])
+        values.frombytes(self.file[end - values.itemsize : end])
+        return steps[0], steps[1], values[0]
+
+    # Keeping
+
+    def keep(self, path: Path, end: int) -> bool:
+        """Write all curves as they are after the event file's byte `end`; False where that fails,
+        and the event file is read anew by the next reader."""
+        with self.lock:
+            blocks, curves, place = [], [], 0
+            for key, curve in self.curves.items():
+                points = self.points_of(curve)
+                blocks += [points.steps.tobytes(), points.values.tobytes()]
+                curves.append([*key, place, len(points.steps), curve.attempt])
+                place += len(blocks[-1]) + len(blocks[-2])
+            head = {
+                "format": FORMAT,
+                "end": end,
+                "curves": curves,
+                "attempt": self.attempt,
+                "step": self.step,
+                "began": self.began,
+                "spent": self.spent,
+                "last_at": self.last_at,
+            }
+        try:
+            ensure_private_folder(path.parent)
+            write_private_bytes(path, b"".join([json.dumps(head).encode(), b"\n", *blocks]))
+        except OSError as error:
+            logger.warning("the curves of %s could not be kept: %s", path.stem, error)
+            return False
+        return True
+
+    def recall(self, path: Path, end: int) -> bool:
+        """Go on from a file that was kept; False where it is another one, or none."""
+        try:
+            with open_plain(path) as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            line = mapped.readline()
+            head = json.loads(line)
+            if head["format"] != FORMAT or head["end"] != end:
+                return False
+            curves = {}
+            for node, metric, place, count, attempt in head["curves"]:
+                curves[(node, metric)] = Curve(None, len(line) + place, count, attempt)
+            size = sum(curve.count for curve in curves.values())
+            if len(mapped) != len(line) + size * (array("i").itemsize + array("d").itemsize):
+                return False
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        with self.lock:
+            self.file, self.curves = mapped, curves
+            self.attempt, self.step = head["attempt"], head["step"]
+            self.began, self.spent, self.last_at = head["began"], head["spent"], head["last_at"]
+        return True
+
+
+@dataclass(slots=True)
+class Buckets:
+    """A curve in parts; lists of the same length. Of a part without a finite value all four numbers
+    are None."""
+
+    step: list[int] = field(default_factory=list)
+    """The last step of each that has a value."""
+    count: list[int] = field(default_factory=list)
+    """Finite values."""
+    min: list[float | None] = field(default_factory=list)
+    max: list[float | None] = field(default_factory=list)
+    mean: list[float | None] = field(default_factory=list)
+    last: list[float | None] = field(default_factory=list)
+
+    def put(self, step: int, values: "array[float]") -> None:
+        self.step.append(step)
+        total = sum(values)
+        finite: Sequence[float] = values
+        if not math.isfinite(total):
+            finite = [value for value in values if math.isfinite(value)]
+            total = sum(finite)
+        count = len(finite)
+        self.count.append(count)
+        if not count:
+            for column in (self.min, self.max, self.mean, self.last):
+                column.append(None)
+            return
+        mean = total / count
+        if not math.isfinite(mean):  # the sum is more than a float holds
+            mean = sum(value / count for value in finite)
+        least, most = min(finite), max(finite)
+        self.min.append(least)
+        self.max.append(most)
+        self.mean.append(min(max(mean, least), most))  # rounding leads nowhere else
+        self.last.append(finite[-1])
+
+
+def within(points: Points, first: int, last: int) -> range:
+    """Positions of the points from one step to another, both counted in."""
+    return range(bisect_left(points.steps, first), bisect_right(points.steps, last))
+
+
+def width_for(curves: Iterable[Points], first: int, last: int, buckets: int) -> int:
+    """Steps in a bucket, a power of two: 1 where every point can be told, else the narrowest that
+    gives no curve more than `buckets`, its two ends on their own."""
+    ranges = [(points.steps, found) for points in curves if (found := within(points, first, last))]
+    if all(len(found) <= buckets for _, found in ranges):
+        return 1
+    begin = min(steps[found[0]] for steps, found in ranges)
+    end = max(steps[found[-1]] for steps, found in ranges)
+    width = 1
+    while end // width - begin // width + 1 > max(buckets - 2, 1):
+        width *= 2
+    return width
+
+
+def fold(points: Points, first: int, last: int, width: int) -> Buckets:
+    """The points of some steps in buckets of `width` steps; those at the ends stay as they are."""
+    told = Buckets()
+    found = within(points, first, last)
+    if not found:
+        return told
+    steps, values = points
+    at, end = found.start, found.stop - 1
+    told.put(steps[at], values[at : at + 1])
+    at += 1
+    while at < end:
+        after = at + 1
+        if width > 1:
+            after = bisect_left(steps, (steps[at] // width + 1) * width, at, end)
+        told.put(steps[after - 1], values[at:after])
+        at = after
+    if end > found.start:
+        told.put(steps[end], values[end : end + 1])
+    return told
+
+
+def values_at(points: Points | None, steps: Iterable[int]) -> list[float | None]:
+    """What a curve that only grows shows at some steps."""
+    if points is None:
+        return [None for _ in steps]
+    found = (bisect_right(points.steps, step) - 1 for step in steps)
+    return [points.values[at] if at >= 0 else 0.0 for at in found]
+
+
+def sidecar_of(data_dir: Path, run_id: str) -> Path:
+    """Where the curves of a run are kept."""
+    return data_dir / "series" / f"{os.path.basename(run_id)}.curves"
