@@ -10,7 +10,6 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from coloop_server.runs.eventlog import MARK_EVERY, Entry
-from coloop_server.runs.summary import whole
 
 MAX_RARE = 4000
 RARE = frozenset({"run.state", "phase", "checkpoint", "edit", "alert", "diagnostic"})
@@ -28,21 +27,19 @@ class StepPlaces:
         self.newest = -1
         """The greatest step of this attempt."""
 
-    def add(self, event: dict[str, Any]) -> None:
-        step = whole(event.get("step"))
-        if step is None:
+    def add(self, seq: int, step: int | None, attempt: int) -> None:
+        if step is None or (step <= self.newest and attempt <= self.attempt):
             return
-        attempt = whole(event.get("attempt")) or 1
         with self.lock:
-            is_due = not self.seqs or event["seq"] - self.seqs[-1] >= MARK_EVERY
+            is_due = not self.seqs or seq - self.seqs[-1] >= MARK_EVERY
             if attempt > self.attempt:
                 self.attempt, self.newest, is_due = attempt, -1, True
                 first = bisect_left(self.steps, step)
                 del self.steps[first:], self.seqs[first:]
-            if is_due and step > self.newest:
+            if is_due:
                 self.steps.append(step)
-                self.seqs.append(event["seq"])
-            self.newest = max(self.newest, step)
+                self.seqs.append(seq)
+            self.newest = step
 
     def before(self, step: int) -> int:
         """A `seq` from which on the first event of the step, or of the next one, is not far."""

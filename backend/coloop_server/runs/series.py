@@ -114,13 +114,12 @@ class SeriesIndex:
         """Seconds of earlier attempts."""
         self.last_at: str | None = None
 
-    def add(self, event: dict[str, Any]) -> None:
+    def add(self, event: dict[str, Any], step: int | None, attempt: int) -> None:
         """Take in an event of any kind; parts of a wrong type are passed over."""
-        attempt = whole(event.get("attempt")) or 1
         if attempt > self.attempt:
             self.begin_attempt(attempt, event.get("at"))
         self.last_at = event.get("at")
-        if (step := whole(event.get("step"))) is not None:
+        if step is not None:
             self.step = step
         match event["type"]:
             case "metrics":
@@ -141,20 +140,21 @@ class SeriesIndex:
         metrics, node = event.get("metrics"), event.get("node")
         if not isinstance(metrics, dict):
             return
+        node = node if isinstance(node, str) and node else NO_NODE
         with self.lock:
             for name, value in metrics.items():
-                if not (value is None or is_number(value)):
-                    continue
-                key = (node if isinstance(node, str) and node else NO_NODE, str(name))
-                if (curve := self.curve(key)) is None:
-                    continue
-                number = finite_or_none(value)
-                curve.add(self.step, math.nan if number is None else float(number), attempt)
+                if type(value) is not float:
+                    if not (value is None or is_number(value)):
+                        continue
+                    number = finite_or_none(value)
+                    value = math.nan if number is None else float(number)
+                if (curve := self.curve((node, name))) is not None:
+                    curve.add(self.step, value, attempt)
             at = read_time(event.get("at"))
-            clock = self.curve(SECONDS)
-            if at is not None and self.began is not None and clock is not None:
+            if at is not None and self.began is not None:
                 worked = self.spent + max(at.timestamp() - self.began, 0.0)
-                clock.add(self.step, worked, attempt)
+                if (clock := self.curve(SECONDS)) is not None:
+                    clock.add(self.step, worked, attempt)
 
     def learn(self, event: dict[str, Any], attempt: int) -> None:
         stage, tokens = event.get("stage"), whole(event.get("tokens"))
@@ -167,6 +167,8 @@ class SeriesIndex:
     def curve(self, key: Key) -> Curve | None:
         """The curve of a name, in memory; None where there are too many already."""
         curve = self.curves.get(key)
+        if curve is not None and curve.points is not None:
+            return curve
         if curve is None:
             is_own = key in (SECONDS, TOKENS)
             if not is_own and (len(self.curves) >= MAX_CURVES or max(map(len, key)) > MAX_NAME):

@@ -94,12 +94,15 @@ class Summary:
         node = event.get("node")
         if not isinstance(metrics, dict):
             return
+        latest = self.metrics
         for name, value in metrics.items():
-            path = f"{node}.{name}" if node else str(name)
-            if not (value is None or is_number(value)):
-                continue
-            if path in self.metrics or len(self.metrics) < MAX_METRICS:
-                self.metrics[path] = finite_or_none(value)
+            path = f"{node}.{name}" if node else name
+            if type(value) is not float:
+                if not (value is None or is_number(value)):
+                    continue
+                value = finite_or_none(value)
+            if path in latest or len(latest) < MAX_METRICS:
+                latest[path] = value
 
     def alert(self, event: dict[str, Any]) -> None:
         """What only informs asks for nothing; it ends what was raised before."""

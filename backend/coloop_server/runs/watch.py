@@ -19,7 +19,7 @@ from coloop_server.runs.folder import (
 from coloop_server.runs.places import RareEvents, StepPlaces
 from coloop_server.runs.samples import SampleIndex
 from coloop_server.runs.series import SECONDS, TOKENS, Ends, Key, Points, SeriesIndex
-from coloop_server.runs.summary import Summary
+from coloop_server.runs.summary import Summary, whole
 
 KEPT_VERSION = 2
 
@@ -75,11 +75,13 @@ class Watch:
             return self.poll_gauges() or is_changed
 
     def take(self, entry: Entry) -> None:
-        self.summary.add(entry.event)
-        self.series.add(entry.event)
-        self.steps.add(entry.event)
+        event = entry.event
+        step, attempt = whole(event.get("step")), whole(event.get("attempt")) or 1
+        self.summary.add(event)
+        self.series.add(event, step, attempt)
+        self.steps.add(event["seq"], step, attempt)
         self.rare.add(entry)
-        if entry.event["type"] == "sample":
+        if event["type"] == "sample":
             self.samples.add(entry)
 
     def poll_gauges(self) -> bool:
