@@ -1,20 +1,78 @@
-"""PostgreSQL without docker: the machine's own programs, as a user that may run them."""
+"""PostgreSQL without docker: the machine's own programs, as a user that may run them.
 
+With COLOOP_TEST_POSTGRES=1 every server of `tests/backend` has a database of its own on one that is
+started for these tests; `make test-postgres` does so.
+"""
+
+import atexit
 import os
 import pwd
 import shutil
 import signal
 import socket
+import stat
 import subprocess
+import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 
 from coloop_server.database.connect import migrate, open_engine
 from coloop_server.errors import Unavailable
+
+NUMBERS = count(1)
+ON_POSTGRES = os.environ.get("COLOOP_TEST_POSTGRES") == "1"
+UP_SECONDS = 60
+
+sqlite_only = pytest.mark.skipif(ON_POSTGRES, reason="it looks into SQLite's own file")
+
+
+def new_database() -> SecretStr | None:
+    """The address of an empty database, where tests run on PostgreSQL."""
+    if not ON_POSTGRES:
+        return None
+    address = shared_server()
+    name = f"coloop_{os.getpid()}_{next(NUMBERS)}"
+    engine = open_engine(address).execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return SecretStr(make_url(address).set(database=name).render_as_string(hide_password=False))
+
+
+@cache
+def shared_server() -> str:
+    """One server for all tests of this process, ended with it."""
+    stack = ExitStack()
+    address = stack.enter_context(running())
+    atexit.register(stack.close)
+    deadline = time.monotonic() + UP_SECONDS
+    while not answers(address):
+        if time.monotonic() > deadline:
+            pytest.fail(f"PostgreSQL did not answer within {UP_SECONDS} s")
+        time.sleep(0.1)
+    return address
+
+
+def answers(address: str) -> bool:
+    engine = open_engine(address)
+    try:
+        with engine.connect():
+            return True
+    except OperationalError:
+        return False
+    finally:
+        engine.dispose()
 
 
 def postgres_user() -> str | None:
@@ -41,15 +99,35 @@ def postgres_programs() -> Path | None:
     return Path(path).parent if path else None
 
 
+def places_for(identity: pwd.struct_passwd) -> list[Path]:
+    """Folders for data, by preference. The names of sockets in them have to be short."""
+    return [Path(os.path.realpath(name)) for name in ("/tmp", "/var/tmp", identity.pw_dir)]
+
+
+def can_enter(folder: Path, identity: pwd.struct_passwd) -> bool:
+    """Whether the user reaches what lies in a folder."""
+    for place in (folder, *folder.parents):
+        try:
+            status = place.stat()
+        except OSError:
+            return False
+        is_own = status.st_uid == identity.pw_uid
+        if not status.st_mode & (stat.S_IXUSR if is_own else stat.S_IXOTH):
+            return False
+    return True
+
+
 @contextmanager
 def running() -> Iterator[str]:
     """A PostgreSQL server of the test's own, as an address; skips where there is none."""
     programs, user = postgres_programs(), postgres_user()
     if programs is None or user is None or find_spec("psycopg") is None:
         pytest.skip("PostgreSQL or psycopg is not installed")
-    folder = Path(os.path.realpath("/tmp")) / f"coloop-postgres-{os.getpid()}"
-    folder.mkdir(mode=0o700)
     identity = pwd.getpwnam(user)
+    parent = next((place for place in places_for(identity) if can_enter(place, identity)), None)
+    if parent is None:
+        pytest.skip(f"there is no folder for data that {user} may enter")
+    folder = Path(tempfile.mkdtemp(prefix="coloop-postgres-", dir=parent))
     os.chown(folder, identity.pw_uid, identity.pw_gid)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
