@@ -137,6 +137,9 @@ class SampleEvent(Event):
 
     type: Literal["sample"] = "sample"
     path: str
+    tokens: str | None = None
+    """A file of the run folder, where a line says what the loss saw of each token of a row: its
+    fields are told at `coloop.runtime.samples`."""
     rows: list[dict[str, Any]] = []
 
 

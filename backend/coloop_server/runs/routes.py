@@ -36,6 +36,7 @@ from coloop_server.runs.schemas import (
     SampleSteps,
     SpecChanges,
     StopRun,
+    TokensOfSamples,
 )
 from coloop_server.runs.stream import NO_SUCH_RUN, Stream
 from coloop_server.runs.supervisor import Supervisor
@@ -298,6 +299,17 @@ def list_run_samples(
 def list_run_sample_steps(watch: WatchOf) -> SampleSteps:
     """The steps that samples were kept of; reads none of them."""
     return SampleSteps(steps=watch.samples.all_steps())
+
+
+@router.get("/{run_id}/samples/tokens", operation_id="listRunSampleTokens")
+def list_run_sample_tokens(
+    watch: WatchOf,
+    step: Annotated[int, Query(ge=0)],
+    row: Annotated[str | None, Query(max_length=400, description="the id of one row")] = None,
+) -> TokensOfSamples:
+    """What the loss saw of each token of a few rows of a step."""
+    reader = SampleReader(watch.folder, watch.log, watch.samples)
+    return TokensOfSamples(step=step, rows=reader.tokens_of(step, row))
 
 
 @router.get("/{run_id}/report", operation_id="getRunReport")

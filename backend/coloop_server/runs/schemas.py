@@ -285,6 +285,13 @@ class SampleRow(Output):
     advantage: Number = None
     scores: Numbers = {}
     """By scorer."""
+    group: JsonValue = None
+    """Rows of one prompt have the same."""
+    parents: JsonValue = None
+    """Ids of rows of this step that it answers to, the nearest first: a critique names what it
+    judges."""
+    has_tokens: bool = False
+    """Whether what the loss saw of its tokens is kept."""
 
 
 class Samples(Output):
@@ -292,6 +299,52 @@ class Samples(Output):
     """Newest step first."""
     steps: list[int]
     """All steps that samples were kept of."""
+
+
+Bits = Annotated[list[bool], BeforeValidator(lambda value: value if _is_list(value) else [])]
+NumberList = Annotated[
+    list[Number], BeforeValidator(lambda value: value if _is_list(value) else [])
+]
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+class SampleTokens(Output):
+    """What the loss saw of each token of one row's completion; every list has an entry a token, or
+    is empty where the loss has no such number."""
+
+    model_config = ConfigDict(extra="ignore", from_attributes=False)
+
+    id: JsonValue
+    node: str | None = None
+    """Who wrote it."""
+    by: str | None = None
+    """Who learned from it."""
+    port: str | None = None
+    algorithm: str | None = None
+    ids: list[int] = []
+    pieces: list[str] = []
+    """The text of each token; together they are the completion, with its marks."""
+    mask: Bits = []
+    """Whether the token is trained; what others said is not."""
+    log_prob: NumberList = []
+    advantage: NumberList = []
+    log_ratio: NumberList = []
+    """New policy to old."""
+    kl: NumberList = []
+    """To the reference, by the loss's own estimator."""
+    entropy: NumberList = []
+    clipped: Bits = []
+    """Whether the loss stopped the token's gradient."""
+    rewards: dict[str, NumberList] = {}
+    """By scorer, scores that stand at tokens; null where there is none."""
+
+
+class TokensOfSamples(Output):
+    step: int
+    rows: list[SampleTokens]
 
 
 class SampleSteps(Output):

@@ -22,6 +22,7 @@ from coloop.hosts.messages import (
     PromptRequest,
     Reply,
     Sampling,
+    TaughtRow,
     TooLong,
 )
 from coloop.spec.graph import Edge, LoopSpec
@@ -213,6 +214,8 @@ class Outcome:
     """By (node, port), what nodes that it called wrote meanwhile."""
     is_idle: bool = False
     """Learn and write: the stage brought its goal no nearer."""
+    taught: Sequence[TaughtRow] = ()
+    """Learn: a few rows as the losses saw them."""
 
 
 class Role(Protocol):

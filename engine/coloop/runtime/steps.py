@@ -189,7 +189,8 @@ class Steps:
                 self._readings.read(node, metrics, step=flight.step, phase=flight.situation.phase)
 
     def _show_samples(self, flight: Flight) -> None:
-        self._show(partial(self._samples.of_step, flight.step, flight.region.unrolled))
+        taught = [row for record in flight.in_order for row in record.outcome.taught]
+        self._show(partial(self._samples.of_step, flight.step, flight.region.unrolled, taught))
 
     def show_last_samples(self) -> None:
         """What the last step wrote, which may have come too soon after another to be shown."""

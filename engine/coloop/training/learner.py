@@ -39,6 +39,7 @@ from coloop.training.protocol import Hooks, TeachingLoad, UpdateFailed, UpdateRe
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.rates import learning_rate
 from coloop.training.scorer import ScoresTexts, measure_outputs
+from coloop.training.seen import SeenTokens
 from coloop.training.shares import passes_of
 from coloop.training.states import ModelStates, WholeStates
 
@@ -358,6 +359,7 @@ class Learner(ScoresTexts):
             run.meter.add(load.role, "loss", value, 0.0)
             run.meter.add(load.role, f"loss/{load.port}", value, 0.0)
             run.show(load, result)
+            run.seen.note(load, places, part.sequences, result.tokens)
             run.advance(len(places))
         return losses
 
@@ -428,6 +430,7 @@ class Learner(ScoresTexts):
             tokens=tokens,
             optimizer_steps=steps,
             skipped=skipped,
+            seen=run.seen.read(self._ranks),
         )
 
 
@@ -466,6 +469,7 @@ class _Run:
         self.steps = steps
         self.hooks = hooks
         self.meter = Meter()
+        self.seen = SeenTokens()
         self.has_stepped = False
         self._ranks = ranks
         self._rewarded = {load.role for load in loads if load.port == "rewards"}

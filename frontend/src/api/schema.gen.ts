@@ -338,8 +338,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description The newest first, if nothing else is asked for. The header X-Total-Count says how many there
-         *     are in all, X-Next-Cursor where the next page begins.
+         * @description The newest first. The header X-Total-Count says how many there are in all.
          */
         get: operations["listRuns"];
         put?: never;
@@ -371,46 +370,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/runs/series": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Series
-         * @description Curves of several runs in buckets of one width, so that they lie over one another.
-         */
-        get: operations["listRunSeries"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/tags": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Tags
-         * @description Every tag that a run has.
-         */
-        get: operations["listRunTags"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -429,48 +388,8 @@ export interface paths {
         delete: operations["deleteRun"];
         options?: never;
         head?: never;
-        /**
-         * Change Run
-         * @description Name, tags, and the priority of a queued run.
-         */
-        patch: operations["changeRun"];
-        trace?: never;
-    };
-    "/api/runs/{run_id}/alerts/acknowledge": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Acknowledge Run Alert */
-        post: operations["acknowledgeRunAlert"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Compare Run
-         * @description What differs from the loop of this run to that of another run, or to a saved loop.
-         */
-        get: operations["compareRun"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
+        /** Rename Run */
+        patch: operations["renameRun"];
         trace?: never;
     };
     "/api/runs/{run_id}/edit": {
@@ -521,46 +440,6 @@ export interface paths {
         put?: never;
         /** Fork Run */
         post: operations["forkRun"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/marks": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Marks
-         * @description What a page shows of a run besides its curves, without the history in between.
-         */
-        get: operations["listRunMarks"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/move": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Move Run
-         * @description Put a queued run before another one, or behind all others.
-         */
-        post: operations["moveRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -641,7 +520,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/runs/{run_id}/series": {
+    "/api/runs/{run_id}/samples/tokens": {
         parameters: {
             query?: never;
             header?: never;
@@ -649,10 +528,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Run Series
-         * @description Curves in buckets: what every event up to `seq` says, and nothing later.
+         * List Run Sample Tokens
+         * @description What the loss saw of each token of a few rows of a step.
          */
-        get: operations["getRunSeries"];
+        get: operations["listRunSampleTokens"];
         put?: never;
         post?: never;
         delete?: never;
@@ -789,14 +668,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** AcknowledgeAlert */
-        AcknowledgeAlert: {
-            /**
-             * Seq
-             * @description Of the alert, as the run has it.
-             */
-            seq: number;
-        };
         /**
          * AlertEvent
          * @description Something a person should look at; `node` says where, if it is at one node.
@@ -977,21 +848,6 @@ export interface components {
             value?: Json;
         };
         /**
-         * ChangeRun
-         * @description What is left out stays as it is.
-         */
-        ChangeRun: {
-            /** Name */
-            name?: string | null;
-            /**
-             * Priority
-             * @description Of queued runs the greatest starts first.
-             */
-            priority?: number | null;
-            /** Tags */
-            tags?: string[] | null;
-        };
-        /**
          * CheckLoop
          * @description Exactly one of the two.
          */
@@ -1096,37 +952,6 @@ export interface components {
             type: "checkpoint";
         };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
-        /**
-         * CurveOutline
-         * @description What is known of a curve without its points.
-         */
-        CurveOutline: {
-            /** First Step */
-            first_step: number;
-            /** Last */
-            last: number | null;
-            /** Last Step */
-            last_step: number;
-            /** Metric */
-            metric: string;
-            /**
-             * Node
-             * @description `run` for metrics of no node.
-             */
-            node: string;
-            /** Points */
-            points: number;
-        };
-        /** CurvesOfRuns */
-        CurvesOfRuns: {
-            /** Runs */
-            runs: components["schemas"]["RunCurves"][];
-            /**
-             * Width
-             * @description Steps in a bucket, the same for all.
-             */
-            width: number;
-        };
         /**
          * Diagnostic
          * @description One finding about a spec.
@@ -1886,7 +1711,6 @@ export interface components {
             inputs: components["schemas"]["InputInfo"][];
             /** Kind */
             kind: string;
-            learning: components["schemas"]["LearningInfo"] | null;
             /** Outputs */
             outputs: components["schemas"]["OutputInfo"][];
             /**
@@ -1899,7 +1723,7 @@ export interface components {
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that stand beside the kind, most telling first; `*` is any key.
+             * @description Paths of the values that tell most about a node, most telling first; `*` is any key.
              */
             summary: string[];
             /**
@@ -1908,38 +1732,12 @@ export interface components {
              */
             synonyms: string[];
             /**
-             * Telling
-             * @description Further values that stand on the card and are edited there.
-             */
-            telling: components["schemas"]["TellingInfo"][];
-            /**
              * Template
              * @description A node to start from.
              */
             template: JsonObject;
             /** Title */
             title: string;
-        };
-        /**
-         * LearningInfo
-         * @description Where a kind that can be taught says how it learns.
-         */
-        LearningInfo: {
-            /**
-             * Algorithm
-             * @description The setting; without it and without a teaching edge the node is no learner.
-             */
-            algorithm: string;
-            /**
-             * Names
-             * @description Paths of the names of its algorithms; `*` is any key.
-             */
-            names: string[];
-            /**
-             * Rate
-             * @description Path of its learning rate.
-             */
-            rate: string;
         };
         /**
          * LogEvent
@@ -2327,14 +2125,6 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** MoveRun */
-        MoveRun: {
-            /**
-             * Before
-             * @description The queued run that it is to start before; null: after all others.
-             */
-            before: string | null;
-        };
         /** NewRun */
         NewRun: {
             /**
@@ -2353,11 +2143,6 @@ export interface components {
              */
             name?: string | null;
             /**
-             * Priority
-             * @description Of queued runs the greatest starts first.
-             */
-            priority?: number;
-            /**
              * Resume
              * @description A run whose last checkpoint this new run starts from.
              */
@@ -2374,8 +2159,6 @@ export interface components {
             set?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Tags */
-            tags?: string[];
             /**
              * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
@@ -2759,6 +2542,11 @@ export interface components {
             /** Unit */
             unit: string;
         };
+        /** RenameRun */
+        RenameRun: {
+            /** Name */
+            name: string;
+        };
         /** ResumeRun */
         ResumeRun: {
             /**
@@ -2821,11 +2609,6 @@ export interface components {
         /** Run */
         Run: {
             /**
-             * Alerts
-             * @description The last told of at the end.
-             */
-            alerts: components["schemas"]["RunAlert"][];
-            /**
              * Attempt
              * @description 1, and one more with each resume.
              */
@@ -2880,16 +2663,6 @@ export interface components {
              * @description The run whose checkpoint this one started from.
              */
             parent_id: string | null;
-            /**
-             * Place
-             * @description 1 for the queued run that starts next; null for runs that are not queued.
-             */
-            place?: number | null;
-            /**
-             * Priority
-             * @description Of queued runs the greatest starts first.
-             */
-            priority: number;
             /** Spec Hash */
             spec_hash: string | null;
             /** Started At */
@@ -2899,93 +2672,6 @@ export interface components {
             step: number | null;
             /** Steps Total */
             steps_total: number | null;
-            /** Tags */
-            tags: string[];
-        };
-        /**
-         * RunAlert
-         * @description Something that a person should look at; of each code, node and metric the newest.
-         */
-        RunAlert: {
-            /**
-             * Acknowledged At
-             * @description When a user took note of it.
-             */
-            acknowledged_at: string | null;
-            /** Cleared At */
-            cleared_at: string | null;
-            /** Code */
-            code: string;
-            /**
-             * Hint
-             * @description What to do next.
-             */
-            hint: string | null;
-            /**
-             * Level
-             * @enum {string}
-             */
-            level: "warning" | "error";
-            /** Message */
-            message: string;
-            /**
-             * Metric
-             * @description The metric of the node that shows it.
-             */
-            metric: string | null;
-            /** Node */
-            node: string | null;
-            /** Raised At */
-            raised_at: string | null;
-            /**
-             * Seq
-             * @description The event that raised it.
-             */
-            seq: number;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "raised" | "told_again" | "cleared";
-            /** Step */
-            step: number | null;
-            /**
-             * Told
-             * @description How often, since it was raised.
-             */
-            told: number;
-        };
-        /** RunCurves */
-        RunCurves: {
-            /** Attempt */
-            attempt: number;
-            /**
-             * Curves
-             * @description All that the run has.
-             */
-            curves: components["schemas"]["CurveOutline"][];
-            /** First Step */
-            first_step: number | null;
-            /** Last Step */
-            last_step: number | null;
-            /** Run */
-            run: string;
-            /**
-             * Seq
-             * @description Every event up to this one is counted in, and none after it: a stream `after` it goes on
-             *     without a gap.
-             */
-            seq: number;
-            /**
-             * Series
-             * @description Those that were asked for.
-             */
-            series: components["schemas"]["RunSeries"][];
-            /**
-             * Width
-             * @description Steps in a bucket, a power of two; 1: every point.
-             */
-            width: number;
         };
         /**
          * RunError
@@ -3024,19 +2710,6 @@ export interface components {
              */
             last_seq: number;
         };
-        /** RunMarks */
-        RunMarks: {
-            /**
-             * Events
-             * @description The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order.
-             */
-            events: (components["schemas"]["RunStateEvent"] | components["schemas"]["PhaseEvent"] | components["schemas"]["StageStarted"] | components["schemas"]["StageFinished"] | components["schemas"]["MetricsEvent"] | components["schemas"]["SampleEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["EditEvent"] | components["schemas"]["AlertEvent"] | components["schemas"]["DiagnosticEvent"] | components["schemas"]["LogEvent"])[];
-            /**
-             * Seq
-             * @description No event after this one is counted in.
-             */
-            seq: number;
-        };
         /**
          * RunReport
          * @description What was predicted against what was measured, and whatever else the run's report says.
@@ -3056,45 +2729,6 @@ export interface components {
             predicted: components["schemas"]["StageSeconds"];
         } & {
             [key: string]: unknown;
-        };
-        /**
-         * RunSeries
-         * @description A curve in buckets; lists of the same length. The first and the last point of what was asked
-         *     for are buckets of their own.
-         */
-        RunSeries: {
-            /**
-             * Count
-             * @description Values that are numbers; where there is none the next four are null.
-             */
-            count: number[];
-            /** Last */
-            last: (number | null)[];
-            /** Max */
-            max: (number | null)[];
-            /** Mean */
-            mean: (number | null)[];
-            /** Metric */
-            metric: string;
-            /** Min */
-            min: (number | null)[];
-            /** Node */
-            node: string;
-            /**
-             * Seconds
-             * @description At work since the start, up to `step`; breaks between attempts do not count.
-             */
-            seconds: (number | null)[];
-            /**
-             * Step
-             * @description The last step of each bucket that has a value.
-             */
-            step: number[];
-            /**
-             * Tokens
-             * @description Learned from up to `step`.
-             */
-            tokens: (number | null)[];
         };
         /** RunSpec */
         RunSpec: {
@@ -3192,6 +2826,12 @@ export interface components {
             /** Step */
             step?: number | null;
             /**
+             * Tokens
+             * @description A file of the run folder, where a line says what the loss saw of each token of a row: its
+             *     fields are told at `coloop.runtime.samples`.
+             */
+            tokens?: string | null;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -3205,12 +2845,25 @@ export interface components {
             /** Advantage */
             advantage?: number | null;
             completion?: components["schemas"]["JsonValue"];
+            /** @description Rows of one prompt have the same. */
+            group?: components["schemas"]["JsonValue"];
+            /**
+             * Has Tokens
+             * @description Whether what the loss saw of its tokens is kept.
+             * @default false
+             */
+            has_tokens: boolean;
             id?: components["schemas"]["JsonValue"];
             /**
              * Node
              * @description Who wrote it.
              */
             node?: string | null;
+            /**
+             * @description Ids of rows of this step that it answers to, the nearest first: a critique names what it
+             *     judges.
+             */
+            parents?: components["schemas"]["JsonValue"];
             /** @description A text, or a chat as a list of turns. */
             prompt?: components["schemas"]["JsonValue"];
             /** Reward */
@@ -3240,6 +2893,86 @@ export interface components {
              * @description In order; where a step was done twice it is told of once.
              */
             steps: number[];
+        };
+        /**
+         * SampleTokens
+         * @description What the loss saw of each token of one row's completion; every list has an entry a token, or
+         *     is empty where the loss has no such number.
+         */
+        SampleTokens: {
+            /**
+             * Advantage
+             * @default []
+             */
+            advantage: (number | null)[];
+            /** Algorithm */
+            algorithm?: string | null;
+            /**
+             * By
+             * @description Who learned from it.
+             */
+            by?: string | null;
+            /**
+             * Clipped
+             * @description Whether the loss stopped the token's gradient.
+             * @default []
+             */
+            clipped: boolean[];
+            /**
+             * Entropy
+             * @default []
+             */
+            entropy: (number | null)[];
+            id: components["schemas"]["JsonValue"];
+            /**
+             * Ids
+             * @default []
+             */
+            ids: number[];
+            /**
+             * Kl
+             * @description To the reference, by the loss's own estimator.
+             * @default []
+             */
+            kl: (number | null)[];
+            /**
+             * Log Prob
+             * @default []
+             */
+            log_prob: (number | null)[];
+            /**
+             * Log Ratio
+             * @description New policy to old.
+             * @default []
+             */
+            log_ratio: (number | null)[];
+            /**
+             * Mask
+             * @description Whether the token is trained; what others said is not.
+             * @default []
+             */
+            mask: boolean[];
+            /**
+             * Node
+             * @description Who wrote it.
+             */
+            node?: string | null;
+            /**
+             * Pieces
+             * @description The text of each token; together they are the completion, with its marks.
+             * @default []
+             */
+            pieces: string[];
+            /** Port */
+            port?: string | null;
+            /**
+             * Rewards
+             * @description By scorer, scores that stand at tokens; null where there is none.
+             * @default {}
+             */
+            rewards: {
+                [key: string]: (number | null)[];
+            };
         };
         /** Samples */
         Samples: {
@@ -3312,30 +3045,6 @@ export interface components {
              * @description The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says.
              */
             token: string;
-        };
-        /**
-         * Sort
-         * @description What a list of runs is sorted by.
-         * @enum {string}
-         */
-        Sort: "created" | "ended" | "name" | "state" | "step";
-        /**
-         * SpecChange
-         * @description One field in which two loops differ.
-         */
-        SpecChange: {
-            new: components["schemas"]["JsonValue"];
-            /** @description Null where it is left to its default, or not there. */
-            old: components["schemas"]["JsonValue"];
-            /** Path */
-            path: string;
-            /** Words */
-            words: string;
-        };
-        /** SpecChanges */
-        SpecChanges: {
-            /** Changes */
-            changes: components["schemas"]["SpecChange"][];
         };
         /**
          * StageAtWork
@@ -3725,18 +3434,12 @@ export interface components {
             };
             schema: components["schemas"]["JsonSchema"];
         };
-        /**
-         * TellingInfo
-         * @description A value that a node shows on its card.
-         */
-        TellingInfo: {
-            /** Label */
-            label: string;
-            /**
-             * Paths
-             * @description Where it may stand: the first of these that is set, else the first with a default.
-             */
-            paths: string[];
+        /** TokensOfSamples */
+        TokensOfSamples: {
+            /** Rows */
+            rows: components["schemas"]["SampleTokens"][];
+            /** Step */
+            step: number;
         };
         /** TriedReward */
         TriedReward: {
@@ -6206,13 +5909,9 @@ export interface operations {
                 limit?: number;
                 /** @description runs to pass over */
                 offset?: number;
-                /** @description X-Next-Cursor of the page before */
-                cursor?: string | null;
-                sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["RunStateName"] | null;
                 loop_id?: string | null;
-                tag?: string | null;
-                /** @description words in the name, the id, the state or a tag */
+                /** @description words in the name, the id or the state */
                 search?: string | null;
             };
             header?: never;
@@ -6550,236 +6249,6 @@ export interface operations {
             };
         };
     };
-    listRunSeries: {
-        parameters: {
-            query: {
-                runs: string[];
-                /** @description `node.metric`, or a metric of every node */
-                metrics?: string[];
-                /** @description first step */
-                from?: number;
-                /** @description last step */
-                to?: number;
-                /** @description points of a curve, at most */
-                buckets?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CurvesOfRuns"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    listRunTags: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": string[];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     getRun: {
         parameters: {
             query?: never;
@@ -7002,7 +6471,7 @@ export interface operations {
             };
         };
     };
-    changeRun: {
+    renameRun: {
         parameters: {
             query?: never;
             header?: never;
@@ -7013,7 +6482,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ChangeRun"];
+                "application/json": components["schemas"]["RenameRun"];
             };
         };
         responses: {
@@ -7024,241 +6493,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    acknowledgeRunAlert: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["AcknowledgeAlert"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Run"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    compareRun: {
-        parameters: {
-            query?: {
-                /** @description another run */
-                run?: string | null;
-                /** @description a saved loop */
-                loop?: string | null;
-                /** @description of that loop */
-                version?: number | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SpecChanges"];
                 };
             };
             /** @description Bad Request */
@@ -7475,10 +6709,6 @@ export interface operations {
                 /** @description `seq` of the last event that is known already */
                 after?: number;
                 limit?: number;
-                /** @description begin with the first event of this step */
-                step?: number | null;
-                /** @description the events just before this `seq` */
-                before?: number | null;
             };
             header?: never;
             path: {
@@ -7606,234 +6836,6 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Run"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    listRunMarks: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RunMarks"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    moveRun: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["MoveRun"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8390,17 +7392,12 @@ export interface operations {
             };
         };
     };
-    getRunSeries: {
+    listRunSampleTokens: {
         parameters: {
-            query?: {
-                /** @description `node.metric`, or a metric of every node */
-                metrics?: string[];
-                /** @description first step */
-                from?: number;
-                /** @description last step */
-                to?: number;
-                /** @description points of a curve, at most */
-                buckets?: number;
+            query: {
+                step: number;
+                /** @description the id of one row */
+                row?: string | null;
             };
             header?: never;
             path: {
@@ -8416,7 +7413,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunCurves"];
+                    "application/json": components["schemas"]["TokensOfSamples"];
                 };
             };
             /** @description Bad Request */
