@@ -360,6 +360,10 @@ class StageSeconds(Output):
     step_seconds: Number = None
     stages: Numbers = {}
     """Seconds of each stage in a step."""
+    tokens_per_second: Numbers = {}
+    """Of each stage while it runs."""
+    memory_bytes: Numbers = {}
+    """By stage, the most that one GPU, or one process without a GPU, holds in it."""
 
 
 class RunReport(Output):

@@ -223,6 +223,10 @@ class Poll:
     """Of its process; None: of work in the driver."""
     rss_bytes: int | None = None
     """Memory of its process; None: of work in the driver."""
+    held_bytes: int | None = None
+    """That its GPU holds, without one its process; of several ranks the one that holds most."""
+    rank_seconds: tuple[float, ...] = ()
+    """The call is over: for how long each of several ranks had work; else nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

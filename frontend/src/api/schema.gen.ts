@@ -1085,6 +1085,12 @@ export interface components {
              */
             evaluation: boolean;
             /**
+             * Queue
+             * @description Rows that are there and that its reader has not taken yet.
+             * @default 0
+             */
+            queue: number;
+            /**
              * Rows
              * @description Since the run was started or resumed; grows while rows flow.
              * @default 0
@@ -1097,6 +1103,13 @@ export interface components {
              * @default null
              */
             rows_per_second: number | null;
+            /**
+             * Staleness
+             * @description Into a learner's teaching port: versions by which its weights were ahead of those that wrote
+             *     what it learned from last; null before it learned.
+             * @default null
+             */
+            staleness: number | null;
         };
         /**
          * EditEvent
@@ -2176,6 +2189,12 @@ export interface components {
          */
         NodeGauge: {
             /**
+             * Blocked
+             * @description Share of that time in which what it reads was there, but others were at work in its pool.
+             * @default null
+             */
+            blocked: number | null;
+            /**
              * Busy
              * @description Share of the last steps' time that this node's stages took, 0 to 1.
              * @default null
@@ -2189,6 +2208,7 @@ export interface components {
             evaluation: boolean;
             /**
              * Queue
+             * @description Rows that wait to be read by it.
              * @default null
              */
             queue: number | null;
@@ -2200,9 +2220,17 @@ export interface components {
             samples_per_second: number | null;
             /**
              * Staleness
+             * @description A learner: versions by which its weights were ahead of those that wrote what it learned from
+             *     last.
              * @default null
              */
             staleness: number | null;
+            /**
+             * Starved
+             * @description Share of that time in which it could have worked, but what it reads was not there yet.
+             * @default null
+             */
+            starved: number | null;
             /**
              * Tokens Per Second
              * @description While that stage runs.
@@ -2717,13 +2745,17 @@ export interface components {
         RunReport: {
             /**
              * @default {
-             *       "stages": {}
+             *       "memory_bytes": {},
+             *       "stages": {},
+             *       "tokens_per_second": {}
              *     }
              */
             measured: components["schemas"]["StageSeconds"];
             /**
              * @default {
-             *       "stages": {}
+             *       "memory_bytes": {},
+             *       "stages": {},
+             *       "tokens_per_second": {}
              *     }
              */
             predicted: components["schemas"]["StageSeconds"];
@@ -3151,6 +3183,11 @@ export interface components {
              */
             pool?: string | null;
             /**
+             * Rank Seconds
+             * @description Where several ranks of its pool worked on it: how long each had work.
+             */
+            rank_seconds?: number[] | null;
+            /**
              * Round
              * @description Where edges with `rounds` repeat it: in which round.
              */
@@ -3206,6 +3243,12 @@ export interface components {
          */
         StageGauge: {
             /**
+             * Blocked
+             * @description Share of the step in which what it reads was there and its lane was not free yet.
+             * @default 0
+             */
+            blocked: number;
+            /**
              * Evaluation
              * @description Runs in evaluations only: time and share are those between evaluations, up to now. The
              *     `evaluate` of a probe is a whole evaluation, the stages that ran for it included.
@@ -3228,6 +3271,12 @@ export interface components {
              * @description Share of the step, 0 to 1.
              */
             share: number;
+            /**
+             * Starved
+             * @description Share of the step in which its lane was free and what it reads was not there yet.
+             * @default 0
+             */
+            starved: number;
             /**
              * Tokens Per Second
              * @description While it runs.
@@ -3253,6 +3302,14 @@ export interface components {
          */
         StageSeconds: {
             /**
+             * Memory Bytes
+             * @description By stage, the most that one GPU, or one process without a GPU, holds in it.
+             * @default {}
+             */
+            memory_bytes: {
+                [key: string]: number | null;
+            };
+            /**
              * Stages
              * @description Seconds of each stage in a step.
              * @default {}
@@ -3262,6 +3319,14 @@ export interface components {
             };
             /** Step Seconds */
             step_seconds?: number | null;
+            /**
+             * Tokens Per Second
+             * @description Of each stage while it runs.
+             * @default {}
+             */
+            tokens_per_second: {
+                [key: string]: number | null;
+            };
         } & {
             [key: string]: unknown;
         };

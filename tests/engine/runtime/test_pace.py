@@ -156,3 +156,42 @@ def test_the_time_of_a_step_is_that_of_its_phase() -> None:
     step(pace, clock, "rl", seconds=6.0)
 
     assert pace.step_seconds == pytest.approx(6.0)
+
+
+def test_what_a_stage_waited_for_is_a_share_of_the_steps_time() -> None:
+    """Of a step of 10 s it worked 4, was starved for 3 and blocked for 1; its node has no more."""
+    pace = Pace()
+    pace.step_began("main")
+    pace.stage_finished("judge.score", 4.0, 8, 0, starved=3.0, blocked=1.0)
+    pace.step_finished(10.0)
+
+    gauge, node = pace.stages()["judge.score"], pace.nodes()["judge"]
+
+    assert (gauge.share, gauge.starved, gauge.blocked) == pytest.approx((0.4, 0.3, 0.1))
+    assert (node.busy, node.starved, node.blocked) == pytest.approx((0.4, 0.3, 0.1))
+
+
+def test_waits_and_work_of_a_node_together_are_never_more_than_the_whole() -> None:
+    """Two stages of one node wait at the same time."""
+    pace = Pace()
+    pace.step_began("main")
+    pace.stage_finished("judge.score", 4.0, 8, 0, starved=5.0)
+    pace.stage_finished("judge.learn", 1.0, 8, 0, starved=6.0, blocked=9.0)
+    pace.step_finished(10.0)
+
+    node = pace.nodes()["judge"]
+
+    assert (node.busy, node.starved, node.blocked) == pytest.approx((0.5, 0.5, 0.0))
+
+
+def test_edges_say_what_waits_and_how_old_it_was_that_was_learned() -> None:
+    keys = {"actor.rollouts->judge.rollouts": "judge", "judge.scores->actor.rewards": "actor"}
+    teaching = {"judge.scores->actor.rewards": "actor"}
+    pace = Pace(keys, readers=keys, teaching=teaching)
+
+    pace.queued({"actor.rollouts->judge.rollouts": 24})
+    pace.learned("actor", 1.5)
+
+    read, taught = pace.edges().values()
+    assert (read.queue, read.staleness) == (24, None)
+    assert (taught.queue, taught.staleness) == (0, 1.5)
