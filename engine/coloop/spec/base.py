@@ -189,6 +189,7 @@ def setting(
     when: Mapping[str, tuple[Any, ...]] | None = None,
     needed: Mapping[str, tuple[Any, ...]] | None = None,
     hidden: bool = False,
+    solver: bool = False,
     span: tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
@@ -198,7 +199,8 @@ def setting(
     bounds a `Range`. `choices`: what the value (or each of several) is chosen from; `reference`:
     how it mentions nodes; `key_reference`: how the keys of a mapping do. A widget brings its own.
     `starter`: a text to begin with, valid as it is. `short`: how the value is said in a few words,
-    `{}` in its place.
+    `{}` in its place. `solver`: whether fitting into memory may set it: how work is carried out,
+    never what is learned.
     """
     told = {
         "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
@@ -219,6 +221,8 @@ def setting(
         extra["x-span"] = list(span)
     if hidden:
         extra["x-hidden"] = True
+    if solver:
+        extra["x-solver"] = True
     return Field(default, json_schema_extra=extra, **options)
 
 

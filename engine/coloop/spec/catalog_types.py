@@ -59,6 +59,7 @@ JsonSchema = TypedDict(
         "x-level": NotRequired[Level],
         "x-hot": NotRequired[bool],
         "x-hidden": NotRequired[bool],
+        "x-solver": NotRequired[bool],
         "x-widget": NotRequired[Widget],
         "x-choices": NotRequired[Choices],
         "x-reference": NotRequired[Reference],

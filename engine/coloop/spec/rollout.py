@@ -69,11 +69,11 @@ class Rollout(Section):
     row; the seed decides which, or that it is drawn. Rehearsals have it."""
     pool: Name | None = setting(None, level="advanced", widget="select", choices="pools")
     """Pool of the generate stage; null: the node's pool."""
-    max_num_seqs: Whole | None = setting(None, ge=1, level="expert")
+    max_num_seqs: Whole | None = setting(None, ge=1, level="expert", solver=True)
     """Sequences that the engine writes at once; null: decided by the compiler."""
-    gpu_memory_utilization: Number | None = setting(None, gt=0, le=1, level="expert")
+    gpu_memory_utilization: Number | None = setting(None, gt=0, le=1, level="expert", solver=True)
     """Share of the GPU that the engine may hold; null: decided by the compiler."""
-    tensor_parallel: Whole | None = setting(None, ge=1, level="expert")
+    tensor_parallel: Whole | None = setting(None, ge=1, level="expert", solver=True)
     """GPUs that share one copy of the weights; null: decided by the compiler."""
     url: Text | None = setting(
         None, level="advanced", when={"engine": ("remote",)}, needed={"engine": ("remote",)}
