@@ -17,6 +17,7 @@ ROUTES = [
     ("POST", "/api/spec/patch"),
     ("POST", "/api/spec/dump"),
     ("POST", "/api/fit"),
+    ("POST", "/api/place"),
     ("POST", "/api/loops"),
     ("POST", "/api/loops/import"),
     ("PUT", "/api/loops/none"),

@@ -192,6 +192,108 @@ def test_fitting_changes_the_text_and_says_why(client: TestClient) -> None:
     assert str(first["new"]) in body["yaml"]
 
 
+def _preset(client: TestClient, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(f"/api/presets/loops/{name}").json()["spec"]
+    return found
+
+
+def _fit(client: TestClient, spec: dict[str, Any], **asked: Any) -> dict[str, Any]:
+    answer = client.post("/api/fit", json={"spec": spec, **asked})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_budget_says_what_changes_and_what_each_costs(client: TestClient) -> None:
+    spec = _preset(client, "grpo-qwen2.5-7b-8xH100")
+
+    found = _fit(client, spec, budget_fraction=0.3)
+
+    assert found["fits"] is True
+    assert found["verdict"].startswith("Fits:")
+    by_path = {one["path"]: one for one in found["changes"]}
+    offload = by_path["nodes.actor.training.offload"]
+    assert (offload["old_text"], offload["new_text"]) == ("none", "optimizer")
+    assert offload["seconds"] > 0
+    assert {"op": "set", "path": offload["path"], "value": "optimizer"}.items() <= next(
+        one for one in found["edits"] if one["path"] == offload["path"]
+    ).items()
+    gpu = found["after"]["gpus"][0]
+    assert gpu["peak_bytes"] <= gpu["usable_bytes"] < found["before"]["gpus"][0]["usable_bytes"]
+    assert sum(one["seconds"] or 0 for one in found["changes"]) == pytest.approx(
+        found["after"]["step_seconds"] - found["before"]["step_seconds"]
+    )
+    assert found["after_time"]["phases"][0]["spans"]
+
+
+def test_locks_of_a_loop_hold_and_those_of_the_question_go_before_them(client: TestClient) -> None:
+    path = "nodes.actor.training.offload"
+    spec = _preset(client, "grpo-qwen2.5-7b-8xH100") | {"layout": {"locks": [path]}}
+
+    held = _fit(client, spec, budget_fraction=0.3)
+    free = _fit(client, spec, budget_fraction=0.3, locks=[])
+
+    def of(found: dict[str, Any]) -> dict[str, Any]:
+        one: dict[str, Any] = next(one for one in found["changes"] if one["path"] == path)
+        return one
+
+    assert (of(held)["is_locked"], of(held)["new_text"]) == (True, "none")
+    assert (of(free)["is_locked"], of(free)["new_text"]) == (False, "optimizer")
+
+
+def test_what_cannot_fit_names_ways_that_each_do(client: TestClient) -> None:
+    path = "nodes.actor.training.offload"
+    spec = _preset(client, "grpo-qwen2.5-7b-8xH100") | {"layout": {"locks": [path]}}
+    tensor = "nodes.actor.training.tensor_parallel"
+
+    found = _fit(client, spec, budget_fraction=0.25, locks=[path, tensor])
+    bare = _fit(client, spec, budget_fraction=0.25, locks=[path, tensor], with_ways=False)
+
+    assert found["fits"] is False
+    assert found["over_bytes"] > 0
+    assert found["ways"][0]["touches"] == "lock"
+    assert found["ways"][0]["edits"][-1]["path"] == "layout.locks"
+    assert bare["ways"] == []
+
+
+def test_two_budgets_are_refused(client: TestClient) -> None:
+    answer = client.post("/api/fit", json={"spec": {}, "budget_gib": 1, "budget_fraction": 0.5})
+
+    assert answer.status_code == 422
+    assert "budget" in answer.text
+
+
+def test_a_placement_is_suggested_beside_the_loops_own(client: TestClient) -> None:
+    spec = _preset(client, "genrm-gemma-2-9b-8xH100")
+
+    found = client.post("/api/place", json={"spec": spec}).json()
+
+    assert found["suggested"]["step_seconds"] < found["yours"]["step_seconds"]
+    assert found["suggested"]["fits"] is True
+    assert [one["path"] for one in found["edits"]][0] == "hardware.pools"
+    assert found["tried"] > 1
+    assert found["reason"]
+    learner = next(one for one in found["backends"] if one["node"] == "verifier")
+    assert learner["advised"] == "fsdp2"
+    refused = next(one for one in learner["options"] if one["backend"] == "megatron")
+    assert refused["problem"]
+
+
+def test_a_check_says_how_the_time_comes_about_and_the_batch_as_a_ladder(
+    client: TestClient, loop: str
+) -> None:
+    found = client.post("/api/check", json={"yaml": loop}).json()
+
+    phase = found["time"]["phases"][0]
+    assert phase["spans"][0]["start"] == 0
+    assert max(one["end"] for one in phase["spans"]) == pytest.approx(
+        phase["step_seconds"], rel=0.5
+    )
+    (ladder,) = [one for one in found["plan"]["ladders"] if one["phase"] == phase["name"]]
+    assert ladder["rungs"][0]["name"] == "prompts"
+    assert ladder["rungs"][-1]["name"] == "updates"
+
+
 def test_presets_are_listed_with_what_runs_here(client: TestClient) -> None:
     loops = {one["name"]: one for one in client.get("/api/presets/loops").json()}
     hardware = client.get("/api/presets/hardware").json()

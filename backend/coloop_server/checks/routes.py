@@ -9,14 +9,13 @@ from fastapi import APIRouter, Header, Response
 from coloop import presets
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
-from coloop_server.checks import service
+from coloop_server.checks import fitting, placing, service
+from coloop_server.checks.fitting_schemas import FitLoop, FitResult, PlaceLoop, PlaceResult
 from coloop_server.checks.schemas import (
     CheckLoop,
     CheckResult,
     DumpResult,
     DumpSpec,
-    FitLoop,
-    FitResult,
     ParseResult,
     ParseText,
     PatchResult,
@@ -77,5 +76,11 @@ def dump_spec(body: DumpSpec) -> DumpResult:
 
 @router.post("/fit", operation_id="fitLoop")
 def fit_loop(body: FitLoop, settings: SettingsOf) -> FitResult:
-    """Solve the free settings again so that the loop fits; what it learns never changes."""
-    return service.fit_loop(body, settings.roots)
+    """Solve the free settings again under a budget; what it learns and what is locked stay."""
+    return fitting.fit_loop(body, settings.roots)
+
+
+@router.post("/place", operation_id="placeLoop")
+def place_loop(body: PlaceLoop, settings: SettingsOf) -> PlaceResult:
+    """Look for a faster placement of the loop on its GPUs, and advise on backends."""
+    return placing.place_loop(body, settings.roots)

@@ -56,15 +56,3 @@ def spans_of(
         ends[stage.name] = free[pool] = start + seconds[stage.name]
         spans.append(Span(stage=stage.name, pool=pool, start=start, end=ends[stage.name]))
     return tuple(spans)
-
-
-def step_seconds(
-    stages: Iterable[Waiting],
-    seconds: Mapping[str, float],
-    pools: Mapping[str, str],
-    *,
-    is_asynchronous: bool = False,
-) -> float:
-    """Time of one step of these stages; see `spans_of`."""
-    spans = spans_of(stages, seconds, pools, is_asynchronous=is_asynchronous)
-    return max((span.end for span in spans), default=0.0)

@@ -44,3 +44,9 @@ def _names(section: type[Any]) -> tuple[str, ...]:
 
 SOLVABLE: dict[str, tuple[str, ...]] = {name: _names(one) for name, one in SECTIONS.items()}
 """Section of a node to the fields of it that fitting may set."""
+
+
+def locks_of(spec: LoopSpec) -> tuple[str, ...]:
+    """Paths that a person locked in the editor: fitting leaves them as they are."""
+    said = spec.layout.get("locks")
+    return tuple(one for one in said if isinstance(one, str)) if isinstance(said, list) else ()
