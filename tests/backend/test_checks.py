@@ -487,3 +487,57 @@ def test_a_change_of_a_place_that_cannot_be_is_refused(
     answer = client.post("/api/spec/patch", json={"yaml": loop, "changes": [change]})
 
     assert answer.status_code == 422, answer.text
+
+
+NODES = "actor:\n  kind: actor\n  model: {type: scratch}\nexact: {kind: reward}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NODES,
+        "".join(f"    {line}\n" for line in NODES.splitlines()),
+        "nodes:\n" + "".join(f"  {line}\n" for line in NODES.splitlines()),
+    ],
+)
+def test_nodes_are_read_from_any_piece_of_a_loop(client: TestClient, text: str) -> None:
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+
+    assert list(read["nodes"]) == ["actor", "exact"]
+    assert read["nodes"]["actor"] == {"kind": "actor", "model": {"type": "scratch"}}
+    assert read["edges"] == []
+    assert read["diagnostics"] == []
+
+
+def test_a_whole_loop_is_a_piece_with_its_edges_and_places(client: TestClient, loop: str) -> None:
+    text = loop + "layout: {actor: [1, 2]}\n"
+
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+
+    assert "actor.rollouts -> exact.rollouts" in read["edges"]
+    assert read["layout"] == {"actor": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [("a sentence", ["yaml.not_a_mapping"]), ("nodes: [", ["yaml.syntax"]), ("nodes: {a: 3}", [])],
+)
+def test_a_text_without_nodes_is_no_piece(client: TestClient, text: str, codes: list[str]) -> None:
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+
+    assert read["nodes"] == {}
+    assert [found["code"] for found in read["diagnostics"]] == codes
+
+
+def test_what_was_copied_is_written_so_that_it_can_be_read_again(client: TestClient) -> None:
+    piece = {
+        "nodes": {"actor": {"kind": "actor", "training": {"optimizer": {"lr": 1e-6}}}},
+        "edges": ["actor.rollouts -> exact.rollouts"],
+        "layout": {"actor": [0, 16]},
+    }
+
+    text = client.post("/api/spec/dump", json={"spec": piece}).json()["yaml"]
+
+    assert text.startswith("nodes:\n  actor:")
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+    assert {name: read[name] for name in piece} == piece

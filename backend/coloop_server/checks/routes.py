@@ -11,11 +11,13 @@ from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
 from coloop_server.checks import fitting, placing, service
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, PlaceLoop, PlaceResult
+from coloop_server.checks.fragments import read_fragment
 from coloop_server.checks.schemas import (
     CheckLoop,
     CheckResult,
     DumpResult,
     DumpSpec,
+    Fragment,
     ParseResult,
     ParseText,
     PatchResult,
@@ -62,6 +64,12 @@ def check_loop(body: CheckLoop, settings: SettingsOf) -> CheckResult:
 @router.post("/spec/parse", operation_id="parseText")
 def parse_text(body: ParseText) -> ParseResult:
     return service.read_text(body.yaml)
+
+
+@router.post("/spec/fragment", operation_id="readFragment")
+def read_fragment_text(body: ParseText) -> Fragment:
+    """The nodes in a text that was pasted, with the edges among them; the text need be no loop."""
+    return read_fragment(body.yaml)
 
 
 @router.post("/spec/patch", operation_id="patchText")

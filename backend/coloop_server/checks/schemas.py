@@ -156,6 +156,17 @@ class ParseResult(Output):
     layout: dict[str, Any] | None
 
 
+class Fragment(Output):
+    """A piece of a loop, in the words of the YAML."""
+
+    nodes: dict[str, dict[str, Any]]
+    """Empty where the text holds no nodes."""
+    edges: list[Any]
+    layout: dict[str, Any]
+    diagnostics: list[Diagnostic]
+    """Why the text cannot be read."""
+
+
 class PatchText(Input):
     """The text, and either single changes or the loop as it shall be."""
 

@@ -30,6 +30,14 @@ export const patchYaml = (
 export const dumpSpec = (spec: JsonObject, signal?: AbortSignal) =>
   read(client.POST("/api/spec/dump", { body: { spec }, ...until(signal) }));
 
+/** The nodes of a text that was pasted, with the edges among them. */
+export const readFragment = (yaml: string) =>
+  read(client.POST("/api/spec/fragment", { body: { yaml } }));
+
+/** Loops and nodes that have all the words, in all that is saved. */
+export const searchLoops = (q: string, limit: number, signal?: AbortSignal) =>
+  read(client.GET("/api/loops/search", { params: { query: { q, limit } }, ...until(signal) }));
+
 export const fetchLoops = () => read(client.GET("/api/loops"));
 
 export const fetchLoop = (id: string) => read(client.GET("/api/loops/{loop_id}", loop(id)));
