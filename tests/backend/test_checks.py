@@ -270,7 +270,7 @@ def test_a_placement_is_suggested_beside_the_loops_own(client: TestClient) -> No
 
     assert found["suggested"]["step_seconds"] < found["yours"]["step_seconds"]
     assert found["suggested"]["fits"] is True
-    assert [one["path"] for one in found["edits"]][0] == "hardware.pools"
+    assert found["edits"][0]["path"] == "hardware.pools"
     assert found["tried"] > 1
     assert found["reason"]
     learner = next(one for one in found["backends"] if one["node"] == "verifier")

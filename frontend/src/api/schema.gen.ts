@@ -52,7 +52,7 @@ export interface paths {
         put?: never;
         /**
          * Fit Loop
-         * @description Solve the free settings again so that the loop fits; what it learns never changes.
+         * @description Solve the free settings again under a budget; what it learns and what is locked stay.
          */
         post: operations["fitLoop"];
         delete?: never;
@@ -260,6 +260,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/place": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Place Loop
+         * @description Look for a faster placement of the loop on its GPUs, and advise on backends.
+         */
+        post: operations["placeLoop"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/presets/hardware": {
         parameters: {
             query?: never;
@@ -358,7 +378,8 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description The newest first. The header X-Total-Count says how many there are in all.
+         * @description The newest first, if nothing else is asked for. The header X-Total-Count says how many there
+         *     are in all, X-Next-Cursor where the next page begins.
          */
         get: operations["listRuns"];
         put?: never;
@@ -390,6 +411,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Series
+         * @description Curves of several runs in buckets of one width, so that they lie over one another.
+         */
+        get: operations["listRunSeries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Tags
+         * @description Every tag that a run has.
+         */
+        get: operations["listRunTags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -408,8 +469,48 @@ export interface paths {
         delete: operations["deleteRun"];
         options?: never;
         head?: never;
-        /** Rename Run */
-        patch: operations["renameRun"];
+        /**
+         * Change Run
+         * @description Name, tags, and the priority of a queued run.
+         */
+        patch: operations["changeRun"];
+        trace?: never;
+    };
+    "/api/runs/{run_id}/alerts/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge Run Alert */
+        post: operations["acknowledgeRunAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Run
+         * @description What differs from the loop of this run to that of another run, or to a saved loop.
+         */
+        get: operations["compareRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/runs/{run_id}/edit": {
@@ -460,6 +561,46 @@ export interface paths {
         put?: never;
         /** Fork Run */
         post: operations["forkRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Marks
+         * @description What a page shows of a run besides its curves, without the history in between.
+         */
+        get: operations["listRunMarks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Run
+         * @description Put a queued run before another one, or behind all others.
+         */
+        post: operations["moveRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -552,6 +693,26 @@ export interface paths {
          * @description What the loss saw of each token of a few rows of a step.
          */
         get: operations["listRunSampleTokens"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Series
+         * @description Curves in buckets: what every event up to `seq` says, and nothing later.
+         */
+        get: operations["getRunSeries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -708,6 +869,14 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** AcknowledgeAlert */
+        AcknowledgeAlert: {
+            /**
+             * Seq
+             * @description Of the alert, as the run has it.
+             */
+            seq: number;
+        };
         /**
          * AlertEvent
          * @description Something a person should look at; `node` says where, if it is at one node.
@@ -797,6 +966,50 @@ export interface components {
             runnable: boolean;
             /** Title */
             title: string;
+        };
+        /** BackendChoice */
+        BackendChoice: {
+            /**
+             * Backend
+             * @enum {string}
+             */
+            backend: "single" | "fsdp2" | "deepspeed" | "megatron";
+            /** Fits */
+            fits: boolean;
+            /**
+             * Problem
+             * @description Why a run would not take it.
+             */
+            problem: string | null;
+            /**
+             * Step Seconds
+             * @description None where a run would not take it.
+             */
+            step_seconds: number | null;
+        };
+        /** BackendOfLearner */
+        BackendOfLearner: {
+            /**
+             * Advised
+             * @enum {string}
+             */
+            advised: "single" | "fsdp2" | "deepspeed" | "megatron";
+            /**
+             * Backend
+             * @enum {string}
+             */
+            backend: "single" | "fsdp2" | "deepspeed" | "megatron";
+            /**
+             * Is Said
+             * @description Whether the loop says it.
+             */
+            is_said: boolean;
+            /** Node */
+            node: string;
+            /** Options */
+            options: components["schemas"]["BackendChoice"][];
+            /** Reason */
+            reason: string;
         };
         /**
          * Catalog
@@ -888,8 +1101,23 @@ export interface components {
             value?: Json;
         };
         /**
+         * ChangeRun
+         * @description What is left out stays as it is.
+         */
+        ChangeRun: {
+            /** Name */
+            name?: string | null;
+            /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority?: number | null;
+            /** Tags */
+            tags?: string[] | null;
+        };
+        /**
          * CheckLoop
-         * @description Exactly one of the two.
+         * @description The loop to look at.
          */
         CheckLoop: {
             /**
@@ -923,6 +1151,8 @@ export interface components {
             /** @description None where the loop has errors or asks for what does not run yet. */
             plan: components["schemas"]["PlanSummary"] | null;
             report: components["schemas"]["CheckReport"];
+            /** @description How the time of a step comes about; None where there is no estimate. */
+            time: components["schemas"]["PredictedTime"] | null;
         };
         /**
          * CheckpointEvent
@@ -992,6 +1222,37 @@ export interface components {
             type: "checkpoint";
         };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
+        /**
+         * CurveOutline
+         * @description What is known of a curve without its points.
+         */
+        CurveOutline: {
+            /** First Step */
+            first_step: number;
+            /** Last */
+            last: number | null;
+            /** Last Step */
+            last_step: number;
+            /** Metric */
+            metric: string;
+            /**
+             * Node
+             * @description `run` for metrics of no node.
+             */
+            node: string;
+            /** Points */
+            points: number;
+        };
+        /** CurvesOfRuns */
+        CurvesOfRuns: {
+            /** Runs */
+            runs: components["schemas"]["RunCurves"][];
+            /**
+             * Width
+             * @description Steps in a bucket, the same for all.
+             */
+            width: number;
+        };
         /**
          * Diagnostic
          * @description One finding about a spec.
@@ -1289,15 +1550,45 @@ export interface components {
              * @description GiB of each GPU that may be used.
              */
             budget_gib?: number | null;
-            /** Yaml */
-            yaml: string;
+            /**
+             * Locks
+             * @description Paths of settings that stay as they are; null: those that the loop itself locks.
+             */
+            locks?: string[] | null;
+            /**
+             * Spec
+             * @description The loop as data, in the words of the YAML.
+             */
+            spec?: JsonObject | null;
+            /**
+             * With Ways
+             * @description Whether to look for what would make it fit where nothing else does.
+             */
+            with_ways?: boolean;
+            /**
+             * Yaml
+             * @description The loop as text; findings have line and column then.
+             */
+            yaml?: string | null;
         };
         /** FitResult */
         FitResult: {
             after: components["schemas"]["Estimate"];
+            after_time: components["schemas"]["PredictedTime"];
             before: components["schemas"]["Estimate"];
+            before_time: components["schemas"]["PredictedTime"];
+            /**
+             * Budget Fraction
+             * @description Share of each GPU that was asked for.
+             */
+            budget_fraction: number;
             /** Changes */
             changes: components["schemas"]["FittedValue"][];
+            /**
+             * Edits
+             * @description What makes the fitted loop of the loop as it is.
+             */
+            edits: components["schemas"]["Change"][];
             /** Fits */
             fits: boolean;
             /**
@@ -1305,24 +1596,96 @@ export interface components {
              * @description By how much the worst GPU is still over.
              */
             over_bytes: number;
-            /** Spec */
+            /**
+             * Spec
+             * @description The same as data.
+             */
             spec: JsonObject | null;
             /**
-             * Yaml
-             * @description The text with the changes.
+             * Tried
+             * @description Variants that were priced.
              */
-            yaml: string;
+            tried: number;
+            /**
+             * Verdict
+             * @description In a sentence.
+             */
+            verdict: string;
+            /**
+             * Ways
+             * @description The least first, where nothing that is free makes it fit.
+             */
+            ways: components["schemas"]["FitWay"][];
+            /**
+             * Yaml
+             * @description The text with the changes, where a text was given.
+             */
+            yaml: string | null;
+        };
+        /**
+         * FitWay
+         * @description One way to make a loop fit; each fits by itself.
+         */
+        FitWay: {
+            /**
+             * Edits
+             * @description What makes it of the loop as it is.
+             */
+            edits: components["schemas"]["Change"][];
+            /** Reason */
+            reason: string;
+            /** Step Seconds */
+            step_seconds: number;
+            /** Title */
+            title: string;
+            /**
+             * Touches
+             * @description What it asks of a person: a lock, the budget, other hardware, or to learn otherwise.
+             * @enum {string}
+             */
+            touches: "lock" | "budget" | "hardware" | "learning";
+            /** Unlocks */
+            unlocks: string[];
         };
         /** FittedValue */
         FittedValue: {
+            /** Is Locked */
+            is_locked: boolean;
+            /**
+             * Is Written
+             * @description Whether the loop will say it; else the compiler chooses it anew and nothing is written.
+             */
+            is_written: boolean;
             /** New */
             new: Json;
-            /** Old */
+            /** New Text */
+            new_text: string;
+            /**
+             * Node
+             * @description Whose setting it is; None: the loop's.
+             */
+            node: string | null;
+            /**
+             * Old
+             * @description As the loop says; None: left open.
+             */
             old: Json;
+            /**
+             * Old Text
+             * @description What runs before, to be shown: as said, else as chosen.
+             */
+            old_text: string;
             /** Path */
             path: string;
             /** Reason */
             reason: string;
+            /**
+             * Seconds
+             * @description What it adds to a step; None: counted together with the one above.
+             */
+            seconds: number | null;
+            /** Title */
+            title: string;
         };
         /**
          * Fix
@@ -1746,6 +2109,8 @@ export interface components {
             "x-reference"?: "node" | "metric" | "path" | "template";
             /** X-Short */
             "x-short"?: string;
+            /** X-Solver */
+            "x-solver"?: boolean;
             /** X-Span */
             "x-span"?: number[];
             /** X-Starter */
@@ -1786,6 +2151,7 @@ export interface components {
             inputs: components["schemas"]["InputInfo"][];
             /** Kind */
             kind: string;
+            learning: components["schemas"]["LearningInfo"] | null;
             /** Outputs */
             outputs: components["schemas"]["OutputInfo"][];
             /**
@@ -1798,7 +2164,7 @@ export interface components {
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that tell most about a node, most telling first; `*` is any key.
+             * @description Paths of the values that stand beside the kind, most telling first; `*` is any key.
              */
             summary: string[];
             /**
@@ -1807,12 +2173,69 @@ export interface components {
              */
             synonyms: string[];
             /**
+             * Telling
+             * @description Further values that stand on the card and are edited there.
+             */
+            telling: components["schemas"]["TellingInfo"][];
+            /**
              * Template
              * @description A node to start from.
              */
             template: JsonObject;
             /** Title */
             title: string;
+        };
+        /**
+         * Ladder
+         * @description A learner's batch in one phase.
+         */
+        Ladder: {
+            /**
+             * Is Exact
+             * @description Whether the counts are certain before the run.
+             */
+            is_exact: boolean;
+            /**
+             * Node
+             * @description Who learns.
+             */
+            node: string;
+            /**
+             * Note
+             * @description What is not certain about them; empty where all is.
+             */
+            note: string;
+            /**
+             * Phase
+             * @description In which phase.
+             */
+            phase: string;
+            /**
+             * Rungs
+             * @description From what is loaded to optimizer steps.
+             */
+            rungs: components["schemas"]["Rung"][];
+        };
+        /**
+         * LearningInfo
+         * @description Where a kind that can be taught says how it learns.
+         */
+        LearningInfo: {
+            /**
+             * Algorithm
+             * @description The setting; without it and without a teaching edge the node is no learner.
+             */
+            algorithm: string;
+            /**
+             * Names
+             * @description Paths of the names of its algorithms; `*` is any key.
+             */
+            names: string[];
+            /**
+             * Rate
+             * @description Path of its learning rate.
+             */
+            rate: string;
         };
         /**
          * LogEvent
@@ -2225,6 +2648,14 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** MoveRun */
+        MoveRun: {
+            /**
+             * Before
+             * @description The queued run that it is to start before; null: after all others.
+             */
+            before: string | null;
+        };
         /** NewRun */
         NewRun: {
             /**
@@ -2243,6 +2674,11 @@ export interface components {
              */
             name?: string | null;
             /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority?: number;
+            /**
              * Resume
              * @description A run whose last checkpoint this new run starts from.
              */
@@ -2259,6 +2695,8 @@ export interface components {
             set?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** Tags */
+            tags?: string[];
             /**
              * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
@@ -2418,6 +2856,42 @@ export interface components {
             yaml: string;
         };
         /**
+         * PhaseEstimate
+         * @description One phase.
+         */
+        PhaseEstimate: {
+            /**
+             * Name
+             * @description Its name.
+             */
+            name: string;
+            /**
+             * Seconds
+             * @description Time of all of them.
+             */
+            seconds: number | null;
+            /**
+             * Spans
+             * @description When it runs; evaluations, which are spread over steps, are not in it.
+             */
+            spans: components["schemas"]["SpanEstimate"][];
+            /**
+             * Stages
+             * @description What runs in a step.
+             */
+            stages: string[];
+            /**
+             * Step Seconds
+             * @description Time of one step.
+             */
+            step_seconds: number;
+            /**
+             * Steps
+             * @description Steps over the whole run, where they are known; a trigger may end the phase earlier.
+             */
+            steps: number | null;
+        };
+        /**
          * PhaseEvent
          * @description A phase of the schedule began or ended.
          */
@@ -2481,6 +2955,89 @@ export interface components {
              */
             type: "phase";
         };
+        /**
+         * PlaceLoop
+         * @description The loop to place.
+         */
+        PlaceLoop: {
+            /**
+             * Spec
+             * @description The loop as data, in the words of the YAML.
+             */
+            spec?: JsonObject | null;
+            /**
+             * Yaml
+             * @description The loop as text; findings have line and column then.
+             */
+            yaml?: string | null;
+        };
+        /** PlaceResult */
+        PlaceResult: {
+            /** Backends */
+            backends: components["schemas"]["BackendOfLearner"][];
+            /**
+             * Edits
+             * @description What makes the suggestion of the loop as it is.
+             */
+            edits: components["schemas"]["Change"][];
+            /** Reason */
+            reason: string;
+            /**
+             * Seconds
+             * @description How long that took.
+             */
+            seconds: number;
+            /** @description None where nothing faster was found. */
+            suggested: components["schemas"]["Placed"] | null;
+            /**
+             * Tried
+             * @description Placements that were priced.
+             */
+            tried: number;
+            yours: components["schemas"]["Placed"];
+        };
+        /** Placed */
+        Placed: {
+            /** Fits */
+            fits: boolean;
+            /** Over Bytes */
+            over_bytes: number;
+            /** Pools */
+            pools: components["schemas"]["PlacedPool"][];
+            /** Step Seconds */
+            step_seconds: number;
+            /** Text */
+            text: string;
+            /**
+             * Verbs
+             * @description Seconds of a step by what is done.
+             */
+            verbs: {
+                [key: string]: number;
+            };
+        };
+        /** PlacedPool */
+        PlacedPool: {
+            /**
+             * First
+             * @description Its first GPU, counted over all pools.
+             */
+            first: number;
+            /** Gpus */
+            gpus: number;
+            /**
+             * Nodes
+             * @description Owners of the weights that are held there.
+             */
+            nodes: string[];
+            /** Pool */
+            pool: string;
+            /**
+             * Writers
+             * @description Nodes that write there.
+             */
+            writers: string[];
+        };
         /** PlanSummary */
         PlanSummary: {
             /**
@@ -2493,6 +3050,11 @@ export interface components {
              * @description The plan in words, a line each.
              */
             explain: string[];
+            /**
+             * Ladders
+             * @description The batch of every learner in every phase, from prompts to updates.
+             */
+            ladders: components["schemas"]["Ladder"][];
             /** Phases */
             phases: components["schemas"]["PlannedPhase"][];
             /** Probes */
@@ -2631,6 +3193,37 @@ export interface components {
             /** Shape */
             shape: string;
         };
+        /** PredictedTime */
+        PredictedTime: {
+            /**
+             * Main
+             * @description The phase whose step the estimate tells.
+             */
+            main: string | null;
+            /**
+             * Memory Band
+             * @description Measured peaks are expected between these multiples of the predicted ones.
+             */
+            memory_band: [
+                number,
+                number
+            ];
+            /** Phases */
+            phases: components["schemas"]["PhaseEstimate"][];
+            /**
+             * Time Band
+             * @description The same for times.
+             */
+            time_band: [
+                number,
+                number
+            ];
+            /**
+             * Total Seconds
+             * @description The whole run, where all steps are known.
+             */
+            total_seconds: number | null;
+        };
         /**
          * PresetInfo
          * @description An architecture or hardware that a field may name.
@@ -2656,11 +3249,6 @@ export interface components {
             total: number;
             /** Unit */
             unit: string;
-        };
-        /** RenameRun */
-        RenameRun: {
-            /** Name */
-            name: string;
         };
         /** ResumeRun */
         ResumeRun: {
@@ -2724,6 +3312,11 @@ export interface components {
         /** Run */
         Run: {
             /**
+             * Alerts
+             * @description The last told of at the end.
+             */
+            alerts: components["schemas"]["RunAlert"][];
+            /**
              * Attempt
              * @description 1, and one more with each resume.
              */
@@ -2778,6 +3371,16 @@ export interface components {
              * @description The run whose checkpoint this one started from.
              */
             parent_id: string | null;
+            /**
+             * Place
+             * @description 1 for the queued run that starts next; null for runs that are not queued.
+             */
+            place?: number | null;
+            /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority: number;
             /** Spec Hash */
             spec_hash: string | null;
             /** Started At */
@@ -2787,6 +3390,93 @@ export interface components {
             step: number | null;
             /** Steps Total */
             steps_total: number | null;
+            /** Tags */
+            tags: string[];
+        };
+        /**
+         * RunAlert
+         * @description Something that a person should look at; of each code, node and metric the newest.
+         */
+        RunAlert: {
+            /**
+             * Acknowledged At
+             * @description When a user took note of it.
+             */
+            acknowledged_at: string | null;
+            /** Cleared At */
+            cleared_at: string | null;
+            /** Code */
+            code: string;
+            /**
+             * Hint
+             * @description What to do next.
+             */
+            hint: string | null;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "warning" | "error";
+            /** Message */
+            message: string;
+            /**
+             * Metric
+             * @description The metric of the node that shows it.
+             */
+            metric: string | null;
+            /** Node */
+            node: string | null;
+            /** Raised At */
+            raised_at: string | null;
+            /**
+             * Seq
+             * @description The event that raised it.
+             */
+            seq: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "raised" | "told_again" | "cleared";
+            /** Step */
+            step: number | null;
+            /**
+             * Told
+             * @description How often, since it was raised.
+             */
+            told: number;
+        };
+        /** RunCurves */
+        RunCurves: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Curves
+             * @description All that the run has.
+             */
+            curves: components["schemas"]["CurveOutline"][];
+            /** First Step */
+            first_step: number | null;
+            /** Last Step */
+            last_step: number | null;
+            /** Run */
+            run: string;
+            /**
+             * Seq
+             * @description Every event up to this one is counted in, and none after it: a stream `after` it goes on
+             *     without a gap.
+             */
+            seq: number;
+            /**
+             * Series
+             * @description Those that were asked for.
+             */
+            series: components["schemas"]["RunSeries"][];
+            /**
+             * Width
+             * @description Steps in a bucket, a power of two; 1: every point.
+             */
+            width: number;
         };
         /**
          * RunError
@@ -2825,6 +3515,19 @@ export interface components {
              */
             last_seq: number;
         };
+        /** RunMarks */
+        RunMarks: {
+            /**
+             * Events
+             * @description The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order.
+             */
+            events: (components["schemas"]["RunStateEvent"] | components["schemas"]["PhaseEvent"] | components["schemas"]["StageStarted"] | components["schemas"]["StageFinished"] | components["schemas"]["MetricsEvent"] | components["schemas"]["SampleEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["EditEvent"] | components["schemas"]["AlertEvent"] | components["schemas"]["DiagnosticEvent"] | components["schemas"]["LogEvent"])[];
+            /**
+             * Seq
+             * @description No event after this one is counted in.
+             */
+            seq: number;
+        };
         /**
          * RunReport
          * @description What was predicted against what was measured, and whatever else the run's report says.
@@ -2848,6 +3551,45 @@ export interface components {
             predicted: components["schemas"]["StageSeconds"];
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * RunSeries
+         * @description A curve in buckets; lists of the same length. The first and the last point of what was asked
+         *     for are buckets of their own.
+         */
+        RunSeries: {
+            /**
+             * Count
+             * @description Values that are numbers; where there is none the next four are null.
+             */
+            count: number[];
+            /** Last */
+            last: (number | null)[];
+            /** Max */
+            max: (number | null)[];
+            /** Mean */
+            mean: (number | null)[];
+            /** Metric */
+            metric: string;
+            /** Min */
+            min: (number | null)[];
+            /** Node */
+            node: string;
+            /**
+             * Seconds
+             * @description At work since the start, up to `step`; breaks between attempts do not count.
+             */
+            seconds: (number | null)[];
+            /**
+             * Step
+             * @description The last step of each bucket that has a value.
+             */
+            step: number[];
+            /**
+             * Tokens
+             * @description Learned from up to `step`.
+             */
+            tokens: (number | null)[];
         };
         /** RunSpec */
         RunSpec: {
@@ -2906,6 +3648,38 @@ export interface components {
          * @enum {string}
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
+        /**
+         * Rung
+         * @description One number.
+         */
+        Rung: {
+            /**
+             * By
+             * @description With what; 1 of the first.
+             */
+            by: number;
+            /**
+             * Count
+             * @description How many in one step.
+             */
+            count: number;
+            /**
+             * Name
+             * @description What is counted: `prompts`, `completions`, `rows`, `micro-batches`, `updates`.
+             */
+            name: string;
+            /**
+             * Of
+             * @description What that number is: `completions a prompt`.
+             */
+            of: string;
+            /**
+             * Sign
+             * @description How it comes from the rung before it; empty: the first.
+             * @enum {string}
+             */
+            sign: "" | "×" | "÷";
+        };
         /**
          * SampleEvent
          * @description Texts of this step; the whole of them lies at `path` in the run folder.
@@ -3164,6 +3938,56 @@ export interface components {
              * @description The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says.
              */
             token: string;
+        };
+        /**
+         * Sort
+         * @description What a list of runs is sorted by.
+         * @enum {string}
+         */
+        Sort: "created" | "ended" | "name" | "state" | "step";
+        /**
+         * SpanEstimate
+         * @description When a stage runs in a step.
+         */
+        SpanEstimate: {
+            /**
+             * End
+             * @description The same.
+             */
+            end: number;
+            /**
+             * Pool
+             * @description Where; empty: on no GPU.
+             */
+            pool: string;
+            /**
+             * Stage
+             * @description `node.verb`.
+             */
+            stage: string;
+            /**
+             * Start
+             * @description Seconds from the start of the step.
+             */
+            start: number;
+        };
+        /**
+         * SpecChange
+         * @description One field in which two loops differ.
+         */
+        SpecChange: {
+            new: components["schemas"]["JsonValue"];
+            /** @description Null where it is left to its default, or not there. */
+            old: components["schemas"]["JsonValue"];
+            /** Path */
+            path: string;
+            /** Words */
+            words: string;
+        };
+        /** SpecChanges */
+        SpecChanges: {
+            /** Changes */
+            changes: components["schemas"]["SpecChange"][];
         };
         /**
          * StageAtWork
@@ -3585,6 +4409,19 @@ export interface components {
                 [key: string]: string[];
             };
             schema: components["schemas"]["JsonSchema"];
+        };
+        /**
+         * TellingInfo
+         * @description A value that a node shows on its card.
+         */
+        TellingInfo: {
+            /** Label */
+            label: string;
+            /**
+             * Paths
+             * @description Where it may stand: the first of these that is set, else the first with a default.
+             */
+            paths: string[];
         };
         /** TokensOfSamples */
         TokensOfSamples: {
@@ -5612,6 +6449,120 @@ export interface operations {
             };
         };
     };
+    placeLoop: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlaceLoop"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlaceResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     listHardwarePresets: {
         parameters: {
             query?: never;
@@ -6174,9 +7125,13 @@ export interface operations {
                 limit?: number;
                 /** @description runs to pass over */
                 offset?: number;
+                /** @description X-Next-Cursor of the page before */
+                cursor?: string | null;
+                sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["RunStateName"] | null;
                 loop_id?: string | null;
-                /** @description words in the name, the id or the state */
+                tag?: string | null;
+                /** @description words in the name, the id, the state or a tag */
                 search?: string | null;
             };
             header?: never;
@@ -6514,6 +7469,236 @@ export interface operations {
             };
         };
     };
+    listRunSeries: {
+        parameters: {
+            query: {
+                runs: string[];
+                /** @description `node.metric`, or a metric of every node */
+                metrics?: string[];
+                /** @description first step */
+                from?: number;
+                /** @description last step */
+                to?: number;
+                /** @description points of a curve, at most */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CurvesOfRuns"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunTags: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string[];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     getRun: {
         parameters: {
             query?: never;
@@ -6736,7 +7921,7 @@ export interface operations {
             };
         };
     };
-    renameRun: {
+    changeRun: {
         parameters: {
             query?: never;
             header?: never;
@@ -6747,7 +7932,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RenameRun"];
+                "application/json": components["schemas"]["ChangeRun"];
             };
         };
         responses: {
@@ -6758,6 +7943,241 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    acknowledgeRunAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcknowledgeAlert"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compareRun: {
+        parameters: {
+            query?: {
+                /** @description another run */
+                run?: string | null;
+                /** @description a saved loop */
+                loop?: string | null;
+                /** @description of that loop */
+                version?: number | null;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpecChanges"];
                 };
             };
             /** @description Bad Request */
@@ -6974,6 +8394,10 @@ export interface operations {
                 /** @description `seq` of the last event that is known already */
                 after?: number;
                 limit?: number;
+                /** @description begin with the first event of this step */
+                step?: number | null;
+                /** @description the events just before this `seq` */
+                before?: number | null;
             };
             header?: never;
             path: {
@@ -7101,6 +8525,234 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunMarks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunMarks"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    moveRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7679,6 +9331,127 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokensOfSamples"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getRunSeries: {
+        parameters: {
+            query?: {
+                /** @description `node.metric`, or a metric of every node */
+                metrics?: string[];
+                /** @description first step */
+                from?: number;
+                /** @description last step */
+                to?: number;
+                /** @description points of a curve, at most */
+                buckets?: number;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCurves"];
                 };
             };
             /** @description Bad Request */
