@@ -97,7 +97,7 @@ function whenSaved({ syncStore }: OpenLoop, then: () => void): () => void {
 
 function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
   const place: PlaceNodes = (document, before) =>
-    withIdentities(catalog, withPlaces(catalog, document, false, before.layout), before.identities);
+    withIdentities(catalog, withPlaces(catalog, document, before.layout), before.identities);
   const saved = loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
   const document = place(draft ? mendDocument(draft.document) : saved, EMPTY_DOCUMENT);
   const store = createDocumentStore({

@@ -1,8 +1,8 @@
 /** Places where no other box is. Pure. */
 import type { Catalog, KindInfo } from "@/api/types";
 
-import { GRID, NODE_WIDTH, nodeHeight } from "./geometry";
-import type { LoopDocument, Point } from "./types";
+import { GRID, nodeSize } from "./geometry";
+import type { LoopDocument, NodeData, Point } from "./types";
 
 /** Room between boxes, for edges. */
 const GAP = 2 * GRID;
@@ -35,15 +35,16 @@ export function freePlace(
   kind: KindInfo,
   wish: { x: number; y: number },
 ): { x: number; y: number } {
-  const begun = { ...document, nodes: { ...document.nodes, [NEW]: { kind: kind.kind } } };
-  const height = nodeHeight(catalog, begun, NEW, false);
+  const begun = { ...document, nodes: { ...document.nodes, [NEW]: beginnings(kind) } };
+  const { width, height } = nodeSize(catalog, begun, NEW);
   const boxes = Object.entries(document.layout)
     .filter(([id]) => id in document.nodes)
-    .map(([id, [x, y]]) => ({ x, y, height: nodeHeight(catalog, document, id, false) }));
+    .map(([id, [x, y]]) => ({ x, y, ...nodeSize(catalog, document, id) }));
   const isFree = (x: number, y: number) =>
     boxes.every(
       (box) =>
-        Math.abs(box.x - x) >= NODE_WIDTH + GAP ||
+        x + width + GAP <= box.x ||
+        x >= box.x + box.width + GAP ||
         y + height + GAP <= box.y ||
         y >= box.y + box.height + GAP,
     );
@@ -56,6 +57,11 @@ export function freePlace(
     if (found) return found;
   }
   return { x: left, y: top };
+}
+
+/** As large as it may get: what a mode leaves out makes a box smaller. */
+function beginnings({ kind, template }: KindInfo): NodeData {
+  return { ...template, kind } as NodeData;
 }
 
 /** Steps from the middle to the places of a square ring, the nearest first: right, below, left, above. */

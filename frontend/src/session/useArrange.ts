@@ -7,18 +7,13 @@ import { useViewport } from "./viewport";
 
 /** Lays out the selection, or everything where fewer than two nodes are selected; one undo step. */
 export function useArrange(): () => void {
-  const { catalog, store, runId } = useOpenLoop();
+  const { catalog, store } = useOpenLoop();
   return useCallback(() => {
     const { nodes: chosen } = useSelection.getState();
     const { document, dispatch } = store.getState();
     const isPart = chosen.length > 1;
-    const positions = arrange(
-      catalog,
-      document,
-      runId !== null,
-      isPart ? chosen : Object.keys(document.nodes),
-    );
+    const positions = arrange(catalog, document, isPart ? chosen : Object.keys(document.nodes));
     dispatch(moveNodes, { positions }, { label: "Arrange" });
     if (!isPart) useViewport.getState().fit();
-  }, [catalog, store, runId]);
+  }, [catalog, store]);
 }

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { renderHook } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
-import { nodeHeight } from "@/document/geometry";
+import { nodeSize } from "@/document/geometry";
 import { useNodePorts } from "@/features/canvas/useNodePorts";
 import { LiveRun } from "@/live/LiveRun";
 import { catalog, smallLoop } from "../fixtures/loops";
@@ -9,37 +9,41 @@ import { insideLoop } from "../fixtures/open";
 
 const names = (ports: readonly { name: string }[]) => ports.map(({ name }) => name);
 
-function portsOf(node: string, isPointedAt: boolean, live?: LiveRun) {
+function portsOf(node: string, live?: LiveRun) {
   const { wrapper } = insideLoop(live ? { live } : {});
-  const { inputs, outputs } = renderHook(() => useNodePorts(node, isPointedAt), { wrapper }).result
-    .current;
-  return { inputs: names(inputs), outputs: names(outputs) };
+  const ports = renderHook(() => useNodePorts(node), { wrapper }).result.current;
+  const { inputs, outputs, foldedInputs, foldedOutputs } = ports;
+  return {
+    inputs: names(inputs),
+    outputs: names(outputs),
+    folded: [...names(foldedInputs), ...names(foldedOutputs)],
+  };
 }
 
 describe("ports of a node", () => {
-  it("are those with an edge, and all while it is pointed at, those in use first", () => {
+  it("are at its sides those with an edge that brings or takes data, the others fold away", () => {
     const kind = catalog.kinds.actor;
 
-    expect(portsOf("actor", false)).toEqual({
-      inputs: ["prompts", "rewards"],
-      outputs: ["rollouts"],
-    });
-    const all = portsOf("actor", true);
-    expect(all.inputs.slice(0, 2)).toEqual(["prompts", "rewards"]);
-    expect(all.inputs.toSorted()).toEqual(names(kind?.inputs ?? []).toSorted());
-    expect(all.outputs.toSorted()).toEqual(names(kind?.outputs ?? []).toSorted());
+    const { inputs, outputs, folded } = portsOf("actor");
+
+    expect({ inputs, outputs }).toEqual({ inputs: ["prompts"], outputs: ["rollouts"] });
+    // What teaches is at the bottom.
+    const all = [...names(kind?.inputs ?? []), ...names(kind?.outputs ?? [])];
+    const rest = all.filter((name) => !["prompts", "rollouts", "rewards"].includes(name));
+    expect(folded.toSorted()).toEqual(rest.toSorted());
   });
 
-  it("stay folded in a run, where none can be connected", () => {
-    expect(portsOf("actor", true, new LiveRun("r")).inputs).toEqual(["prompts", "rewards"]);
+  it("are not folded in a run, where none can be connected", () => {
+    expect(portsOf("actor", new LiveRun("r")).folded).toEqual([]);
   });
 
   it("take room only where they have an edge", () => {
     const [loop, bare] = [smallLoop(), smallLoop()];
     bare.edges = bare.edges.filter(({ to }) => !to.startsWith("actor."));
+    bare.edges = bare.edges.filter(({ from }) => !from.startsWith("actor."));
 
-    expect(nodeHeight(catalog, loop, "actor", false)).toBeGreaterThan(
-      nodeHeight(catalog, bare, "actor", false),
+    expect(nodeSize(catalog, loop, "actor").height).toBeGreaterThan(
+      nodeSize(catalog, bare, "actor").height,
     );
   });
 });

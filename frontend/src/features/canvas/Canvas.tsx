@@ -1,16 +1,17 @@
-import { MiniMap, ReactFlow, SelectionMode, useReactFlow, useStore } from "@xyflow/react";
+import { ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
 import { useEffect, useRef, useState } from "react";
-import { useNodeColors, useOpenLoop } from "@/document/context";
+import { useOpenLoop } from "@/document/context";
 import { GRID, NODE_WIDTH } from "@/document/geometry";
 import { useAddSearch } from "@/session/addSearch";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { NODE_DRAG, useAddNode } from "@/session/useAddNode";
-import { CanvasControls } from "./CanvasControls";
 import { CanvasEmpty } from "./CanvasEmpty";
 import { CanvasGrid } from "./CanvasGrid";
+import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
-import { FIT, textScale } from "./fit";
+import { FIT } from "./fit";
+import { LearningLane } from "./LearningLane";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { useConnect } from "./useConnect";
@@ -19,6 +20,7 @@ import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
 import { useReveal } from "./useReveal";
 import { useRoving } from "./useRoving";
+import { useSockets } from "./useSockets";
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
@@ -34,16 +36,14 @@ const SNAP: [number, number] = [GRID, GRID];
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
   const { nodes, onNodesChange, onDragStop } = useFlowNodes();
-  const scale = useStore((state) => textScale(state.transform[2]));
-  const { edges, onEdgesChange, area } = useFlowEdges(nodes, scale);
-  const colors = useNodeColors();
+  const { edges, onEdgesChange, drawing } = useFlowEdges(nodes);
+  const boxes = useSockets(nodes, drawing.sockets);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
-  const hasMinimap = usePreferences((state) => state.hasMinimap);
   const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
-  const { frame, onTouch, fit, isTooLarge } = useFit(area);
+  const { frame, onTouch, fit, isTooLarge } = useFit(drawing);
   // An empty canvas is not fitted to the first box: that stays where it was put.
   const [fitsAtFirst] = useState(nodes.length > 0);
   const roving = useRoving();
@@ -69,13 +69,11 @@ export function Canvas() {
 
   return (
     <section
-      ref={frame}
       onPointerDownCapture={onTouch}
       onWheelCapture={onTouch}
       {...roving}
       aria-label="Graph"
       className="canvas-frame relative h-full w-full"
-      style={{ "--canvas-text": scale } as React.CSSProperties}
       onDoubleClick={openSearch}
       onDrop={drop}
       onDragOver={(event) => {
@@ -84,47 +82,41 @@ export function Canvas() {
         event.dataTransfer.dropEffect = "copy";
       }}
     >
-      <ReactFlow
-        nodes={nodes}
-        edges={edges}
-        nodeTypes={NODE_TYPES}
-        edgeTypes={EDGE_TYPES}
-        onNodesChange={onNodesChange}
-        onEdgesChange={onEdgesChange}
-        onNodeDragStop={onDragStop}
-        onSelectionDragStop={onDragStop}
-        onPaneClick={() => useSelection.getState().clear()}
-        {...connecting}
-        connectionLineComponent={ConnectionLine}
-        connectionRadius={26}
-        snapToGrid={snaps}
-        snapGrid={SNAP}
-        fitView={fitsAtFirst}
-        fitViewOptions={FIT}
-        minZoom={0.1}
-        maxZoom={2}
-        selectionMode={SelectionMode.Partial}
-        multiSelectionKeyCode={["Shift", "Meta", "Control"]}
-        deleteKeyCode={null}
-        zoomOnDoubleClick={false}
-        panOnScroll
-        elevateEdgesOnSelect
-        attributionPosition="bottom-right"
-        ariaLabelConfig={HOW_TO_GET_ABOUT}
-      >
-        <CanvasGrid />
-        {hasMinimap || isTooLarge ? (
-          <MiniMap
-            pannable
-            zoomable
-            ariaLabel="Overview of the graph"
-            maskColor="color-mix(in oklab, var(--canvas) 70%, transparent)"
-            nodeColor={(node) => colors[node.id] ?? "var(--muted)"}
-          />
-        ) : null}
-      </ReactFlow>
-      <CanvasControls onFit={fit} />
-      {nodes.length === 0 ? <CanvasEmpty /> : null}
+      <div ref={frame} className="relative min-h-0 flex-1">
+        <ReactFlow
+          nodes={boxes}
+          edges={edges}
+          nodeTypes={NODE_TYPES}
+          edgeTypes={EDGE_TYPES}
+          onNodesChange={onNodesChange}
+          onEdgesChange={onEdgesChange}
+          onNodeDragStop={onDragStop}
+          onSelectionDragStop={onDragStop}
+          onPaneClick={() => useSelection.getState().clear()}
+          {...connecting}
+          connectionLineComponent={ConnectionLine}
+          connectionRadius={26}
+          snapToGrid={snaps}
+          snapGrid={SNAP}
+          fitView={fitsAtFirst}
+          fitViewOptions={FIT}
+          minZoom={0.1}
+          maxZoom={2}
+          selectionMode={SelectionMode.Partial}
+          multiSelectionKeyCode={["Shift", "Meta", "Control"]}
+          deleteKeyCode={null}
+          zoomOnDoubleClick={false}
+          panOnScroll
+          elevateEdgesOnSelect
+          attributionPosition="bottom-right"
+          ariaLabelConfig={HOW_TO_GET_ABOUT}
+        >
+          <CanvasGrid />
+          <LearningLane drawing={drawing} />
+        </ReactFlow>
+        {nodes.length === 0 ? <CanvasEmpty /> : null}
+      </div>
+      <CanvasTools onFit={fit} isTooLarge={isTooLarge} />
     </section>
   );
 }

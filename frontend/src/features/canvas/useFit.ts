@@ -2,10 +2,10 @@ import { useReactFlow, useStore } from "@xyflow/react";
 import { type RefObject, useCallback, useEffect, useRef } from "react";
 import { useViewport } from "@/session/viewport";
 import { FIT_MILLISECONDS, fitted, isTooLarge } from "./fit";
-import type { Area } from "./routes";
+import type { Drawing } from "./routes";
 
 interface Fit {
-  frame: RefObject<HTMLElement | null>;
+  frame: RefObject<HTMLDivElement | null>;
   onTouch: () => void;
   fit: () => void;
   /** The whole graph cannot be shown at once. */
@@ -16,13 +16,13 @@ interface Fit {
  * Brings the whole graph into view: while the panels around it settle, until the user touches it, and
  * whenever a command asks for it.
  *
- * @param area all that is to be seen; null while there is nothing
+ * @param drawing all that is to be seen
  */
-export function useFit(area: Area | null): Fit {
-  const frame = useRef<HTMLElement>(null);
+export function useFit(drawing: Drawing): Fit {
+  const frame = useRef<HTMLDivElement>(null);
   const isTouched = useRef(false);
-  const now = useRef(area);
-  now.current = area;
+  const now = useRef(drawing);
+  now.current = drawing;
   const { setViewport } = useReactFlow();
   const width = useStore((state) => state.width);
   const height = useStore((state) => state.height);
@@ -30,8 +30,9 @@ export function useFit(area: Area | null): Fit {
   const show = useCallback(
     (duration: number) => {
       const box = frame.current?.getBoundingClientRect();
-      if (!now.current || !box || box.width === 0) return;
-      void setViewport(fitted(now.current, box.width, box.height), { duration });
+      const { area, start } = now.current;
+      if (!area || !start || !box || box.width === 0) return;
+      void setViewport(fitted(area, start, box.width, box.height), { duration });
     },
     [setViewport],
   );
@@ -67,6 +68,7 @@ export function useFit(area: Area | null): Fit {
     isTouched.current = true;
   }, []);
   const fit = useCallback(() => show(FIT_MILLISECONDS), [show]);
+  const { area } = drawing;
   const tooLarge = area !== null && width > 0 && isTooLarge(area, width, height);
   return { frame, onTouch, fit, isTooLarge: tooLarge };
 }

@@ -38,7 +38,7 @@ export function useWatchedRun(id: string): {
     if (!catalog.data || !spec.data) return;
     const { yaml, spec: loop } = spec.data;
     const store = createDocumentStore({
-      document: withPlaces(catalog.data, loop ? fromSpec(loop) : EMPTY_DOCUMENT, true),
+      document: withPlaces(catalog.data, loop ? fromSpec(loop) : EMPTY_DOCUMENT),
       text: yaml,
       isReadonly: true,
     });

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import type { Json } from "@/api/types";
+import { numberProblem, readNumber } from "@/catalog/numberText";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
 import { WIDE_CONTROL } from "@/ui/control";
@@ -31,17 +32,10 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
 
   const write = (typed: string) => {
     setText(typed);
-    const trimmed = typed.trim();
-    if (trimmed === "") {
-      setWrong(false);
-      written.current = undefined;
-      onChange(undefined);
-      return;
-    }
-    const number = Number(trimmed);
-    const isBad = !Number.isFinite(number) || (field.isWhole && !Number.isInteger(number));
+    const isBad = numberProblem(field, typed) !== null;
     setWrong(isBad);
     if (isBad) return;
+    const number = readNumber(field, typed);
     written.current = number;
     onChange(number);
   };
@@ -75,9 +69,7 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
   );
   const problem = isWrong ? (
     <span id={problemId} className="mt-1 block w-full text-error text-xs">
-      {field.isWhole
-        ? "A whole number is expected, such as 8."
-        : "A number is expected, such as 0.5 or 3e-4."}
+      {numberProblem(field, text)}
     </span>
   ) : null;
   if (field.widget === "slider" && field.min !== null && field.max !== null) {

@@ -1,0 +1,116 @@
+/** The values that a node shows on its card: which ones its kind says, what they are now, how they are said. Pure. */
+import type { Catalog, Json, KindInfo } from "@/api/types";
+import type { Field } from "@/catalog/schema";
+import { formatCount } from "@/lib/format";
+import { isObject, type Path, readPath } from "@/lib/paths";
+import { fieldAt } from "./fieldAt";
+import type { LoopDocument, NodeData } from "./types";
+
+const ANY = "*";
+
+export interface TellingValue {
+  label: string;
+  /** In the node. */
+  path: Path;
+  /** Null where several values stand in one: they are changed in the form. */
+  field: Field | null;
+  /** As it is set; `undefined` where the default holds. */
+  value: Json | undefined;
+  text: string;
+}
+
+/** The first path of each value at which something is set, else the first that has a default. */
+export function tellingValues(
+  catalog: Catalog,
+  document: LoopDocument,
+  id: string,
+): TellingValue[] {
+  const node = document.nodes[id];
+  const kind = catalog.kinds[node?.kind ?? ""];
+  if (!node || !kind) return [];
+  return kind.telling.flatMap(({ label, paths }): TellingValue[] => {
+    const parts = paths.map((path) => path.split("."));
+    const path = parts.find((one) => valuesAt(node, one).length > 0);
+    if (path?.includes(ANY)) {
+      const text = valuesAt(node, path).map(sayValue).join(", ");
+      return [
+        { label, path: path.slice(0, path.indexOf(ANY)), field: null, value: undefined, text },
+      ];
+    }
+    if (path) {
+      const value = readPath(node, path) as Json;
+      const field = fieldAt(catalog, document, ["nodes", id, ...path]);
+      return [{ label, path, field: isPlain(field) ? field : null, value, text: sayValue(value) }];
+    }
+    for (const one of parts) {
+      if (one.includes(ANY) || !hasParent(node, one)) continue;
+      const field = fieldAt(catalog, document, ["nodes", id, ...one]);
+      const fallback = field?.fallback;
+      if (!isPlain(field) || fallback === undefined || fallback === null) continue;
+      return [{ label, path: one, field, value: undefined, text: sayValue(fallback) }];
+    }
+    return [];
+  });
+}
+
+/** What is not set at all has no defaults that would hold. */
+function hasParent(node: NodeData, path: readonly string[]): boolean {
+  return path.length === 1 || isObject(readPath(node, path.slice(0, -1)));
+}
+
+function isPlain(field: Field | null): field is Field {
+  return field !== null && ["text", "number", "choice", "flag"].includes(field.shape);
+}
+
+/** A value as a card says it, on one line. */
+export function sayValue(value: Json): string {
+  if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) >= 1000) {
+    return value < 1e15 ? value.toLocaleString("en-US") : formatCount(value);
+  }
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "object")
+    return Array.isArray(value) ? value.map((one) => sayValue(one ?? null)).join(", ") : "set";
+  return String(value).trim().split("\n")[0] ?? "";
+}
+
+/** All values that a path with `*` leads to; text and numbers only. */
+export function valuesAt(value: Json | undefined, keys: readonly string[]): Json[] {
+  const [key, ...rest] = keys;
+  if (key === undefined) {
+    return value === undefined || value === null || typeof value === "object" || value === ""
+      ? []
+      : [value];
+  }
+  if (Array.isArray(value)) {
+    // What may be one or several counts as one.
+    return value.flatMap((item) => valuesAt(item, key === ANY ? rest : keys));
+  }
+  if (key === ANY && typeof value === "string") return valuesAt(value, rest);
+  if (!isObject(value)) return [];
+  if (key !== ANY) return valuesAt(value[key], rest);
+  return Object.values(value).flatMap((item) => valuesAt(item, rest));
+}
+
+/** How a node learns, in a few words: "GRPO · lr 1e-6"; empty where it does not say. */
+export function learningText(
+  { algorithms }: Pick<Catalog, "algorithms">,
+  kind: KindInfo | undefined,
+  node: NodeData,
+): string {
+  if (!kind?.learning) return "";
+  const titles = new Map(
+    Object.values(algorithms ?? {}).flatMap((list) =>
+      list.map(({ name, title }) => [name, title] as const),
+    ),
+  );
+  const names = kind.learning.names.flatMap((path) => valuesAt(node, path.split(".")));
+  const rate = valuesAt(node, kind.learning.rate.split("."))[0];
+  const words = [...new Set(names.map((name) => titles.get(String(name)) ?? String(name)))];
+  return [...words.slice(0, 2), ...(rate === undefined ? [] : [`lr ${sayRate(rate)}`])].join(" · ");
+}
+
+function sayRate(rate: Json): string {
+  return typeof rate === "number" && rate > 0 && rate < 0.01
+    ? rate.toExponential().replace("e-0", "e-")
+    : String(rate);
+}
