@@ -132,6 +132,8 @@ def test_seconds_leave_out_breaks_and_tokens_are_those_learned_from(tmp_path: Pa
     assert told["last"] == [0.1, 0.3]
     assert told["seconds"] == [10.0, 35.0]
     assert told["tokens"] == [100.0, 200.0]
+    stages = curves_of({"r": watch}, [], buckets=9).runs[0].stages
+    assert stages == {"policy.learn": 3.0, "policy.generate": 1.0}
 
 
 def test_a_part_is_exact_at_its_own_ends(tmp_path: Path) -> None:

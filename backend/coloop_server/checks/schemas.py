@@ -143,6 +143,8 @@ class CheckResult(Output):
     mode: ModeName | None
     """What the loop names or, where it names none, what its graph shows; None where it cannot be
     read."""
+    spec_hash: str | None = None
+    """Of what the loop means: the same as that of a run which ran the same."""
 
 
 class ParseText(Input):

@@ -15,7 +15,7 @@ from coloop.plan.unrolled import Unrolled
 from coloop.sizing import Resolved
 from coloop.spec.changes import diff
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import Parsed, dump, from_dict, parse
+from coloop.spec.io import Parsed, content_hash, dump, from_dict, parse
 from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.patch import patch
@@ -62,6 +62,7 @@ def check(body: CheckLoop, settings: Settings) -> CheckResult:
         time=None if found is None else PredictedTime.of(found),
         plan=None if plan is None else summarise(plan, parsed.spec, unrolled.settings(root)),
         mode=mode_of(parsed.spec),
+        spec_hash=content_hash(parsed.spec),
     )
 
 

@@ -54,6 +54,7 @@ def run_curves(run: str, snapshot: Snapshot, first: int, last: int, width: int) 
         first_step=min((one.first_step for one in ends), default=None),
         last_step=max((one.last_step for one in ends), default=None),
         width=width,
+        stages={stage: round(seconds, 6) for stage, seconds in snapshot.stages.items()},
         curves=[
             CurveOutline(
                 node=one.key[0],

@@ -228,6 +228,8 @@ class RunCurves(Output):
     last_step: int | None
     width: int
     """Steps in a bucket, a power of two; 1: every point."""
+    stages: dict[str, float]
+    """Seconds that each stage was at work; what ran for an evaluation is in its `evaluate` only."""
     curves: list[CurveOutline]
     """All that the run has."""
     series: list[RunSeries]

@@ -31,8 +31,11 @@ MAX_CURVES = 400
 MAX_NAME = 300
 NO_NODE = "run"
 """What stands for the node of a metric that belongs to the whole run."""
+MAX_STAGES = 200
 LEARN = ".learn"
 """How a stage's name ends whose tokens are learned from."""
+EVALUATE = ".evaluate"
+"""How a stage's name ends that is an evaluation with all that ran for it."""
 FORMAT = 1
 
 Key = tuple[str, str]
@@ -113,6 +116,8 @@ class SeriesIndex:
         self.spent = 0.0
         """Seconds of earlier attempts."""
         self.last_at: str | None = None
+        self.stages: dict[str, float] = {}
+        """Seconds that each stage was at work; what ran for an evaluation counts there only."""
 
     def add(self, event: dict[str, Any], step: int | None, attempt: int) -> None:
         """Take in an event of any kind; parts of a wrong type are passed over."""
@@ -125,7 +130,7 @@ class SeriesIndex:
             case "metrics":
                 self.measure(event, attempt)
             case "stage.finished":
-                self.learn(event, attempt)
+                self.finish(event, attempt)
 
     def begin_attempt(self, attempt: int, at: Any) -> None:
         """Seconds between two attempts are nobody's work."""
@@ -156,11 +161,19 @@ class SeriesIndex:
                 if (clock := self.curve(SECONDS)) is not None:
                     clock.add(self.step, worked, attempt)
 
-    def learn(self, event: dict[str, Any], attempt: int) -> None:
-        stage, tokens = event.get("stage"), whole(event.get("tokens"))
-        if not tokens or not str(stage).endswith(LEARN) or event.get("evaluation"):
+    def finish(self, event: dict[str, Any], attempt: int) -> None:
+        """A stage is done: its seconds, and the tokens of one that learned."""
+        stage, seconds = str(event.get("stage")), event.get("seconds")
+        if event.get("evaluation") and not stage.endswith(EVALUATE):
             return
         with self.lock:
+            is_known = stage in self.stages or len(self.stages) < MAX_STAGES
+            if is_known and len(stage) <= MAX_NAME and is_number(seconds):
+                spent = self.stages.get(stage, 0.0) + (finite_or_none(seconds) or 0.0)
+                self.stages[stage] = spent
+            tokens = whole(event.get("tokens"))
+            if not tokens or not stage.endswith(LEARN):
+                return
             if (curve := self.curve(TOKENS)) is not None:
                 curve.count_up(self.step, tokens, attempt)
 
@@ -255,6 +268,7 @@ class SeriesIndex:
                 "began": self.began,
                 "spent": self.spent,
                 "last_at": self.last_at,
+                "stages": self.stages,
             }
         try:
             ensure_private_folder(path.parent)
@@ -285,6 +299,7 @@ class SeriesIndex:
             self.file, self.curves = mapped, curves
             self.attempt, self.step = head["attempt"], head["step"]
             self.began, self.spent, self.last_at = head["began"], head["spent"], head["last_at"]
+            self.stages = head["stages"]
         return True
 
 

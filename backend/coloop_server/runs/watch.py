@@ -33,6 +33,8 @@ class Snapshot(NamedTuple):
     """Of all curves."""
     points: dict[Key, Points]
     """Of those that were wanted, and of what counts up beside them."""
+    stages: dict[str, float]
+    """Seconds at work, by stage."""
 
 
 class Watch:
@@ -110,6 +112,7 @@ class Watch:
                 self.summary.attempt,
                 self.series.ends(),
                 self.series.read([*keys, SECONDS, TOKENS]),
+                dict(self.series.stages),
             )
 
     def keep(self) -> tuple[Stamp | None, dict[str, Any]]:

@@ -63,12 +63,16 @@ export async function read<T>(asked: Promise<Answer<T>>): Promise<T> {
 export interface Page<T> {
   items: T[];
   total: number;
+  /** Where the next page begins, where that is said. */
+  next?: string;
 }
 
 export async function readPage<T>(asked: Promise<Answer<T[]>>): Promise<Page<T>> {
   const { response } = await asked;
   const items = await read(asked);
-  return { items, total: Number(response.headers.get("X-Total-Count") ?? items.length) };
+  const total = Number(response.headers.get("X-Total-Count") ?? items.length);
+  const next = response.headers.get("X-Next-Cursor");
+  return next === null ? { items, total } : { items, total, next };
 }
 
 async function send(request: Request): Promise<Response> {

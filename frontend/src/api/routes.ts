@@ -1,6 +1,6 @@
 /** Every route of the service that the page uses, one function each; the API's description types them. */
 import { client, read, readPage } from "./client";
-import type { Bodies, Change, EventPage, JsonObject } from "./types";
+import type { Bodies, Change, CurveQuery, EventPage, JsonObject, RunQuery } from "./types";
 
 export const signIn = (token: string) => read(client.POST("/api/session", { body: { token } }));
 
@@ -97,11 +97,33 @@ export const fetchLoopYaml = (id: string) =>
 
 export const startRun = (body: Bodies["NewRun"]) => read(client.POST("/api/runs", { body }));
 
-export const fetchRuns = (query: { limit: number; offset: number; search: string }) =>
+export const fetchRuns = (query: RunQuery) =>
   readPage(client.GET("/api/runs", { params: { query } }));
 
-export const renameRun = (id: string, name: string) =>
-  read(client.PATCH("/api/runs/{run_id}", { ...run(id), body: { name } }));
+export const fetchRunTags = () => read(client.GET("/api/runs/tags"));
+
+/** Curves of some runs in buckets of one width. */
+export const fetchRunCurves = (query: CurveQuery) =>
+  read(client.GET("/api/runs/series", { params: { query } }));
+
+/** Its name, its tags, or the priority of one that is queued. */
+export const changeRun = (id: string, body: Bodies["ChangeRun"]) =>
+  read(client.PATCH("/api/runs/{run_id}", { ...run(id), body }));
+
+/** In the queue: before another run, or behind all. */
+export const moveRun = (id: string, before: string | null) =>
+  read(client.POST("/api/runs/{run_id}/move", { ...run(id), body: { before } }));
+
+export const forkRun = (id: string, body: Bodies["ForkRun"]) =>
+  read(client.POST("/api/runs/{run_id}/fork", { ...run(id), body }));
+
+/** What differs from the loop of one run to that of another. */
+export const fetchRunChanges = (id: string, other: string) =>
+  read(
+    client.GET("/api/runs/{run_id}/changes", {
+      params: { path: { run_id: id }, query: { run: other } },
+    }),
+  );
 
 export const deleteRun = (id: string) => read(client.DELETE("/api/runs/{run_id}", run(id)));
 

@@ -52,7 +52,7 @@ export interface paths {
         put?: never;
         /**
          * Fit Loop
-         * @description Solve the free settings again under a budget; what it learns and what is locked stay.
+         * @description Solve the free settings again so that the loop fits; what it learns never changes.
          */
         post: operations["fitLoop"];
         delete?: never;
@@ -113,26 +113,6 @@ export interface paths {
          * @description A new loop from a file. Never replaces one, and runs none of the code in it.
          */
         post: operations["importLoop"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/loops/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Search Loops
-         * @description Loops and nodes by name, kind and model, that have all the words; last saved first.
-         */
-        get: operations["searchLoops"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -254,26 +234,6 @@ export interface paths {
         get: operations["downloadLoop"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/place": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Place Loop
-         * @description Look for a faster placement of the loop on its GPUs, and advise on backends.
-         */
-        post: operations["placeLoop"];
         delete?: never;
         options?: never;
         head?: never;
@@ -681,26 +641,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/runs/{run_id}/samples/tokens": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Sample Tokens
-         * @description What the loss saw of each token of a few rows of a step.
-         */
-        get: operations["listRunSampleTokens"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/runs/{run_id}/series": {
         parameters: {
             query?: never;
@@ -805,26 +745,6 @@ export interface paths {
         put?: never;
         /** Dump Spec */
         post: operations["dumpSpec"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/spec/fragment": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Read Fragment Text
-         * @description The nodes in a text that was pasted, with the edges among them; the text need be no loop.
-         */
-        post: operations["readFragment"];
         delete?: never;
         options?: never;
         head?: never;
@@ -967,50 +887,6 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** BackendChoice */
-        BackendChoice: {
-            /**
-             * Backend
-             * @enum {string}
-             */
-            backend: "single" | "fsdp2" | "deepspeed" | "megatron";
-            /** Fits */
-            fits: boolean;
-            /**
-             * Problem
-             * @description Why a run would not take it.
-             */
-            problem: string | null;
-            /**
-             * Step Seconds
-             * @description None where a run would not take it.
-             */
-            step_seconds: number | null;
-        };
-        /** BackendOfLearner */
-        BackendOfLearner: {
-            /**
-             * Advised
-             * @enum {string}
-             */
-            advised: "single" | "fsdp2" | "deepspeed" | "megatron";
-            /**
-             * Backend
-             * @enum {string}
-             */
-            backend: "single" | "fsdp2" | "deepspeed" | "megatron";
-            /**
-             * Is Said
-             * @description Whether the loop says it.
-             */
-            is_said: boolean;
-            /** Node */
-            node: string;
-            /** Options */
-            options: components["schemas"]["BackendChoice"][];
-            /** Reason */
-            reason: string;
-        };
         /**
          * Catalog
          * @description Everything a form, a palette or a document needs to know of the language.
@@ -1117,7 +993,7 @@ export interface components {
         };
         /**
          * CheckLoop
-         * @description The loop to look at.
+         * @description Exactly one of the two.
          */
         CheckLoop: {
             /**
@@ -1151,8 +1027,11 @@ export interface components {
             /** @description None where the loop has errors or asks for what does not run yet. */
             plan: components["schemas"]["PlanSummary"] | null;
             report: components["schemas"]["CheckReport"];
-            /** @description How the time of a step comes about; None where there is no estimate. */
-            time: components["schemas"]["PredictedTime"] | null;
+            /**
+             * Spec Hash
+             * @description Of what the loop means: the same as that of a run which ran the same.
+             */
+            spec_hash?: string | null;
         };
         /**
          * CheckpointEvent
@@ -1386,12 +1265,6 @@ export interface components {
              */
             evaluation: boolean;
             /**
-             * Queue
-             * @description Rows that are there and that its reader has not taken yet.
-             * @default 0
-             */
-            queue: number;
-            /**
              * Rows
              * @description Since the run was started or resumed; grows while rows flow.
              * @default 0
@@ -1404,13 +1277,6 @@ export interface components {
              * @default null
              */
             rows_per_second: number | null;
-            /**
-             * Staleness
-             * @description Into a learner's teaching port: versions by which its weights were ahead of those that wrote
-             *     what it learned from last; null before it learned.
-             * @default null
-             */
-            staleness: number | null;
         };
         /**
          * EditEvent
@@ -1550,45 +1416,15 @@ export interface components {
              * @description GiB of each GPU that may be used.
              */
             budget_gib?: number | null;
-            /**
-             * Locks
-             * @description Paths of settings that stay as they are; null: those that the loop itself locks.
-             */
-            locks?: string[] | null;
-            /**
-             * Spec
-             * @description The loop as data, in the words of the YAML.
-             */
-            spec?: JsonObject | null;
-            /**
-             * With Ways
-             * @description Whether to look for what would make it fit where nothing else does.
-             */
-            with_ways?: boolean;
-            /**
-             * Yaml
-             * @description The loop as text; findings have line and column then.
-             */
-            yaml?: string | null;
+            /** Yaml */
+            yaml: string;
         };
         /** FitResult */
         FitResult: {
             after: components["schemas"]["Estimate"];
-            after_time: components["schemas"]["PredictedTime"];
             before: components["schemas"]["Estimate"];
-            before_time: components["schemas"]["PredictedTime"];
-            /**
-             * Budget Fraction
-             * @description Share of each GPU that was asked for.
-             */
-            budget_fraction: number;
             /** Changes */
             changes: components["schemas"]["FittedValue"][];
-            /**
-             * Edits
-             * @description What makes the fitted loop of the loop as it is.
-             */
-            edits: components["schemas"]["Change"][];
             /** Fits */
             fits: boolean;
             /**
@@ -1596,96 +1432,24 @@ export interface components {
              * @description By how much the worst GPU is still over.
              */
             over_bytes: number;
-            /**
-             * Spec
-             * @description The same as data.
-             */
+            /** Spec */
             spec: JsonObject | null;
             /**
-             * Tried
-             * @description Variants that were priced.
-             */
-            tried: number;
-            /**
-             * Verdict
-             * @description In a sentence.
-             */
-            verdict: string;
-            /**
-             * Ways
-             * @description The least first, where nothing that is free makes it fit.
-             */
-            ways: components["schemas"]["FitWay"][];
-            /**
              * Yaml
-             * @description The text with the changes, where a text was given.
+             * @description The text with the changes.
              */
-            yaml: string | null;
-        };
-        /**
-         * FitWay
-         * @description One way to make a loop fit; each fits by itself.
-         */
-        FitWay: {
-            /**
-             * Edits
-             * @description What makes it of the loop as it is.
-             */
-            edits: components["schemas"]["Change"][];
-            /** Reason */
-            reason: string;
-            /** Step Seconds */
-            step_seconds: number;
-            /** Title */
-            title: string;
-            /**
-             * Touches
-             * @description What it asks of a person: a lock, the budget, other hardware, or to learn otherwise.
-             * @enum {string}
-             */
-            touches: "lock" | "budget" | "hardware" | "learning";
-            /** Unlocks */
-            unlocks: string[];
+            yaml: string;
         };
         /** FittedValue */
         FittedValue: {
-            /** Is Locked */
-            is_locked: boolean;
-            /**
-             * Is Written
-             * @description Whether the loop will say it; else the compiler chooses it anew and nothing is written.
-             */
-            is_written: boolean;
             /** New */
             new: Json;
-            /** New Text */
-            new_text: string;
-            /**
-             * Node
-             * @description Whose setting it is; None: the loop's.
-             */
-            node: string | null;
-            /**
-             * Old
-             * @description As the loop says; None: left open.
-             */
+            /** Old */
             old: Json;
-            /**
-             * Old Text
-             * @description What runs before, to be shown: as said, else as chosen.
-             */
-            old_text: string;
             /** Path */
             path: string;
             /** Reason */
             reason: string;
-            /**
-             * Seconds
-             * @description What it adds to a step; None: counted together with the one above.
-             */
-            seconds: number | null;
-            /** Title */
-            title: string;
         };
         /**
          * Fix
@@ -1728,28 +1492,6 @@ export interface components {
              * @description The loop of the new run. Default: the loop of the run that it is forked from.
              */
             yaml?: string | null;
-        };
-        /**
-         * Fragment
-         * @description A piece of a loop, in the words of the YAML.
-         */
-        Fragment: {
-            /**
-             * Diagnostics
-             * @description Why the text cannot be read.
-             */
-            diagnostics: components["schemas"]["Diagnostic"][];
-            /** Edges */
-            edges: unknown[];
-            /** Layout */
-            layout: JsonObject;
-            /**
-             * Nodes
-             * @description Empty where the text holds no nodes.
-             */
-            nodes: {
-                [key: string]: JsonObject;
-            };
         };
         /**
          * Gauges
@@ -2109,8 +1851,6 @@ export interface components {
             "x-reference"?: "node" | "metric" | "path" | "template";
             /** X-Short */
             "x-short"?: string;
-            /** X-Solver */
-            "x-solver"?: boolean;
             /** X-Span */
             "x-span"?: number[];
             /** X-Starter */
@@ -2151,7 +1891,6 @@ export interface components {
             inputs: components["schemas"]["InputInfo"][];
             /** Kind */
             kind: string;
-            learning: components["schemas"]["LearningInfo"] | null;
             /** Outputs */
             outputs: components["schemas"]["OutputInfo"][];
             /**
@@ -2164,7 +1903,7 @@ export interface components {
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that stand beside the kind, most telling first; `*` is any key.
+             * @description Paths of the values that tell most about a node, most telling first; `*` is any key.
              */
             summary: string[];
             /**
@@ -2173,69 +1912,12 @@ export interface components {
              */
             synonyms: string[];
             /**
-             * Telling
-             * @description Further values that stand on the card and are edited there.
-             */
-            telling: components["schemas"]["TellingInfo"][];
-            /**
              * Template
              * @description A node to start from.
              */
             template: JsonObject;
             /** Title */
             title: string;
-        };
-        /**
-         * Ladder
-         * @description A learner's batch in one phase.
-         */
-        Ladder: {
-            /**
-             * Is Exact
-             * @description Whether the counts are certain before the run.
-             */
-            is_exact: boolean;
-            /**
-             * Node
-             * @description Who learns.
-             */
-            node: string;
-            /**
-             * Note
-             * @description What is not certain about them; empty where all is.
-             */
-            note: string;
-            /**
-             * Phase
-             * @description In which phase.
-             */
-            phase: string;
-            /**
-             * Rungs
-             * @description From what is loaded to optimizer steps.
-             */
-            rungs: components["schemas"]["Rung"][];
-        };
-        /**
-         * LearningInfo
-         * @description Where a kind that can be taught says how it learns.
-         */
-        LearningInfo: {
-            /**
-             * Algorithm
-             * @description The setting; without it and without a teaching edge the node is no learner.
-             */
-            algorithm: string;
-            /**
-             * Names
-             * @description Paths of the names of its algorithms; `*` is any key.
-             */
-            names: string[];
-            /**
-             * Rate
-             * @description Path of its learning rate.
-             */
-            rate: string;
         };
         /**
          * LogEvent
@@ -2317,31 +1999,6 @@ export interface components {
             version: number;
             /** Yaml */
             yaml: string;
-        };
-        /**
-         * LoopHit
-         * @description Where a search found its words: a loop by its name, or a node of it.
-         */
-        LoopHit: {
-            /** Kind */
-            kind: string | null;
-            /**
-             * Loop
-             * @description The loop's id.
-             */
-            loop: string;
-            /** Loop Name */
-            loop_name: string;
-            /**
-             * Model
-             * @description The model of the node, as the loop names it.
-             */
-            model: string | null;
-            /**
-             * Node
-             * @description None where the loop itself is called so.
-             */
-            node: string | null;
         };
         /** LoopPresetEntry */
         LoopPresetEntry: {
@@ -2714,12 +2371,6 @@ export interface components {
          */
         NodeGauge: {
             /**
-             * Blocked
-             * @description Share of that time in which what it reads was there, but others were at work in its pool.
-             * @default null
-             */
-            blocked: number | null;
-            /**
              * Busy
              * @description Share of the last steps' time that this node's stages took, 0 to 1.
              * @default null
@@ -2733,7 +2384,6 @@ export interface components {
             evaluation: boolean;
             /**
              * Queue
-             * @description Rows that wait to be read by it.
              * @default null
              */
             queue: number | null;
@@ -2745,17 +2395,9 @@ export interface components {
             samples_per_second: number | null;
             /**
              * Staleness
-             * @description A learner: versions by which its weights were ahead of those that wrote what it learned from
-             *     last.
              * @default null
              */
             staleness: number | null;
-            /**
-             * Starved
-             * @description Share of that time in which it could have worked, but what it reads was not there yet.
-             * @default null
-             */
-            starved: number | null;
             /**
              * Tokens Per Second
              * @description While that stage runs.
@@ -2856,42 +2498,6 @@ export interface components {
             yaml: string;
         };
         /**
-         * PhaseEstimate
-         * @description One phase.
-         */
-        PhaseEstimate: {
-            /**
-             * Name
-             * @description Its name.
-             */
-            name: string;
-            /**
-             * Seconds
-             * @description Time of all of them.
-             */
-            seconds: number | null;
-            /**
-             * Spans
-             * @description When it runs; evaluations, which are spread over steps, are not in it.
-             */
-            spans: components["schemas"]["SpanEstimate"][];
-            /**
-             * Stages
-             * @description What runs in a step.
-             */
-            stages: string[];
-            /**
-             * Step Seconds
-             * @description Time of one step.
-             */
-            step_seconds: number;
-            /**
-             * Steps
-             * @description Steps over the whole run, where they are known; a trigger may end the phase earlier.
-             */
-            steps: number | null;
-        };
-        /**
          * PhaseEvent
          * @description A phase of the schedule began or ended.
          */
@@ -2955,89 +2561,6 @@ export interface components {
              */
             type: "phase";
         };
-        /**
-         * PlaceLoop
-         * @description The loop to place.
-         */
-        PlaceLoop: {
-            /**
-             * Spec
-             * @description The loop as data, in the words of the YAML.
-             */
-            spec?: JsonObject | null;
-            /**
-             * Yaml
-             * @description The loop as text; findings have line and column then.
-             */
-            yaml?: string | null;
-        };
-        /** PlaceResult */
-        PlaceResult: {
-            /** Backends */
-            backends: components["schemas"]["BackendOfLearner"][];
-            /**
-             * Edits
-             * @description What makes the suggestion of the loop as it is.
-             */
-            edits: components["schemas"]["Change"][];
-            /** Reason */
-            reason: string;
-            /**
-             * Seconds
-             * @description How long that took.
-             */
-            seconds: number;
-            /** @description None where nothing faster was found. */
-            suggested: components["schemas"]["Placed"] | null;
-            /**
-             * Tried
-             * @description Placements that were priced.
-             */
-            tried: number;
-            yours: components["schemas"]["Placed"];
-        };
-        /** Placed */
-        Placed: {
-            /** Fits */
-            fits: boolean;
-            /** Over Bytes */
-            over_bytes: number;
-            /** Pools */
-            pools: components["schemas"]["PlacedPool"][];
-            /** Step Seconds */
-            step_seconds: number;
-            /** Text */
-            text: string;
-            /**
-             * Verbs
-             * @description Seconds of a step by what is done.
-             */
-            verbs: {
-                [key: string]: number;
-            };
-        };
-        /** PlacedPool */
-        PlacedPool: {
-            /**
-             * First
-             * @description Its first GPU, counted over all pools.
-             */
-            first: number;
-            /** Gpus */
-            gpus: number;
-            /**
-             * Nodes
-             * @description Owners of the weights that are held there.
-             */
-            nodes: string[];
-            /** Pool */
-            pool: string;
-            /**
-             * Writers
-             * @description Nodes that write there.
-             */
-            writers: string[];
-        };
         /** PlanSummary */
         PlanSummary: {
             /**
@@ -3050,11 +2573,6 @@ export interface components {
              * @description The plan in words, a line each.
              */
             explain: string[];
-            /**
-             * Ladders
-             * @description The batch of every learner in every phase, from prompts to updates.
-             */
-            ladders: components["schemas"]["Ladder"][];
             /** Phases */
             phases: components["schemas"]["PlannedPhase"][];
             /** Probes */
@@ -3192,37 +2710,6 @@ export interface components {
             help: string;
             /** Shape */
             shape: string;
-        };
-        /** PredictedTime */
-        PredictedTime: {
-            /**
-             * Main
-             * @description The phase whose step the estimate tells.
-             */
-            main: string | null;
-            /**
-             * Memory Band
-             * @description Measured peaks are expected between these multiples of the predicted ones.
-             */
-            memory_band: [
-                number,
-                number
-            ];
-            /** Phases */
-            phases: components["schemas"]["PhaseEstimate"][];
-            /**
-             * Time Band
-             * @description The same for times.
-             */
-            time_band: [
-                number,
-                number
-            ];
-            /**
-             * Total Seconds
-             * @description The whole run, where all steps are known.
-             */
-            total_seconds: number | null;
         };
         /**
          * PresetInfo
@@ -3473,6 +2960,13 @@ export interface components {
              */
             series: components["schemas"]["RunSeries"][];
             /**
+             * Stages
+             * @description Seconds that each stage was at work; what ran for an evaluation is in its `evaluate` only.
+             */
+            stages: {
+                [key: string]: number;
+            };
+            /**
              * Width
              * @description Steps in a bucket, a power of two; 1: every point.
              */
@@ -3535,17 +3029,13 @@ export interface components {
         RunReport: {
             /**
              * @default {
-             *       "memory_bytes": {},
-             *       "stages": {},
-             *       "tokens_per_second": {}
+             *       "stages": {}
              *     }
              */
             measured: components["schemas"]["StageSeconds"];
             /**
              * @default {
-             *       "memory_bytes": {},
-             *       "stages": {},
-             *       "tokens_per_second": {}
+             *       "stages": {}
              *     }
              */
             predicted: components["schemas"]["StageSeconds"];
@@ -3649,38 +3139,6 @@ export interface components {
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
         /**
-         * Rung
-         * @description One number.
-         */
-        Rung: {
-            /**
-             * By
-             * @description With what; 1 of the first.
-             */
-            by: number;
-            /**
-             * Count
-             * @description How many in one step.
-             */
-            count: number;
-            /**
-             * Name
-             * @description What is counted: `prompts`, `completions`, `rows`, `micro-batches`, `updates`.
-             */
-            name: string;
-            /**
-             * Of
-             * @description What that number is: `completions a prompt`.
-             */
-            of: string;
-            /**
-             * Sign
-             * @description How it comes from the rung before it; empty: the first.
-             * @enum {string}
-             */
-            sign: "" | "×" | "÷";
-        };
-        /**
          * SampleEvent
          * @description Texts of this step; the whole of them lies at `path` in the run folder.
          */
@@ -3719,12 +3177,6 @@ export interface components {
             /** Step */
             step?: number | null;
             /**
-             * Tokens
-             * @description A file of the run folder, where a line says what the loss saw of each token of a row: its
-             *     fields are told at `coloop.runtime.samples`.
-             */
-            tokens?: string | null;
-            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -3738,25 +3190,12 @@ export interface components {
             /** Advantage */
             advantage?: number | null;
             completion?: components["schemas"]["JsonValue"];
-            /** @description Rows of one prompt have the same. */
-            group?: components["schemas"]["JsonValue"];
-            /**
-             * Has Tokens
-             * @description Whether what the loss saw of its tokens is kept.
-             * @default false
-             */
-            has_tokens: boolean;
             id?: components["schemas"]["JsonValue"];
             /**
              * Node
              * @description Who wrote it.
              */
             node?: string | null;
-            /**
-             * @description Ids of rows of this step that it answers to, the nearest first: a critique names what it
-             *     judges.
-             */
-            parents?: components["schemas"]["JsonValue"];
             /** @description A text, or a chat as a list of turns. */
             prompt?: components["schemas"]["JsonValue"];
             /** Reward */
@@ -3786,86 +3225,6 @@ export interface components {
              * @description In order; where a step was done twice it is told of once.
              */
             steps: number[];
-        };
-        /**
-         * SampleTokens
-         * @description What the loss saw of each token of one row's completion; every list has an entry a token, or
-         *     is empty where the loss has no such number.
-         */
-        SampleTokens: {
-            /**
-             * Advantage
-             * @default []
-             */
-            advantage: (number | null)[];
-            /** Algorithm */
-            algorithm?: string | null;
-            /**
-             * By
-             * @description Who learned from it.
-             */
-            by?: string | null;
-            /**
-             * Clipped
-             * @description Whether the loss stopped the token's gradient.
-             * @default []
-             */
-            clipped: boolean[];
-            /**
-             * Entropy
-             * @default []
-             */
-            entropy: (number | null)[];
-            id: components["schemas"]["JsonValue"];
-            /**
-             * Ids
-             * @default []
-             */
-            ids: number[];
-            /**
-             * Kl
-             * @description To the reference, by the loss's own estimator.
-             * @default []
-             */
-            kl: (number | null)[];
-            /**
-             * Log Prob
-             * @default []
-             */
-            log_prob: (number | null)[];
-            /**
-             * Log Ratio
-             * @description New policy to old.
-             * @default []
-             */
-            log_ratio: (number | null)[];
-            /**
-             * Mask
-             * @description Whether the token is trained; what others said is not.
-             * @default []
-             */
-            mask: boolean[];
-            /**
-             * Node
-             * @description Who wrote it.
-             */
-            node?: string | null;
-            /**
-             * Pieces
-             * @description The text of each token; together they are the completion, with its marks.
-             * @default []
-             */
-            pieces: string[];
-            /** Port */
-            port?: string | null;
-            /**
-             * Rewards
-             * @description By scorer, scores that stand at tokens; null where there is none.
-             * @default {}
-             */
-            rewards: {
-                [key: string]: (number | null)[];
-            };
         };
         /** Samples */
         Samples: {
@@ -3945,32 +3304,6 @@ export interface components {
          * @enum {string}
          */
         Sort: "created" | "ended" | "name" | "state" | "step";
-        /**
-         * SpanEstimate
-         * @description When a stage runs in a step.
-         */
-        SpanEstimate: {
-            /**
-             * End
-             * @description The same.
-             */
-            end: number;
-            /**
-             * Pool
-             * @description Where; empty: on no GPU.
-             */
-            pool: string;
-            /**
-             * Stage
-             * @description `node.verb`.
-             */
-            stage: string;
-            /**
-             * Start
-             * @description Seconds from the start of the step.
-             */
-            start: number;
-        };
         /**
          * SpecChange
          * @description One field in which two loops differ.
@@ -4094,11 +3427,6 @@ export interface components {
              */
             pool?: string | null;
             /**
-             * Rank Seconds
-             * @description Where several ranks of its pool worked on it: how long each had work.
-             */
-            rank_seconds?: number[] | null;
-            /**
              * Round
              * @description Where edges with `rounds` repeat it: in which round.
              */
@@ -4154,12 +3482,6 @@ export interface components {
          */
         StageGauge: {
             /**
-             * Blocked
-             * @description Share of the step in which what it reads was there and its lane was not free yet.
-             * @default 0
-             */
-            blocked: number;
-            /**
              * Evaluation
              * @description Runs in evaluations only: time and share are those between evaluations, up to now. The
              *     `evaluate` of a probe is a whole evaluation, the stages that ran for it included.
@@ -4182,12 +3504,6 @@ export interface components {
              * @description Share of the step, 0 to 1.
              */
             share: number;
-            /**
-             * Starved
-             * @description Share of the step in which its lane was free and what it reads was not there yet.
-             * @default 0
-             */
-            starved: number;
             /**
              * Tokens Per Second
              * @description While it runs.
@@ -4213,14 +3529,6 @@ export interface components {
          */
         StageSeconds: {
             /**
-             * Memory Bytes
-             * @description By stage, the most that one GPU, or one process without a GPU, holds in it.
-             * @default {}
-             */
-            memory_bytes: {
-                [key: string]: number | null;
-            };
-            /**
              * Stages
              * @description Seconds of each stage in a step.
              * @default {}
@@ -4230,14 +3538,6 @@ export interface components {
             };
             /** Step Seconds */
             step_seconds?: number | null;
-            /**
-             * Tokens Per Second
-             * @description Of each stage while it runs.
-             * @default {}
-             */
-            tokens_per_second: {
-                [key: string]: number | null;
-            };
         } & {
             [key: string]: unknown;
         };
@@ -4409,26 +3709,6 @@ export interface components {
                 [key: string]: string[];
             };
             schema: components["schemas"]["JsonSchema"];
-        };
-        /**
-         * TellingInfo
-         * @description A value that a node shows on its card.
-         */
-        TellingInfo: {
-            /** Label */
-            label: string;
-            /**
-             * Paths
-             * @description Where it may stand: the first of these that is set, else the first with a default.
-             */
-            paths: string[];
-        };
-        /** TokensOfSamples */
-        TokensOfSamples: {
-            /** Rows */
-            rows: components["schemas"]["SampleTokens"][];
-            /** Step */
-            step: number;
         };
         /** TriedReward */
         TriedReward: {
@@ -5210,119 +4490,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Loop"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    searchLoops: {
-        parameters: {
-            query: {
-                q: string;
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LoopHit"][];
                 };
             };
             /** @description Bad Request */
@@ -6355,120 +5522,6 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    placeLoop: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PlaceLoop"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PlaceResult"];
                 };
             };
             /** @description Bad Request */
@@ -9309,122 +8362,6 @@ export interface operations {
             };
         };
     };
-    listRunSampleTokens: {
-        parameters: {
-            query: {
-                step: number;
-                /** @description the id of one row */
-                row?: string | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TokensOfSamples"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     getRunSeries: {
         parameters: {
             query?: {
@@ -10234,120 +9171,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DumpResult"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    readFragment: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ParseText"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Fragment"];
                 };
             };
             /** @description Bad Request */

@@ -4,13 +4,17 @@
  * Knows no node kind: everything that depends on one is data of the catalog.
  */
 import type { Json, JsonObject } from "./json";
-import type { components } from "./schema.gen";
+import type { components, operations } from "./schema.gen";
 
 export type { Json, JsonObject };
 
 type Schemas = components["schemas"];
 /** What is sent. */
-export type Bodies = Pick<Schemas, "EditRun" | "LoopText" | "NewRun">;
+export type Bodies = Pick<Schemas, "ChangeRun" | "EditRun" | "ForkRun" | "LoopText" | "NewRun">;
+/** Which runs, in which order. */
+export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
+/** Which curves of which runs. */
+export type CurveQuery = operations["listRunSeries"]["parameters"]["query"];
 
 export type Severity = Schemas["Severity"];
 export type Change = Schemas["Change"];
@@ -50,6 +54,9 @@ export type RunSummary = Schemas["Run"];
 export type RunError = Schemas["RunError"];
 export type RunReport = Schemas["RunReport"];
 export type RunSpec = Schemas["RunSpec"];
+export type RunCurves = Schemas["RunCurves"];
+export type RunSeries = Schemas["RunSeries"];
+export type SpecChange = Schemas["SpecChange"];
 export type SampleRow = Schemas["SampleRow"];
 export type Gauges = Schemas["Gauges"];
 

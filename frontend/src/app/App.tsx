@@ -20,6 +20,9 @@ const LoopsPage = lazy(() =>
   import("./LoopsPage").then((module) => ({ default: module.LoopsPage })),
 );
 const RunsPage = lazy(() => import("./RunsPage").then((module) => ({ default: module.RunsPage })));
+const ComparePage = lazy(() =>
+  import("./ComparePage").then((module) => ({ default: module.ComparePage })),
+);
 const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: module.RunPage })));
 const DropZone = lazy(() =>
   import("@/features/loops/DropZone").then((module) => ({ default: module.DropZone })),
@@ -53,6 +56,7 @@ export function App() {
                 <Route path="/loops" component={LoopsPage} />
                 <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
                 <Route path="/runs" component={RunsPage} />
+                <Route path="/runs/compare" component={ComparePage} />
                 <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
                 <Route>
                   <Redirect to="/" replace />

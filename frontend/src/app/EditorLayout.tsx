@@ -1,4 +1,5 @@
 import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
+import { lazy, Suspense } from "react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
 import { StatusBar } from "@/features/memory/StatusBar";
@@ -13,6 +14,8 @@ import { EditorDock } from "./EditorDock";
 import { SettingsPane } from "./SettingsPane";
 import { useNarrow } from "./useNarrow";
 
+// What has run is not needed to compose.
+const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
 const DOCK_HEIGHT = 204;
 
 /** Nodes on the left, graph in the middle, settings on the right, panels below. */
@@ -67,6 +70,9 @@ export function EditorLayout() {
               )}
             </div>
           </main>
+          <Suspense fallback={null}>
+            <LoopRuns />
+          </Suspense>
           {isDockOpen ? (
             <section
               aria-label="Lower panel"
