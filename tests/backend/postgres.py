@@ -5,6 +5,7 @@ started for these tests; `make test-postgres` does so.
 """
 
 import atexit
+import json
 import os
 import pwd
 import shutil
@@ -20,6 +21,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -29,6 +31,7 @@ from sqlalchemy.exc import OperationalError
 
 from coloop_server.database.connect import migrate, open_engine
 from coloop_server.errors import Unavailable
+from coloop_server.settings import Settings
 
 NUMBERS = count(1)
 ON_POSTGRES = os.environ.get("COLOOP_TEST_POSTGRES") == "1"
@@ -48,6 +51,23 @@ def new_database() -> SecretStr | None:
         connection.execute(text(f"CREATE DATABASE {name}"))
     engine.dispose()
     return SecretStr(make_url(address).set(database=name).render_as_string(hide_password=False))
+
+
+def execute(settings: Settings, statement: str, **values: Any) -> list[Any]:
+    """What a statement of a test finds in the database of a server, whichever it is."""
+    engine = open_engine(settings.database)
+    with engine.begin() as connection:
+        found = connection.execute(text(statement), values)
+        rows = [tuple(row) for row in found] if found.returns_rows else []
+    engine.dispose()
+    return rows
+
+
+def kept_handle(settings: Settings, run_id: str) -> dict[str, Any]:
+    """The handle of a run, as it stands in the database."""
+    ((kept,),) = execute(settings, "SELECT handle FROM runs WHERE id = :id", id=run_id)
+    handle: dict[str, Any] = json.loads(kept) if isinstance(kept, str) else kept
+    return handle
 
 
 @cache
@@ -141,7 +161,10 @@ def running() -> Iterator[str]:
         **options,
     )
     server = subprocess.Popen(
-        [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", folder],
+        [
+            *(programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", folder),
+            *("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=400"),
+        ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd="/",
@@ -150,7 +173,7 @@ def running() -> Iterator[str]:
     try:
         yield f"postgresql://coloop@127.0.0.1:{port}/postgres"
     finally:
-        server.send_signal(signal.SIGINT)  # does not wait for connections that a test left open
+        server.send_signal(signal.SIGQUIT)  # at once: nobody wants the data again
         server.wait(30)
         shutil.rmtree(folder, ignore_errors=True)
 

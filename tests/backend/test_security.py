@@ -10,6 +10,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
+from tests.backend.postgres import ON_POSTGRES
 from tests.backend.signed_in import ADDRESS, signed_in
 
 from coloop_server.app import create_app
@@ -251,7 +252,8 @@ def test_the_data_folder_is_closed_to_other_users(settings: Settings) -> None:
         folder = settings.data_dir.stat().st_mode & 0o777
 
     assert folder == 0o700
-    assert {"token", "coloop.db", "coloop.db-wal", "server.lock"} <= set(modes)
+    database = () if ON_POSTGRES else ("coloop.db", "coloop.db-wal")
+    assert {"token", "server.lock", *database} <= set(modes)
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
+from tests.backend.postgres import ON_POSTGRES
 from tests.backend.signed_in import ADDRESS, signed_in
 
 from coloop_server.app import create_app
@@ -199,7 +200,8 @@ def test_no_other_user_reads_what_the_server_writes(
         if not path.is_symlink()
     ]
     names = {path.name for path in written}
-    assert {"coloop.db", "token", f"{run_id}.log", f"{run_id}.yaml", "events.jsonl"} <= names
+    database = () if ON_POSTGRES else ("coloop.db",)
+    assert {"token", f"{run_id}.log", f"{run_id}.yaml", "events.jsonl", *database} <= names
     open_ones = [path for path in written if stat.S_IMODE(path.stat().st_mode) & 0o077]
     assert open_ones == []
 

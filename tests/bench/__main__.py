@@ -21,6 +21,7 @@ BENCHES = {
     "rollout": "bench_scripts.rollout",
     "training": "bench_scripts.training",
     "checks": "bench_checks.run",
+    "service": "bench_service.run",
     "templates": "bench_templates.run",
     "overhead": "bench_overhead.run",
     "overlap": "bench_overlap.run",

@@ -1,3 +1,4 @@
+import { Fragment } from "react";
 import { Failed, Loading } from "@/ui/States";
 import type { Compared, Difference } from "./compared";
 import { useDifferences } from "./useCompared";
@@ -38,7 +39,16 @@ function Field({
   return (
     <div className="border-line border-t px-3 py-2 first:border-t-0">
       <dt className="wrap-anywhere font-mono text-muted text-xs" title={difference.path}>
-        {difference.title}
+        {difference.title.split(".").map((word, place) => (
+          <Fragment key={place}>
+            {place > 0 ? (
+              <>
+                .<wbr />
+              </>
+            ) : null}
+            {word}
+          </Fragment>
+        ))}
       </dt>
       {groups.map(({ value, runs }) => (
         <dd key={value} className="mt-1 flex items-start gap-2 text-sm">

@@ -49,37 +49,40 @@ export function RunFilters({ wishes, tags, onChange }: RunFiltersProps) {
         value={wishes.search}
         onChange={(event) => onChange({ search: event.target.value })}
       />
-      <Select<RunState | "">
-        label="State"
-        className="w-32"
-        value={wishes.state}
-        options={[
-          { value: "", label: "Any state" },
-          ...STATES.map((value) => ({ value, label: formatName(value) })),
-        ]}
-        onChange={(state) => onChange({ state })}
-      />
-      {tags.length > 0 || wishes.tag !== "" ? (
-        <Select
-          label="Tag"
-          className="w-36"
-          value={wishes.tag}
+      <div className="w-32">
+        <Select<RunState | "">
+          label="State"
+          value={wishes.state}
           options={[
-            { value: "", label: "Any tag" },
-            ...[...new Set([...tags, wishes.tag])]
-              .filter((tag) => tag !== "")
-              .map((tag) => ({ value: tag, label: tag })),
+            { value: "", label: "Any state" },
+            ...STATES.map((value) => ({ value, label: formatName(value) })),
           ]}
-          onChange={(tag) => onChange({ tag })}
+          onChange={(state) => onChange({ state })}
         />
+      </div>
+      {tags.length > 0 || wishes.tag !== "" ? (
+        <div className="w-36">
+          <Select
+            label="Tag"
+            value={wishes.tag}
+            options={[
+              { value: "", label: "Any tag" },
+              ...[...new Set([...tags, wishes.tag])]
+                .filter((tag) => tag !== "")
+                .map((tag) => ({ value: tag, label: tag })),
+            ]}
+            onChange={(tag) => onChange({ tag })}
+          />
+        </div>
       ) : null}
-      <Select
-        label="Order"
-        className="w-36"
-        value={wishes.sort}
-        options={SORTS}
-        onChange={(sort) => onChange({ sort })}
-      />
+      <div className="w-36">
+        <Select
+          label="Order"
+          value={wishes.sort}
+          options={SORTS}
+          onChange={(sort) => onChange({ sort })}
+        />
+      </div>
     </div>
   );
 }

@@ -72,15 +72,16 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
       <Link href={`/runs/${run.id}`} className="min-w-0 flex-1 truncate" title={run.id}>
         {run.name}
       </Link>
-      <Select
-        label={`Priority of ${run.name}`}
-        className="w-28"
-        value={String(run.priority)}
-        options={known ? PRIORITIES : [other, ...PRIORITIES]}
-        onChange={(priority) =>
-          void attempt(() => changeRun(run.id, { priority: Number(priority) }))
-        }
-      />
+      <div className="w-28 shrink-0">
+        <Select
+          label={`Priority of ${run.name}`}
+          value={String(run.priority)}
+          options={known ? PRIORITIES : [other, ...PRIORITIES]}
+          onChange={(priority) =>
+            void attempt(() => changeRun(run.id, { priority: Number(priority) }))
+          }
+        />
+      </div>
       <IconButton
         label={before === null ? "It is the next one already" : `Start ${run.name} earlier`}
         size="small"

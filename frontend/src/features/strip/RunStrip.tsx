@@ -134,7 +134,7 @@ function StateDot({ state }: { state: RunSummary["state"] }) {
 }
 
 function progressOf(run: RunSummary): string {
-  if (run.state === "queued") return run.place === null ? "queued" : `queued, ${run.place}.`;
+  if (run.state === "queued") return run.place === null ? "queued" : `queued, number ${run.place}`;
   if (run.step === null) return run.state;
   return run.steps_total ? `step ${run.step} of ${run.steps_total}` : `step ${run.step}`;
 }
