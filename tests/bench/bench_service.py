@@ -8,6 +8,7 @@ row, as a server that had read them would have left them.
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -80,6 +81,7 @@ def run() -> Result:
                     ("`GET /runs` meanwhile, 95 of 100", f"{stream['page_95']:.1f} ms"),
                     ("the same without slow clients, median", f"{stream['page_alone']:.1f} ms"),
                     ("memory, most", f"{stream['memory']:.0f} MB"),
+                    ("share of a core that the server took", f"{stream['processor']:.2f}"),
                 ),
             ),
         ),
@@ -219,6 +221,7 @@ def flood() -> dict[str, Any]:
                 **crowded,
                 "page_alone": alone["page"],
                 "lag_alone": alone["lag"],
+                "processor": processor_seconds(process.pid) / (2 * SECONDS),
                 "memory": resident_mb(process.pid, peak=True),
             }
 
@@ -226,7 +229,10 @@ def flood() -> dict[str, Any]:
 def watched(url: str, folder: Path, run: str, slow: int) -> dict[str, Any]:
     """What a fast client is sent of a file that grows, beside clients that take nothing."""
     address = f"{url.replace('http', 'ws', 1)}/api/runs/{run}/stream"
-    idle = [connect(address, additional_headers=BEARER, max_queue=1) for _ in range(slow)]
+    idle = [
+        connect(address, additional_headers=BEARER, max_queue=1, ping_interval=None)
+        for _ in range(slow)
+    ]
     came: list[int] = []
     lags: list[float] = []
     pages: list[float] = []
@@ -262,7 +268,7 @@ def watched(url: str, folder: Path, run: str, slow: int) -> dict[str, Any]:
     is_over.set()
     asker.join(10)
     for one in idle:
-        one.socket.close()
+        one.socket.shutdown(socket.SHUT_RDWR)
     written = int(writer.stdout)
     assert came == sorted(set(came)), "an event came twice, or out of order"
     return {
@@ -343,6 +349,11 @@ def resident_mb(pid: int, *, peak: bool = False) -> float:
         if one.startswith(f"{name}:"):
             return int(one.split()[1]) / 1024
     raise RuntimeError(f"{name} of process {pid} is not told")
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def paths() -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
       file   |line|line|line| ... |line|half a li
       marks  ^ every 128th                ^ end: after the last whole line
-      recent                  [the last 2048 lines, 2 MiB at most, as text]
+      recent                  [the last 8192 lines, 2 MiB at most, as text]
 
 A line that is not whole yet is left for later; one that is no event is skipped. Texts go to clients
 as they stand in the file. What was learned of a file can be kept (`keep`, `recall`), so that the
@@ -10,6 +10,7 @@ next reader goes on from `end`. Safe to use from several threads.
 """
 
 import json
+import re
 import threading
 from bisect import bisect_right
 from collections import deque
@@ -21,12 +22,14 @@ from coloop_server.private import open_plain
 from coloop_server.runs.folder import plain_json
 
 MARK_EVERY = 128
-RECENT = 2048
+RECENT = 8192
 RECENT_CHARACTERS = 2 * 1024 * 1024
 MAX_LINE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 4 * 1024 * 1024
 MAX_SEQ = 2**31 - 1
 """What every database takes."""
+SEQ = re.compile(rb'\{"seq": ?(\d{1,10}),')
+"""How a line begins that a driver wrote."""
 
 
 class Entry(NamedTuple):
@@ -58,6 +61,8 @@ class EventLog:
         self.marks: list[tuple[int, int]] = []
         self.recent: deque[tuple[int, str]] = deque()
         self.recent_size = 0
+        self.odd: set[int] = set()
+        """Where lines begin that are not told as they stand, or not at all."""
 
     def keep(self) -> dict[str, Any]:
         """What is known of the file, as JSON."""
@@ -68,6 +73,7 @@ class EventLog:
                 "last_start": self.last_start,
                 "lines": self.lines,
                 "marks": self.marks,
+                "odd": sorted(self.odd),
             }
 
     def recall(self, kept: dict[str, Any]) -> bool:
@@ -80,6 +86,7 @@ class EventLog:
             self.end, self.last_seq = kept["end"], kept["last_seq"]
             self.last_start, self.lines = kept["last_start"], kept["lines"]
             self.marks = [(seq, start) for seq, start in kept["marks"]]
+            self.odd = set(kept["odd"])
             return True
 
     def refresh(self) -> list[Entry]:
@@ -110,8 +117,11 @@ class EventLog:
             start, self.end = self.end, self.end + len(line)
             parsed = parse_event(line)
             if parsed is None or parsed[0] <= self.last_seq:
+                self.odd.add(start)
                 continue
             seq, text, event = parsed
+            if b"NaN" in line or b"Infinity" in line:
+                self.odd.add(start)
             if self.lines % MARK_EVERY == 0:
                 self.marks.append((seq, start))
             self.lines += 1
@@ -181,17 +191,26 @@ class EventLog:
         with open_plain(self.path) as file:
             file.seek(position)
             while position < self.end and limit > 0:
-                line = file.readline()
+                line, start = file.readline(), position
                 position += len(line)
-                parsed = parse_event(line)
-                if not line or parsed is None or parsed[0] <= last:
-                    if not line:
-                        return
+                if not line:
+                    return
+                told = read_line(line, is_odd=start in self.odd)
+                if told is None or told[0] <= last:
                     continue
-                last = parsed[0]
+                last = told[0]
                 if last > after:
                     limit -= 1
-                    yield parsed[0], parsed[1]
+                    yield told
+
+
+def read_line(line: bytes, *, is_odd: bool) -> tuple[int, str] | None:
+    """(seq, JSON text) of a line that was parsed once already."""
+    begin = None if is_odd else SEQ.match(line)
+    if begin is not None:
+        return int(begin[1]), line.decode("utf-8", "replace").strip()
+    parsed = parse_event(line)
+    return None if parsed is None else (parsed[0], parsed[1])
 
 
 def parse_event(line: bytes) -> tuple[int, str, dict[str, Any]] | None:

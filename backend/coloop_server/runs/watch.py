@@ -21,7 +21,7 @@ from coloop_server.runs.samples import SampleIndex
 from coloop_server.runs.series import SECONDS, TOKENS, Ends, Key, Points, SeriesIndex
 from coloop_server.runs.summary import Summary, whole
 
-KEPT_VERSION = 2
+KEPT_VERSION = 3
 
 
 class Snapshot(NamedTuple):
