@@ -67,6 +67,11 @@ Reference = Literal["node", "metric", "path", "template"]
 `node.metric` or `node.scorer.metric`; `path`: `nodes.<id>...`; `template`: Jinja, in which
 `id.column` may stand."""
 
+FormSection = Literal[
+    "model", "reading", "generation", "learning", "placement", "checkpoint", "note"
+]
+"""Where a field stands in a form: those of one section fold together. None: above all sections."""
+
 _CHOICES_OF_WIDGET: dict[str, Choices] = {
     "node": "nodes",
     "port": "ports",
@@ -185,6 +190,7 @@ def setting(
     key_reference: Reference | None = None,
     starter: str | None = None,
     short: str | None = None,
+    section: FormSection | None = None,
     unit: str | None = None,
     when: Mapping[str, tuple[Any, ...]] | None = None,
     needed: Mapping[str, tuple[Any, ...]] | None = None,
@@ -199,8 +205,9 @@ def setting(
     bounds a `Range`. `choices`: what the value (or each of several) is chosen from; `reference`:
     how it mentions nodes; `key_reference`: how the keys of a mapping do. A widget brings its own.
     `starter`: a text to begin with, valid as it is. `short`: how the value is said in a few words,
-    `{}` in its place. `solver`: whether fitting into memory may set it: how work is carried out,
-    never what is learned.
+    `{}` in its place; such fields sum up a section that is closed. `section`: of the form; a field
+    inside of another leaves it for a section of its own. `solver`: whether fitting into memory may
+    set it: how work is carried out, never what is learned.
     """
     told = {
         "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
@@ -209,6 +216,7 @@ def setting(
         "x-key-reference": key_reference,
         "x-starter": starter,
         "x-short": short,
+        "x-section": section,
         "x-unit": unit,
     }
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}

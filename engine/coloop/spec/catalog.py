@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from coloop.diagnostics import CODES
+from coloop.spec.algorithm import deviation_of
 from coloop.spec.algorithm_fields import (
     PORTS_OF,
     PreferenceAlgorithm,
@@ -25,6 +26,7 @@ from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import (
     ALGORITHM_TEXTS,
+    FORM_SECTIONS,
     FRAMEWORKS,
     GROUPS,
     KIND_TEXTS,
@@ -65,6 +67,7 @@ def _fixed() -> dict[str, Any]:
         "version": VERSION,
         "levels": list(LEVELS),
         "groups": [{"name": name, **asdict(text)} for name, text in GROUPS.items()],
+        "form_sections": [{"name": name, **asdict(one)} for name, one in FORM_SECTIONS.items()],
         "kinds": {kind: _kind(kind) for kind in KIND_TEXTS},
         "modes": [_mode(name, mode) for name, mode in MODES.items()],
         "port_types": {str(port): _port_type(port) for port in PortType},
@@ -224,7 +227,8 @@ def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
 def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
     """What the form shows where nothing is written."""
     if section is RewardsAlgorithm:
-        return {**REWARDS_BASE, **PRESETS[name]}
+        preset = {**REWARDS_BASE, **PRESETS[name]}
+        return {**preset, "deviation": preset["deviation"] or deviation_of(preset["advantage"])}
     if section is PreferenceAlgorithm:
         return {**PREFERENCE_BASE, **PRESETS[name]}
     return {

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from coloop.spec.base import FormSection
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupText:
@@ -57,6 +59,27 @@ _LEARNING = Learning(
     "training.optimizer.lr",
 )
 _MODEL = ("model.architecture", "model.path", "model.run", "model.of", "model.with")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionText:
+    """How a part of a form presents itself."""
+
+    title: str
+    opens: bool = False
+    """Whether it begins open."""
+
+
+FORM_SECTIONS: dict[FormSection, SectionText] = {
+    "model": SectionText(title="Model"),
+    "reading": SectionText(title="Reading"),
+    "generation": SectionText(title="Generation", opens=True),
+    "learning": SectionText(title="Learning", opens=True),
+    "placement": SectionText(title="Placement"),
+    "checkpoint": SectionText(title="Checkpoint"),
+    "note": SectionText(title="Note"),
+}
+"""Parts of a form, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any, NotRequired
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
 
-from coloop.spec.base import Choices, Level, Reference, Widget
+from coloop.spec.base import Choices, FormSection, Level, Reference, Widget
 from coloop.spec.metrics import Metric
 from coloop.spec.modes import ModeName
 from coloop.spec.ports import PortPhase
@@ -66,8 +66,10 @@ JsonSchema = TypedDict(
         "x-key-reference": NotRequired[Reference],
         "x-starter": NotRequired[str],
         "x-short": NotRequired[str],
+        "x-section": NotRequired[FormSection],
         "x-unit": NotRequired[str],
         "x-when": NotRequired[dict[str, list[JsonValue]]],
+        "x-read-when": NotRequired[dict[str, list[JsonValue]]],
         "x-needed": NotRequired[dict[str, list[JsonValue]]],
         "x-span": NotRequired[list[int]],
     },
@@ -94,6 +96,15 @@ class GroupInfo(Part):
     title: str
     color: str
     """Name of the page's CSS variable."""
+
+
+class FormSectionInfo(Part):
+    """A part of a form that folds."""
+
+    name: FormSection
+    title: str
+    opens: bool
+    """Whether it begins open."""
 
 
 class InputInfo(Part):
@@ -268,6 +279,8 @@ class Catalog(Part):
     version: int
     levels: list[Level]
     groups: list[GroupInfo]
+    form_sections: list[FormSectionInfo]
+    """In the order in which a form has them."""
     kinds: dict[str, KindInfo]
     modes: list[ModeInfo]
     """In the order in which they are offered."""

@@ -913,6 +913,11 @@ export interface components {
             codes: {
                 [key: string]: string;
             };
+            /**
+             * Form Sections
+             * @description In the order in which a form has them.
+             */
+            form_sections: components["schemas"]["FormSectionInfo"][];
             /** Groups */
             groups: components["schemas"]["GroupInfo"][];
             /** Hardware */
@@ -1494,6 +1499,24 @@ export interface components {
             yaml?: string | null;
         };
         /**
+         * FormSectionInfo
+         * @description A part of a form that folds.
+         */
+        FormSectionInfo: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
+            /**
+             * Opens
+             * @description Whether it begins open.
+             */
+            opens: boolean;
+            /** Title */
+            title: string;
+        };
+        /**
          * Gauges
          * @description The latest state of a run: replaced whole, never replayed.
          */
@@ -1844,11 +1867,20 @@ export interface components {
             "x-needed"?: {
                 [key: string]: components["schemas"]["JsonValue"][];
             };
+            /** X-Read-When */
+            "x-read-when"?: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
             /**
              * X-Reference
              * @enum {string}
              */
             "x-reference"?: "node" | "metric" | "path" | "template";
+            /**
+             * X-Section
+             * @enum {string}
+             */
+            "x-section"?: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
             /** X-Short */
             "x-short"?: string;
             /** X-Span */

@@ -32,9 +32,13 @@ export interface FieldFacts {
   starter: string | null;
   /** How its value is said in a few words, `{}` in its place. */
   short: string | null;
+  /** The part of a form where it stands. */
+  section: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
   when: Record<string, Json[]> | null;
+  /** By which of its siblings it is read, and at which of their values; at any where there are none. */
+  readWhen: Record<string, Json[]> | null;
 }
 
 export interface Choice {
@@ -170,9 +174,11 @@ function readFacts(
     unit: fact("x-unit") ?? null,
     starter: fact("x-starter") ?? null,
     short: fact("x-short") ?? null,
+    section: fact("x-section") ?? null,
     fallback: raw.default ?? schema.default,
     isNullable,
     when: fact("x-when") ?? null,
+    readWhen: fact("x-read-when") ?? null,
   };
 }
 

@@ -1,5 +1,5 @@
 /** Questions about values and fields that several widgets ask. Pure. */
-import type { Json } from "@/api/types";
+import type { Json, JsonObject } from "@/api/types";
 import { isObject, parsePath, readPath } from "@/lib/paths";
 import type { Field, Property, Variant } from "./schema";
 
@@ -11,7 +11,10 @@ export function chosenVariant(field: Field, value: Json | undefined): Variant | 
   }
   if (field.shape !== "variants") return null;
   if (value === undefined || value === null) return null;
-  return field.variants.find((variant) => fits(variant.field, value)) ?? null;
+  const fitting = field.variants.find((variant) => fits(variant.field, value));
+  // A text where a number is expected is a number that was typed wrong.
+  const meant = typeof value === "string" ? "number" : null;
+  return fitting ?? field.variants.find((variant) => variant.field.shape === meant) ?? null;
 }
 
 /** Whether a value has the shape of a field, as far as tells its variants apart. */
@@ -98,6 +101,18 @@ export function belongs(
   });
 }
 
+/** Whether anything reads a field at the present values of its siblings (`x-read-when`). */
+export function isRead(
+  { readWhen }: Pick<Field, "readWhen">,
+  siblings: JsonObject,
+  defaults: Record<string, Json | undefined>,
+): boolean {
+  return Object.entries(readWhen ?? {}).every(([name, wanted]) => {
+    const value = siblings[name] ?? defaults[name] ?? null;
+    return wanted.length === 0 ? value !== null : wanted.some((one) => one === value);
+  });
+}
+
 export function defaultsOf(properties: readonly Property[]): Record<string, Json | undefined> {
   return Object.fromEntries(properties.map(({ name, field }) => [name, field.fallback]));
 }
@@ -114,8 +129,11 @@ export function isFlat(field: Field): boolean {
   );
 }
 
+const LONG = ["code", "text", "regex"];
+
+/** Whether its text wants all of the width. */
 export function isLong(field: Field): boolean {
-  return field.widget === "code" || field.widget === "text";
+  return LONG.includes(field.widget ?? "");
 }
 
 /** How a default reads where nothing is set. */

@@ -169,6 +169,9 @@ describe("forms from the catalog", () => {
     };
     const store = show(<NodeInspector id="actor" />, [], loop);
     openGroups(/^Training/, /^Optimizer/);
+    expect(screen.queryByLabelText("Epsilon")).toBeNull();
+    expect(screen.getByText("1 changed value hidden at this level")).toBeTruthy();
+    fireEvent.click(screen.getByRole("button", { name: "Show" }));
     const input = screen.getByLabelText("Epsilon");
 
     fireEvent.change(input, { target: { value: "" } });
@@ -191,7 +194,9 @@ describe("forms from the catalog", () => {
     loop.nodes.actor.model = { type: "pretrained", path: "x", lora: { rank: 8 } };
     const model = () => store.getState().document.nodes.actor?.model;
     const store = show(<NodeInspector id="actor" />, [], loop);
-    openGroups(/^Model/, /^LoRA/);
+    openGroups(/^Model/);
+    fireEvent.click(screen.getByRole("button", { name: "Show" }));
+    openGroups(/^LoRA/);
 
     const input = screen.getByLabelText("Rank");
     fireEvent.change(input, { target: { value: "" } });
@@ -212,16 +217,40 @@ describe("forms from the catalog", () => {
     expect(store.getState().document.rest.schedule).toEqual({ phases: [{}] });
   });
 
-  it("a number that is none is marked and not set", () => {
+  it("a number that is none is marked, counts until it is mended, and is seen again", () => {
     const store = show(<NodeInspector id="problems" />);
+    const rows = () => store.getState().document.nodes.problems?.rows_per_step;
     const input = screen.getByLabelText("Rows per step");
 
     fireEvent.change(input, { target: { value: "3.5" } });
-
     expect(input.getAttribute("aria-invalid")).toBe("true");
     const problem = screen.getByText(/whole number is expected/);
     expect(input.getAttribute("aria-describedby")).toBe(problem.id);
-    expect(store.getState().document.nodes.problems?.rows_per_step).toBe(8);
+    expect(rows()).toBe(3.5);
+
+    fireEvent.change(input, { target: { value: "abc" } });
+    expect(rows()).toBe("abc");
+    cleanup();
+    show(<NodeInspector id="problems" />, [], store.getState().document);
+    expect(screen.getByLabelText("Rows per step")).toHaveProperty("value", "abc");
+
+    store.getState().undo();
+    expect(rows()).toBe(8);
+  });
+
+  it("what can become a number waits until the field is left, and what the check says is said once", () => {
+    const found = aProblem({ node: "problems", field: "rows_per_step", message: "found “3e”" });
+    const store = show(<NodeInspector id="problems" />, [found]);
+    const rows = () => store.getState().document.nodes.problems?.rows_per_step;
+    const input = screen.getByLabelText("Rows per step");
+
+    fireEvent.change(input, { target: { value: "3e" } });
+    expect(rows()).toBe(8);
+    fireEvent.blur(input);
+
+    expect(rows()).toBe("3e");
+    expect(screen.getByText("found “3e”")).toBeTruthy();
+    expect(screen.queryByText(/whole number is expected/)).toBeNull();
   });
 
   it("typing in one field is one undo entry", () => {

@@ -121,6 +121,7 @@ describe("values by name", () => {
     scope: [],
     diagnostics: [aProblem({ field: "weights.exact", message: "too heavy" })],
     hidden: NOTHING_HIDDEN,
+    keepsWrong: true,
     isLocked: () => false,
     lockReason: null,
     write: (path) => written.push(path.join(".")),

@@ -40,7 +40,7 @@ const COMPARABLE: Record<string, readonly string[]> = {
   "document/references.ts": ["metric", "node", "path", "template"],
   "document/ways.ts": ["learn"],
   "features/canvas/": ["code", "node", "select", "source", "text"],
-  "features/inspector/form/": ["code", "json", "metrics", "pools", "select", "text"],
+  "features/inspector/form/": ["code", "json", "metrics", "pools", "regex", "select", "text"],
   "features/samples/SampleTable.tsx": ["best"],
   "features/timeline/TimelinePanel.tsx": ["all"],
   "lib/paths.ts": ["set"],

@@ -12,8 +12,7 @@ import { RichText } from "@/ui/RichText";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
-import { FormLabels } from "./form/Labels";
-import { ObjectFields } from "./form/ObjectFields";
+import { FormFields } from "./form/FormFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { NodeName } from "./NodeName";
 import { OtherModesNote } from "./OtherModesNote";
@@ -93,9 +92,7 @@ export function NodeInspector({ id }: { id: string }) {
         <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
-            <FormLabels form={field}>
-              <ObjectFields field={field} path={[]} value={data} without={["kind"]} />
-            </FormLabels>
+            <FormFields field={field} value={data} without={["kind"]} />
           ) : (
             <p className="text-error text-sm">
               This server does not know the kind “{data.kind}”. The node is kept as it is.

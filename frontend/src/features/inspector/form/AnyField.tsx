@@ -15,11 +15,13 @@ export interface AnyFieldProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
+  /** Whether it is set and nothing reads it. */
+  isUnread?: boolean;
 }
 
 /** A field of any shape: a row for a single value, a group for what has parts. */
 export function AnyField(props: AnyFieldProps) {
-  const { field, path, value, isRequired } = props;
+  const { field, path, value, isRequired, isUnread = false } = props;
   const label = useLabel(field.title);
   if (isSimple(field) || isLong(field) || field.shape === "json") {
     return (
@@ -29,6 +31,7 @@ export function AnyField(props: AnyFieldProps) {
         value={value}
         isRequired={isRequired}
         isWide={isLong(field)}
+        isUnread={isUnread}
       >
         <Control field={field} path={path} value={value} label={label} isRequired={isRequired} />
       </FieldRow>

@@ -20,6 +20,8 @@ interface FieldRowProps {
   isRequired: boolean;
   /** Beside the label, or below it where the control needs the width. */
   isWide?: boolean;
+  /** Whether it is set and nothing reads it. */
+  isUnread?: boolean;
   children: ReactNode;
 }
 
@@ -30,6 +32,7 @@ export function FieldRow({
   value,
   isRequired,
   isWide = false,
+  isUnread = false,
   children,
 }: FieldRowProps) {
   const form = useForm();
@@ -78,6 +81,9 @@ export function FieldRow({
         </div>
         <div className="min-w-0 flex-1">{children}</div>
       </div>
+      {isUnread && problems.length === 0 ? (
+        <p className="text-faint text-xs">Not read with the other settings as they are.</p>
+      ) : null}
       <FieldProblems problems={problems} />
     </div>
   );
