@@ -16,6 +16,10 @@ import { useNarrow } from "./useNarrow";
 
 // What has run is not needed to compose.
 const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
+const ScheduleStrip = lazy(() =>
+  import("@/features/schedule/ScheduleStrip").then((module) => ({ default: module.ScheduleStrip })),
+);
+
 const DOCK_HEIGHT = 204;
 
 /** Nodes on the left, graph in the middle, settings on the right, panels below. */
@@ -93,6 +97,9 @@ export function EditorLayout() {
         </div>
         {isInspectorOpen ? <SettingsPane /> : null}
       </div>
+      <Suspense fallback={<div className="h-[104px] shrink-0 border-line border-t bg-surface" />}>
+        <ScheduleStrip />
+      </Suspense>
       <StatusBar />
     </>
   );
