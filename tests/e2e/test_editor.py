@@ -360,6 +360,23 @@ def test_a_file_is_imported_as_a_loop_of_its_own(
     assert saved_yaml(page) == file.read_text(encoding="utf-8")
 
 
+def test_a_file_of_an_older_version_is_imported_as_the_present_one(
+    editor: Callable[..., Page], saved_yaml: SavedYaml, tmp_path: Path
+) -> None:
+    page = editor()
+    file = tmp_path / "old.yaml"
+    old = LOOP.replace("coloop: 1", "coloop: 0").replace("by-hand", "old").replace("kind:", "type:")
+    old = old.replace("completions_per_prompt", "group_size")
+    file.write_text(old, encoding="utf-8")
+
+    page.locator("input[type=file]").first.set_input_files(file)
+
+    expect(page.get_by_label("Name of the loop")).to_have_value("old")
+    node(page, "actor").click(position={"x": 40, "y": 12})
+    expect(page.get_by_label("Completions per prompt", exact=True)).to_have_value("4")
+    expect(page.get_by_text("No problems")).to_be_visible()
+
+
 def test_a_file_that_is_no_loop_is_refused_with_its_line(
     editor: Callable[..., Page], tmp_path: Path
 ) -> None:
@@ -416,6 +433,8 @@ def test_an_earlier_version_is_read_and_restored(
     page.get_by_role("menuitem", name="History of this loop").click()
     dialog = page.get_by_role("dialog", name="History")
     dialog.get_by_role("button", name="Created").click()
+    expect(dialog.get_by_text("seed set to 77")).to_be_visible()
+    dialog.get_by_text("Text", exact=True).click()
     expect(dialog.get_by_role("list", name="Changes since version 1")).to_contain_text("seed: 77")
     dialog.get_by_role("button", name="Restore", exact=True).click()
 

@@ -86,7 +86,7 @@ def test_a_second_tab_that_has_nothing_unsaved_follows_the_first(
 
 @pytest.mark.parametrize(
     ("choice", "steps_then", "seed_then"),
-    [("Keep mine", "3", "4"), ("Take theirs", "7", None)],
+    [("Keep mine", "3", "4"), ("Take theirs", "7", None), ("Keep both", "7", "4")],
 )
 def test_the_second_of_two_saves_is_told_and_chooses_what_to_keep(
     choice: str,
@@ -112,7 +112,38 @@ def test_the_second_of_two_saves_is_told_and_chooses_what_to_keep(
     assert f"steps: {steps_then}" in text
     assert (f"seed: {seed_then}" in text) == (seed_then is not None)
     kept = server.get(f"{address}/versions")
-    assert len(kept) == (3 if choice == "Keep mine" else 2), "nothing that was saved is gone"
+    assert len(kept) == (2 if choice == "Take theirs" else 3), "nothing that was saved is gone"
+
+
+def test_what_two_tabs_both_changed_is_asked_for_and_the_rest_of_both_lives_on(
+    server: "Server", open_page: Callable[..., Page], saved_yaml: Callable[[Page], str]
+) -> None:
+    address = server.open_loop(LOOP)
+    mine, theirs = open_page(address), open_page(address)
+    expect(steps(mine)).to_have_value("3")
+    steps(theirs).fill("7")
+    theirs.get_by_label("Seed", exact=True).fill("5")
+    expect(theirs.locator("[data-save]")).to_have_attribute("data-save", "saved")
+
+    steps(mine).fill("9")
+    dialog = mine.get_by_role("dialog", name="This loop was changed elsewhere")
+    expect(dialog.get_by_role("region", name="You changed")).to_contain_text("steps 3 → 9")
+    other = dialog.get_by_role("region", name="The other version changed")
+    expect(other).to_contain_text("seed")
+    keep = dialog.get_by_role("button", name="Keep both")
+    expect(keep).to_be_disabled()
+
+    dialog.get_by_role("radiogroup", name="Which version of schedule.steps").get_by_text(
+        "Mine"
+    ).click()
+    keep.click()
+
+    expect(dialog).to_be_hidden()
+    text = saved_yaml(mine)
+    assert "steps: 9" in text
+    assert "seed: 5" in text
+    mine.get_by_role("button", name="Undo: Merge both versions").click()
+    assert "seed: 5" not in saved_yaml(mine)
 
 
 @pytest.fixture

@@ -113,7 +113,9 @@ def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
             change = Change(op="remove", path=f"nodes.{name}")
             yield found(
                 "structure.unused_node",
-                f"nothing uses the {node.kind} `{name}`",
+                f"`{name}` is not connected yet"
+                if facts.is_alone(name)
+                else f"nothing uses the {node.kind} `{name}`",
                 severity=Severity.WARNING,
                 hint="connect it to something that learns, keeps or measures, or remove it",
                 node=name,

@@ -69,6 +69,9 @@ export const fetchVersions = (id: string, before: number | null, limit: number) 
     }),
   );
 
+export const fetchVersion = (id: string, version: number) =>
+  read(client.GET("/api/loops/{loop_id}/versions/{version}", loopVersion(id, version)));
+
 export const fetchVersionDiff = (id: string, version: number) =>
   read(client.GET("/api/loops/{loop_id}/versions/{version}/diff", loopVersion(id, version)));
 

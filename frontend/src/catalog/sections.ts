@@ -71,7 +71,9 @@ export function summariseSection(
   value: JsonObject,
 ): string {
   const words: string[] = [];
-  const say = (field: Field, at: readonly string[], own: Json | undefined) => {
+  const say = (field: Field, at: readonly string[], given: Json | undefined) => {
+    // What cannot be off is there with its defaults.
+    const own = given ?? (field.shape === "object" && !field.isNullable ? {} : undefined);
     if (own === undefined || own === null || words.length >= MAX_WORDS) return;
     if (field.short !== null && typeof own !== "object") {
       words.push(field.short.replace("{}", () => shortText(own)));

@@ -13,6 +13,7 @@ import pytest
 
 from coloop.diagnostics import CODES
 from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.base import NODE_PATTERN
 from coloop.spec.builtins import BUILTIN_NAMES
 from coloop.spec.catalog import catalog
@@ -349,3 +350,29 @@ def test_every_shape_of_a_union_has_a_title() -> None:
 def _title_of(part: dict[str, Any], schema: dict[str, Any]) -> str:
     title: str = schema["$defs"][part["$ref"].split("/")[-1]]["title"]
     return title
+
+
+def test_a_form_has_every_part_that_a_field_names() -> None:
+    parts = {part["name"] for part in told()["form_sections"]}
+    named = set(re.findall(r'"x-section": "(\w+)"', json.dumps(told())))
+
+    assert named == parts
+
+
+def test_a_field_says_by_what_it_is_read() -> None:
+    parts = told()["kinds"]["actor"]["schema"]["$defs"]
+    marked = {
+        (part, field): schema["x-read-when"]
+        for part, section in parts.items()
+        for field, schema in section.get("properties", {}).items()
+        if "x-read-when" in schema
+    }
+
+    assert marked["RewardsAlgorithm", "tau_positive"] == {"loss": ["sapo"]}
+    assert marked["Kl", "horizon"] == {"target": []}
+    assert marked["RewardsAlgorithm", "gae_lambda"] == {
+        "advantage": ["gae"],
+        "length_alpha": [None],
+    }
+    count = sum(len(fields) for section, fields in READ_WHERE.items() if section.__name__ in parts)
+    assert len(marked) == count

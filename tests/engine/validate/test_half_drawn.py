@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from coloop.spec.io import parse
+from coloop.spec.catalog_texts import KIND_TEXTS
+from coloop.spec.io import from_dict, parse
+from coloop.spec.modes import MODES
 from coloop.spec.ports import PORTS
 from coloop.validate import validate
 
@@ -150,3 +152,22 @@ def test_no_value_that_a_phase_sets_breaks_the_check(
 
     assert parsed.spec is not None, parsed.diagnostics
     assert validate(parsed.spec).errors
+
+
+@pytest.mark.parametrize("kind", ["actor", "critic", "reward", "verifier"])
+def test_a_node_that_was_just_drawn_is_told_one_thing(kind: str) -> None:
+    nodes = {"new": {"kind": kind, **begins_as(kind)}}
+    document = {"coloop": 1, "name": "drawn", "nodes": nodes, "edges": [], "schedule": {"steps": 1}}
+    spec = from_dict(document).spec
+    assert spec is not None
+
+    report = validate(spec)
+
+    about = [found for found in report.diagnostics if found.node == "new"]
+    assert [found.message for found in about] == ["`new` is not connected yet"]
+
+
+def begins_as(kind: str) -> dict[str, Any]:
+    """A node of a kind in a loop that teaches judges, where all of them may learn."""
+    begins = {**KIND_TEXTS[kind].template, **MODES["reward_modeling"].begins.get(kind, {})}
+    return {key: value for key, value in begins.items() if value is not None}

@@ -173,8 +173,11 @@ function differences(
   after: Json | Parts | undefined,
 ): Difference[] {
   if (deepEqual(before, after)) return [];
-  if (isObject(before) && isObject(after)) {
-    const [old, now]: [JsonObject, JsonObject] = [before, after];
+  // A section that is not written is there all the same.
+  const isSection = path.length <= 1;
+  const [was, is] = isSection ? [before ?? {}, after ?? {}] : [before, after];
+  if (isObject(was) && isObject(is)) {
+    const [old, now]: [JsonObject, JsonObject] = [was, is];
     const keys = new Set([...Object.keys(old), ...Object.keys(now)]);
     return [...keys].flatMap((key) => differences([...path, key], old[key], now[key]));
   }

@@ -8,7 +8,6 @@ import { useClipboard } from "@/session/useClipboard";
 import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
-import { RichText } from "@/ui/RichText";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
@@ -49,6 +48,7 @@ export function NodeInspector({ id }: { id: string }) {
         }
         title={<NodeName id={id} />}
         subtitle={kind?.title ?? data.kind}
+        help={kind?.help}
         actions={
           isReadonly ? null : (
             <>
@@ -78,11 +78,6 @@ export function NodeInspector({ id }: { id: string }) {
         }
       />
       <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
-        {kind?.help ? (
-          <p className="pb-1 text-muted text-xs">
-            <RichText text={kind.help} />
-          </p>
-        ) : null}
         {kind && !kind.runnable ? (
           <Badge tone="info" className="mb-1">
             Can be drawn and checked; not yet runnable

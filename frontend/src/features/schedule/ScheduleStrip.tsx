@@ -49,17 +49,17 @@ export function ScheduleStrip() {
           {learners.length === 0 ? <li className="text-muted">Nothing learns yet.</li> : null}
         </ul>
       </div>
-      <div className="relative flex min-w-0 flex-1 flex-col">
+      <div className="flex min-w-0 flex-1 flex-col">
         <div className="flex h-9 shrink-0">
           {strip.items.map((item) => (
             <Item key={item.at.join(".")} item={item} share={item.steps / strip.steps} />
           ))}
         </div>
-        <Ramps />
         <div className="min-h-0 flex-1">
           <Rows strip={strip} colorOf={colorOf} />
         </div>
       </div>
+      <Ramps />
       {enlarged?.round ? (
         <OneRound item={enlarged} round={enlarged.round} colorOf={colorOf} />
       ) : null}
@@ -105,13 +105,16 @@ function Ramps() {
   if (ramps.length === 0) return null;
   const paths = ramps.map((ramp) => String(ramp.path));
   return (
-    <ul className="absolute top-0 right-0 flex max-w-[60%] gap-1 overflow-hidden">
+    <ul
+      aria-label="Values that move"
+      className="flex w-36 shrink-0 flex-col gap-1 overflow-y-auto border-line border-l pl-4"
+    >
       {ramps.map((ramp, index) => (
         <li key={index} className="min-w-0">
           <button
             type="button"
             title={entryText(ramp)}
-            className="flex h-5 max-w-56 items-center gap-1 rounded-full border border-line bg-sunken px-2 text-xs hover:bg-hover"
+            className="flex h-6 max-w-full items-center gap-1 rounded-full border border-line bg-sunken px-2 text-xs hover:bg-hover"
             onClick={() => useSelection.getState().select({ entry: { list: "anneal", index } })}
           >
             <TrendingDown size={12} aria-hidden="true" className="shrink-0 text-muted" />
