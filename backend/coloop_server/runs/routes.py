@@ -12,7 +12,7 @@ from coloop.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound
-from coloop_server.runs import removal, repository, service
+from coloop_server.runs import forking, removal, repository, service
 from coloop_server.runs.charts import LAST_STEP, curves_of
 from coloop_server.runs.listing import Filter, Sort, list_page, list_tags
 from coloop_server.runs.samples import SampleReader
@@ -27,6 +27,7 @@ from coloop_server.runs.schemas import (
     NewRun,
     ResumeRun,
     Run,
+    RunCheckpoints,
     RunCurves,
     RunEvents,
     RunMarks,
@@ -310,6 +311,12 @@ def list_run_sample_tokens(
     """What the loss saw of each token of a few rows of a step."""
     reader = SampleReader(watch.folder, watch.log, watch.samples)
     return TokensOfSamples(step=step, rows=reader.tokens_of(step, row))
+
+
+@router.get("/{run_id}/checkpoints", operation_id="listRunCheckpoints")
+def list_run_checkpoints(watch: WatchOf) -> RunCheckpoints:
+    """Steps from which the run can go on, or another one begin."""
+    return RunCheckpoints(steps=sorted(forking.whole_checkpoints(watch.folder.path)))
 
 
 @router.get("/{run_id}/report", operation_id="getRunReport")

@@ -344,6 +344,11 @@ class SampleTokens(Output):
     """By scorer, scores that stand at tokens; null where there is none."""
 
 
+class RunCheckpoints(Output):
+    steps: list[int]
+    """Of the checkpoints that are kept whole, in order."""
+
+
 class TokensOfSamples(Output):
     step: int
     rows: list[SampleTokens]

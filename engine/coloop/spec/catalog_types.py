@@ -233,6 +233,17 @@ class AlgorithmInfo(Part):
     runnable: bool
 
 
+class ChartInfo(Part):
+    """Metrics that stand on one chart."""
+
+    name: str
+    title: str
+    metrics: list[str]
+    """Of learners, and of probes whatever stands before the name."""
+    ports: list[str]
+    """Teaching ports for whose algorithms it is; none: for every loop."""
+
+
 class RewardInfo(Part):
     """A built-in reward."""
 
@@ -295,6 +306,8 @@ class Catalog(Part):
     """What probes report; `@k` stands for a number of samples."""
     chart_order: list[str]
     """Metrics that one looks at first, in that order; a name is that of a learner or a probe."""
+    charts: list[ChartInfo]
+    """Which metrics stand together on the charts that a run opens with, the first first."""
     json_schema: SectionSchemas = Field(alias="schema")
     codes: dict[str, str]
     """Codes of findings and what they mean."""

@@ -1,6 +1,15 @@
 /** Every route of the service that the page uses, one function each; the API's description types them. */
 import { client, read, readPage } from "./client";
-import type { Bodies, Change, CurveQuery, EventPage, JsonObject, RunQuery } from "./types";
+import type {
+  Bodies,
+  Change,
+  CurveQuery,
+  CurvesQuery,
+  EventPage,
+  JsonObject,
+  MarksPage,
+  RunQuery,
+} from "./types";
 
 export const signIn = (token: string) => read(client.POST("/api/session", { body: { token } }));
 
@@ -158,6 +167,61 @@ export const fetchEvents = (
       ...until(signal),
     }),
   );
+
+/** The newest events of a run. */
+export const fetchTail = (id: string, limit: number, signal?: AbortSignal): Promise<EventPage> =>
+  read(
+    client.GET("/api/runs/{run_id}/events", {
+      params: { path: { run_id: id }, query: { before: Number.MAX_SAFE_INTEGER, limit } },
+      ...until(signal),
+    }),
+  );
+
+/** Events around a step: from its first one on. */
+export const fetchEventsOfStep = (
+  id: string,
+  step: number,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<EventPage> =>
+  read(
+    client.GET("/api/runs/{run_id}/events", {
+      params: { path: { run_id: id }, query: { step, limit } },
+      ...until(signal),
+    }),
+  );
+
+/** States, phases, checkpoints, edits, alerts and findings of the whole run. */
+export const fetchMarks = (id: string, signal?: AbortSignal): Promise<MarksPage> =>
+  read(client.GET("/api/runs/{run_id}/marks", { ...run(id), ...until(signal) }));
+
+/** Curves of a run in buckets; of none, which there are. */
+export const fetchCurves = (id: string, query: CurvesQuery, signal?: AbortSignal) =>
+  read(
+    client.GET("/api/runs/{run_id}/series", {
+      params: { path: { run_id: id }, query },
+      ...until(signal),
+    }),
+  );
+
+/** What the loss saw of each token of some rows of a step. */
+export const fetchSampleTokens = (id: string, step: number) =>
+  read(
+    client.GET("/api/runs/{run_id}/samples/tokens", {
+      params: { path: { run_id: id }, query: { step } },
+    }),
+  );
+
+export const fetchSampleSteps = (id: string) =>
+  read(client.GET("/api/runs/{run_id}/samples/steps", run(id)));
+
+/** Steps of the checkpoints that are kept. */
+export const fetchCheckpoints = (id: string) =>
+  read(client.GET("/api/runs/{run_id}/checkpoints", run(id)));
+
+/** A new run from a checkpoint of another one. */
+export const forkRun = (id: string, body: Bodies["ForkRun"]) =>
+  read(client.POST("/api/runs/{run_id}/fork", { ...run(id), body }));
 
 export const fetchSamples = (id: string, step: number | null, limit: number) =>
   read(

@@ -473,6 +473,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{run_id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Checkpoints
+         * @description Steps from which the run can go on, or another one begin.
+         */
+        get: operations["listRunCheckpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}/edit": {
         parameters: {
             query?: never;
@@ -907,6 +927,11 @@ export interface components {
              */
             chart_order: string[];
             /**
+             * Charts
+             * @description Which metrics stand together on the charts that a run opens with, the first first.
+             */
+            charts: components["schemas"]["ChartInfo"][];
+            /**
              * Codes
              * @description Codes of findings and what they mean.
              */
@@ -995,6 +1020,26 @@ export interface components {
             priority?: number | null;
             /** Tags */
             tags?: string[] | null;
+        };
+        /**
+         * ChartInfo
+         * @description Metrics that stand on one chart.
+         */
+        ChartInfo: {
+            /**
+             * Metrics
+             * @description Of learners, and of probes whatever stands before the name.
+             */
+            metrics: string[];
+            /** Name */
+            name: string;
+            /**
+             * Ports
+             * @description Teaching ports for whose algorithms it is; none: for every loop.
+             */
+            ports: string[];
+            /** Title */
+            title: string;
         };
         /**
          * CheckLoop
@@ -2964,6 +3009,14 @@ export interface components {
              * @description How often, since it was raised.
              */
             told: number;
+        };
+        /** RunCheckpoints */
+        RunCheckpoints: {
+            /**
+             * Steps
+             * @description Of the checkpoints that are kept whole, in order.
+             */
+            steps: number[];
         };
         /** RunCurves */
         RunCurves: {
@@ -7263,6 +7316,118 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SpecChanges"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunCheckpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCheckpoints"];
                 };
             };
             /** @description Bad Request */

@@ -57,6 +57,8 @@ export type RunSpec = Schemas["RunSpec"];
 export type RunCurves = Schemas["RunCurves"];
 export type RunSeries = Schemas["RunSeries"];
 export type SpecChange = Schemas["SpecChange"];
+export type CurvesQuery = NonNullable<operations["getRunSeries"]["parameters"]["query"]>;
+export type SampleTokens = Schemas["SampleTokens"];
 export type SampleRow = Schemas["SampleRow"];
 export type Gauges = Schemas["Gauges"];
 
@@ -76,6 +78,11 @@ export interface EventPage {
   events: RunEvent[];
   last_seq: number;
   has_more: boolean;
+}
+
+export interface MarksPage {
+  seq: number;
+  events: RunEvent[];
 }
 
 export type StreamMessage =

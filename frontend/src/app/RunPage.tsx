@@ -3,23 +3,20 @@ import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { OpenLoopProvider } from "@/document/context";
-import { Canvas } from "@/features/canvas/Canvas";
+import { ReplayBar } from "@/features/runs/ReplayBar";
+import { ReplayProvider } from "@/features/runs/ReplayProvider";
 import { RunBanner } from "@/features/runs/RunBanner";
-import { RunEditBar } from "@/features/runs/RunEditBar";
 import { RunProgress } from "@/features/runs/RunProgress";
+import { useReplay } from "@/features/runs/useReplay";
 import { useWatchedRun } from "@/features/runs/useWatchedRun";
 import { LiveContext, useLive } from "@/live/hooks";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
-import { Resizer } from "@/ui/Resizer";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
 import { Commands } from "./Commands";
 import { PageShell } from "./PageShell";
-import { RunDock } from "./RunDock";
+import { RunFloor } from "./RunFloor";
 import { RunHeader } from "./RunHeader";
-import { SettingsPane } from "./SettingsPane";
 import { ShortcutSheet } from "./ShortcutSheet";
 import { useActionKeys } from "./useActionKeys";
 
@@ -58,12 +55,7 @@ export function RunPage({ id }: { id: string }) {
 
 function Run({ onResumed }: { onResumed: () => void }) {
   const name = useLive("status", (live) => live.run?.name ?? live.id, "");
-  const dockHeight = usePreferences((state) => state.runDockHeight);
-  const set = usePreferences((state) => state.set);
-  const hasSelection = useSelection(
-    (state) =>
-      state.nodes.length + state.edges.length > 0 || state.phase !== null || state.entry !== null,
-  );
+  const replay = useReplay();
   const actions = useEditorActions();
   useActionKeys(actions);
   useEffect(() => {
@@ -72,31 +64,12 @@ function Run({ onResumed }: { onResumed: () => void }) {
 
   return (
     <div className="flex h-full flex-col">
-      <RunHeader name={name} onResumed={onResumed} />
-      <RunProgress />
-      <RunBanner />
-      <div className="flex min-h-0 flex-1">
-        <main className="relative min-w-0 flex-1">
-          <Canvas />
-          <RunEditBar />
-        </main>
-        {hasSelection ? <SettingsPane /> : null}
-      </div>
-      <section
-        aria-label="Lower panel"
-        className="relative max-h-[70vh] shrink-0 border-line border-t bg-surface"
-        style={{ height: dockHeight }}
-      >
-        <Resizer
-          label="Height of the lower panel"
-          grows="up"
-          size={dockHeight}
-          min={160}
-          max={720}
-          onResize={(size) => set({ runDockHeight: size })}
-        />
-        <RunDock />
-      </section>
+      <RunHeader name={name} onResumed={onResumed} replay={replay} />
+      <ReplayProvider replay={replay}>
+        {replay.isOn ? <ReplayBar replay={replay} /> : <RunProgress />}
+        <RunBanner />
+        <RunFloor />
+      </ReplayProvider>
       <ShortcutSheet actions={actions} />
       <Commands actions={actions} />
     </div>

@@ -12,12 +12,6 @@ import type { PanelId } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
 
 // Only runs have these, and the composer is not to wait for them.
-const ChartsPanel = lazy(() =>
-  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel })),
-);
-const TimelinePanel = lazy(() =>
-  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel })),
-);
 const SamplesPanel = lazy(() =>
   import("@/features/samples/SamplesPanel").then((module) => ({ default: module.SamplesPanel })),
 );
@@ -39,8 +33,6 @@ export interface Panel {
 }
 
 export const PANELS: Record<PanelId, Panel> = {
-  charts: { label: "Charts", pages: ["run"], keys: [], Body: ChartsPanel },
-  timeline: { label: "Timeline", pages: ["run"], keys: [], Body: TimelinePanel },
   samples: { label: "Samples", pages: ["run"], keys: [], Body: SamplesPanel },
   log: { label: "Log", pages: ["run"], keys: [], Body: LogPanel, Note: AlertCount },
   schedule: { label: "Schedule", pages: ["loop", "run"], keys: [], Body: SchedulePanel },

@@ -1,7 +1,8 @@
 /**
- * Brings the events of a run: the history page by page, then the stream, and the stream again when it breaks.
+ * Brings the events of a run: those that are there, then the stream, and the stream again when it breaks.
  *
- *     history (after=, until no more) ──▶ socket (after=last seq) ──▶ end
+ *     the newest events, of a longer run the marks before them ──▶ what came since (after=)
+ *                                            ──▶ socket (after=last seq) ──▶ end
  *                                            │ broken: wait, jittered, longer each time
  *                                            └──▶ socket (after=last seq)
  */
@@ -12,6 +13,8 @@ import type { LiveRun } from "./LiveRun";
 import { isFinal } from "./reducer";
 
 const PAGE = 5000;
+/** So many events stay in the page of a run that is opened; of what came before there are marks and curves. */
+export const TAIL = 5000;
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
 const NO_SUCH_RUN = 4404;
@@ -23,6 +26,8 @@ export type SocketLike = Pick<WebSocket, "close" | "onopen" | "onmessage" | "onc
 export interface ConnectionDeps {
   openSocket: (url: string) => SocketLike;
   fetchEvents: typeof routes.fetchEvents;
+  fetchTail: typeof routes.fetchTail;
+  fetchMarks: typeof routes.fetchMarks;
   fetchRun: typeof routes.fetchRun;
   random: () => number;
 }
@@ -30,6 +35,8 @@ export interface ConnectionDeps {
 const BROWSER: ConnectionDeps = {
   openSocket: (url) => new WebSocket(url),
   fetchEvents: routes.fetchEvents,
+  fetchTail: routes.fetchTail,
+  fetchMarks: routes.fetchMarks,
   fetchRun: routes.fetchRun,
   random: Math.random,
 };
@@ -71,6 +78,7 @@ export class RunConnection {
     this.loading = loading;
     try {
       this.live.setRun(await this.deps.fetchRun(this.live.id));
+      if (this.live.state.lastSeq === 0) await this.begin(loading.signal);
       let hasMore = true;
       while (hasMore && !loading.signal.aborted) {
         const page = await this.deps.fetchEvents(
@@ -88,6 +96,19 @@ export class RunConnection {
       if (error instanceof ApiError && error.status === 404) this.live.setConnection("failed");
       else this.retryLater();
     }
+  }
+
+  /** The newest events; where there are more, what is worth knowing of those before them. */
+  private async begin(signal: AbortSignal): Promise<void> {
+    const tail = await this.deps.fetchTail(this.live.id, TAIL, signal);
+    const first = tail.events[0]?.seq ?? 1;
+    const marks = first > 1 ? await this.deps.fetchMarks(this.live.id, signal) : null;
+    if (signal.aborted) return;
+    if (marks) {
+      this.live.isWhole = false;
+      this.live.applyEvents(marks.events.filter((event) => event.seq < first));
+    }
+    this.live.applyEvents(tail.events);
   }
 
   private open(): void {

@@ -4,16 +4,7 @@ import { persist } from "zustand/middleware";
 
 export type Theme = "system" | "light" | "dark";
 /** The panels below the graph; `app/panels.tsx` says what each is and which page shows it. */
-export type PanelId =
-  | "charts"
-  | "timeline"
-  | "samples"
-  | "log"
-  | "schedule"
-  | "plan"
-  | "problems"
-  | "memory"
-  | "yaml";
+export type PanelId = "samples" | "log" | "schedule" | "plan" | "problems" | "memory" | "yaml";
 
 export interface Preferences {
   theme: Theme;
@@ -33,6 +24,11 @@ export interface Preferences {
   snapsToGrid: boolean;
   lastLoop: string | null;
   smoothing: number;
+  samplesView: "groups" | "table";
+  /** Charts that are shown although nothing in the loop asks for them. */
+  pinnedCharts: readonly string[];
+  runChartsWidth: number;
+  runTimelineHeight: number;
   set: (change: Partial<Omit<Preferences, "set">>) => void;
 }
 
@@ -46,16 +42,25 @@ export const usePreferences = create<Preferences>()(
       isDockOpen: true,
       dockTab: "schedule",
       dockHeights: { memory: 248, plan: 300, yaml: 380 },
-      runTab: "charts",
-      runDockHeight: 360,
+      runTab: "samples",
+      runDockHeight: 240,
       inspectorWidth: 360,
       hasMinimap: false,
       hasSingleKeys: true,
       snapsToGrid: true,
       lastLoop: null,
-      smoothing: 0,
+      smoothing: 0.6,
+      samplesView: "groups",
+      pinnedCharts: [],
+      runChartsWidth: 0,
+      runTimelineHeight: 136,
       set: (change) => set(change),
     }),
-    { name: "coloop.preferences", version: 2 },
+    {
+      name: "coloop.preferences",
+      version: 3,
+      // What a run shows was arranged otherwise before.
+      migrate: (before) => ({ ...(before as object), runTab: "samples", runDockHeight: 240 }),
+    },
   ),
 );

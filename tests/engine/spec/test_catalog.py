@@ -292,6 +292,8 @@ def test_code_begins_with_what_can_run() -> None:
 
 def test_the_first_charts_are_of_metrics_that_are_known() -> None:
     assert set(told()["chart_order"]) <= {*METRICS, *PROBE_METRICS}
+    for chart in told()["charts"]:
+        assert set(chart["metrics"]) <= {*METRICS, *PROBE_METRICS}, chart["name"]
 
 
 def test_metrics_say_what_they_should_look_like() -> None:

@@ -1,75 +1,113 @@
 import { Flame } from "lucide-react";
 import { Popover } from "radix-ui";
+import { useState } from "react";
 import type { Gauges } from "@/api/types";
+import { useDocument } from "@/document/context";
 import { formatSeconds, formatShare } from "@/lib/format";
-import { useLive } from "@/live/hooks";
+import { readPath } from "@/lib/paths";
+import { useLive, useLiveRun } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
+import { type Bottleneck, bottleneckOf, type Remedy, remedyOf } from "./bottleneck";
+import { ForkDialog } from "./ForkDialog";
 
 const SHOWN = 6;
 
-/** The stage that takes most of a step; a press says why, and what else a step is made of. */
+/** What holds the run back, in a sentence, and what would help; a press says what a step is made of. */
 export function BottleneckChip() {
-  const name = useLive("gauges", (live) => live.state.gauges?.bottleneck ?? null, null);
-  const share = useLive(
-    "gauges",
-    (live) => live.state.gauges?.stages?.[live.state.gauges.bottleneck ?? ""]?.share ?? null,
-    null,
+  const live = useLiveRun();
+  const gauges = useLive<Gauges | null>("gauges", (run) => run.state.gauges, null);
+  const staleness = useDocument(({ document }) =>
+    Number(readPath(document.rest, ["schedule", "max_staleness"]) ?? 0),
   );
-  if (!name) return null;
+  const [isForking, setForking] = useState(false);
+  const found = bottleneckOf(gauges, live?.state.spans ?? []);
+  if (!found || !live) return null;
+  const remedy = remedyOf(found, live.state.spans, staleness);
   return (
-    <Popover.Root>
-      <Popover.Trigger asChild>
-        <button
-          type="button"
-          title="The stage that takes most of a step"
-          className="flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning"
-        >
-          <Flame size={12} className="shrink-0" aria-hidden="true" />
-          <span className="truncate">
-            {name}
-            {share === null ? "" : ` ${formatShare(share)}`}
+    <div className="flex min-w-0 items-center gap-2 rounded-2 border border-warning/25 bg-warning-soft py-0.5 pr-1 pl-2.5 text-warning">
+      <Popover.Root>
+        <Popover.Trigger asChild>
+          <button type="button" className="flex min-w-0 items-center gap-1.5 text-left">
+            <Flame size={13} className="shrink-0" aria-hidden="true" />
+            <span className="tabular truncate" data-testid="bottleneck">
+              <b>{found.stage}</b> {sentence(found)}
+            </span>
+          </button>
+        </Popover.Trigger>
+        <Popover.Portal>
+          <Popover.Content
+            align="end"
+            sideOffset={6}
+            collisionPadding={8}
+            aria-label="What holds the run back"
+            className="z-50 w-96 max-w-[calc(100vw-16px)] rounded-2 border border-line bg-raised p-3 text-sm shadow-3"
+          >
+            <Reason found={found} gauges={gauges} remedy={remedy} />
+          </Popover.Content>
+        </Popover.Portal>
+      </Popover.Root>
+      {remedy ? (
+        <Button size="small" title={remedy.reason} onClick={() => setForking(true)}>
+          {remedy.label}
+          <span className="tabular text-muted">
+            {formatSeconds(found.stepSeconds)} → {formatSeconds(remedy.stepSeconds)}
           </span>
-        </button>
-      </Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Content
-          align="end"
-          sideOffset={6}
-          collisionPadding={8}
-          aria-label="What holds the run back"
-          className="z-50 w-80 rounded-2 border border-line bg-raised p-3 text-sm shadow-3"
+        </Button>
+      ) : (
+        <Button
+          size="small"
+          onClick={() => useSelection.getState().select({ nodes: [found.node] })}
         >
-          <Reason />
-        </Popover.Content>
-      </Popover.Portal>
-    </Popover.Root>
+          Show {found.node}
+        </Button>
+      )}
+      {remedy ? (
+        <ForkDialog
+          isOpen={isForking}
+          onClose={() => setForking(false)}
+          changes={remedy.changes}
+          reason={remedy.reason}
+        />
+      ) : null}
+    </div>
   );
 }
 
-function Reason() {
-  const gauges = useLive<Gauges | null>("gauges", (live) => live.state.gauges, null);
-  const name = gauges?.bottleneck;
-  if (!gauges || !name) return null;
-  const node = name.split(".")[0] ?? name;
-  const stages = Object.entries(gauges.stages ?? {})
+function sentence({ seconds, stepSeconds, share, idle }: Bottleneck): string {
+  const part = stepSeconds
+    ? `sets the pace: ${formatSeconds(seconds)} of ${formatSeconds(stepSeconds)}`
+    : `sets the pace: ${formatShare(share)} of a step`;
+  return idle && idle.share > 0.2
+    ? `${part}. ${idle.pool} idle ${formatShare(idle.share)}.`
+    : `${part}.`;
+}
+
+interface ReasonProps {
+  found: Bottleneck;
+  gauges: Gauges | null;
+  remedy: Remedy | null;
+}
+
+function Reason({ found, gauges, remedy }: ReasonProps) {
+  const stages = Object.entries(gauges?.stages ?? {})
     .filter(([, stage]) => !stage.evaluation)
     .toSorted(([, a], [, b]) => b.share - a.share);
-  const [, own] = stages.find(([stage]) => stage === name) ?? [];
   return (
     <div className="flex flex-col gap-2">
       <p>
-        <b>{name}</b> takes {formatShare(own?.share)} of a step
-        {gauges.step_seconds ? ` of ${formatSeconds(gauges.step_seconds)}` : ""}. Stages run one
-        after another, so what shortens it most shortens the step.
+        <b>{found.stage}</b> takes {formatShare(found.share)} of a step
+        {found.stepSeconds ? ` of ${formatSeconds(found.stepSeconds)}` : ""}: what shortens it most
+        shortens the step.
       </p>
+      {remedy ? <p>{remedy.reason}</p> : null}
       <ul className="flex flex-col gap-1 text-xs" aria-label="Stages of a step">
         {stages.slice(0, SHOWN).map(([stage, { seconds, share }]) => (
           <li key={stage} className="flex items-center gap-2">
-            <span className="w-32 truncate">{stage}</span>
+            <span className="w-36 truncate">{stage}</span>
             <span className="h-1.5 flex-1 rounded-full bg-hover">
               <span
-                className={`block h-full rounded-full ${stage === name ? "bg-warning-mark" : "bg-line-strong"}`}
+                className={`block h-full rounded-full ${stage === found.stage ? "bg-warning-mark" : "bg-line-strong"}`}
                 style={{ width: `${Math.min(1, share) * 100}%` }}
               />
             </span>
@@ -79,7 +117,7 @@ function Reason() {
           </li>
         ))}
       </ul>
-      {gauges.evaluation_share > 0 ? (
+      {gauges && gauges.evaluation_share > 0 ? (
         <p className="text-muted text-xs">
           Evaluations lie between the steps and take {formatShare(gauges.evaluation_share)} of the
           time.
@@ -88,9 +126,9 @@ function Reason() {
       <Button
         size="small"
         className="self-start"
-        onClick={() => useSelection.getState().select({ nodes: [node] })}
+        onClick={() => useSelection.getState().select({ nodes: [found.node] })}
       >
-        Select {node}
+        Select {found.node}
       </Button>
     </div>
   );
