@@ -16,10 +16,12 @@ def read_fragment(text: str) -> Fragment:
     document = parsed.document
     if document is None:
         return Fragment(nodes={}, edges=[], layout={}, diagnostics=list(parsed.diagnostics))
-    nodes, edges, layout = _nodes(document), document.get("edges"), document.get("layout")
+    edges, layout = document.get("edges"), document.get("layout")
     return Fragment(
-        nodes=nodes,
-        edges=edges if "nodes" in document and isinstance(edges, list) else [],
+        nodes=_nodes(document),
+        edges=[edge for edge in edges if isinstance(edge, (str, dict))]
+        if "nodes" in document and isinstance(edges, list)
+        else [],
         layout=layout if isinstance(layout, dict) else {},
         diagnostics=[],
     )

@@ -163,7 +163,7 @@ class Fragment(Output):
 
     nodes: dict[str, dict[str, Any]]
     """Empty where the text holds no nodes."""
-    edges: list[Any]
+    edges: list[str | dict[str, Any]]
     layout: dict[str, Any]
     diagnostics: list[Diagnostic]
     """Why the text cannot be read."""

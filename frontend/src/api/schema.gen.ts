@@ -119,6 +119,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/loops/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Loops
+         * @description Loops and nodes by name, kind and model, that have all the words; last saved first.
+         */
+        get: operations["searchLoops"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/loops/{loop_id}": {
         parameters: {
             query?: never;
@@ -338,8 +358,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description The newest first, if nothing else is asked for. The header X-Total-Count says how many there
-         *     are in all, X-Next-Cursor where the next page begins.
+         * @description The newest first. The header X-Total-Count says how many there are in all.
          */
         get: operations["listRuns"];
         put?: never;
@@ -371,46 +390,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/runs/series": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Series
-         * @description Curves of several runs in buckets of one width, so that they lie over one another.
-         */
-        get: operations["listRunSeries"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/tags": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Tags
-         * @description Every tag that a run has.
-         */
-        get: operations["listRunTags"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -429,68 +408,8 @@ export interface paths {
         delete: operations["deleteRun"];
         options?: never;
         head?: never;
-        /**
-         * Change Run
-         * @description Name, tags, and the priority of a queued run.
-         */
-        patch: operations["changeRun"];
-        trace?: never;
-    };
-    "/api/runs/{run_id}/alerts/acknowledge": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Acknowledge Run Alert */
-        post: operations["acknowledgeRunAlert"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Compare Run
-         * @description What differs from the loop of this run to that of another run, or to a saved loop.
-         */
-        get: operations["compareRun"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/checkpoints": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Checkpoints
-         * @description Steps from which the run can go on, or another one begin.
-         */
-        get: operations["listRunCheckpoints"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
+        /** Rename Run */
+        patch: operations["renameRun"];
         trace?: never;
     };
     "/api/runs/{run_id}/edit": {
@@ -541,46 +460,6 @@ export interface paths {
         put?: never;
         /** Fork Run */
         post: operations["forkRun"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/marks": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Run Marks
-         * @description What a page shows of a run besides its curves, without the history in between.
-         */
-        get: operations["listRunMarks"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/move": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Move Run
-         * @description Put a queued run before another one, or behind all others.
-         */
-        post: operations["moveRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -653,26 +532,6 @@ export interface paths {
          * @description The steps that samples were kept of; reads none of them.
          */
         get: operations["listRunSampleSteps"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/runs/{run_id}/series": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Run Series
-         * @description Curves in buckets: what every event up to `seq` says, and nothing later.
-         */
-        get: operations["getRunSeries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -771,6 +630,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spec/fragment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read Fragment Text
+         * @description The nodes in a text that was pasted, with the edges among them; the text need be no loop.
+         */
+        post: operations["readFragment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spec/parse": {
         parameters: {
             query?: never;
@@ -809,14 +688,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** AcknowledgeAlert */
-        AcknowledgeAlert: {
-            /**
-             * Seq
-             * @description Of the alert, as the run has it.
-             */
-            seq: number;
-        };
         /**
          * AlertEvent
          * @description Something a person should look at; `node` says where, if it is at one node.
@@ -927,22 +798,12 @@ export interface components {
              */
             chart_order: string[];
             /**
-             * Charts
-             * @description Which metrics stand together on the charts that a run opens with, the first first.
-             */
-            charts: components["schemas"]["ChartInfo"][];
-            /**
              * Codes
              * @description Codes of findings and what they mean.
              */
             codes: {
                 [key: string]: string;
             };
-            /**
-             * Form Sections
-             * @description In the order in which a form has them.
-             */
-            form_sections: components["schemas"]["FormSectionInfo"][];
             /** Groups */
             groups: components["schemas"]["GroupInfo"][];
             /** Hardware */
@@ -1007,41 +868,6 @@ export interface components {
             value?: Json;
         };
         /**
-         * ChangeRun
-         * @description What is left out stays as it is.
-         */
-        ChangeRun: {
-            /** Name */
-            name?: string | null;
-            /**
-             * Priority
-             * @description Of queued runs the greatest starts first.
-             */
-            priority?: number | null;
-            /** Tags */
-            tags?: string[] | null;
-        };
-        /**
-         * ChartInfo
-         * @description Metrics that stand on one chart.
-         */
-        ChartInfo: {
-            /**
-             * Metrics
-             * @description Of learners, and of probes whatever stands before the name.
-             */
-            metrics: string[];
-            /** Name */
-            name: string;
-            /**
-             * Ports
-             * @description Teaching ports for whose algorithms it is; none: for every loop.
-             */
-            ports: string[];
-            /** Title */
-            title: string;
-        };
-        /**
          * CheckLoop
          * @description Exactly one of the two.
          */
@@ -1077,11 +903,6 @@ export interface components {
             /** @description None where the loop has errors or asks for what does not run yet. */
             plan: components["schemas"]["PlanSummary"] | null;
             report: components["schemas"]["CheckReport"];
-            /**
-             * Spec Hash
-             * @description Of what the loop means: the same as that of a run which ran the same.
-             */
-            spec_hash?: string | null;
         };
         /**
          * CheckpointEvent
@@ -1151,37 +972,6 @@ export interface components {
             type: "checkpoint";
         };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
-        /**
-         * CurveOutline
-         * @description What is known of a curve without its points.
-         */
-        CurveOutline: {
-            /** First Step */
-            first_step: number;
-            /** Last */
-            last: number | null;
-            /** Last Step */
-            last_step: number;
-            /** Metric */
-            metric: string;
-            /**
-             * Node
-             * @description `run` for metrics of no node.
-             */
-            node: string;
-            /** Points */
-            points: number;
-        };
-        /** CurvesOfRuns */
-        CurvesOfRuns: {
-            /** Runs */
-            runs: components["schemas"]["RunCurves"][];
-            /**
-             * Width
-             * @description Steps in a bucket, the same for all.
-             */
-            width: number;
-        };
         /**
          * Diagnostic
          * @description One finding about a spec.
@@ -1544,22 +1334,26 @@ export interface components {
             yaml?: string | null;
         };
         /**
-         * FormSectionInfo
-         * @description A part of a form that folds.
+         * Fragment
+         * @description A piece of a loop, in the words of the YAML.
          */
-        FormSectionInfo: {
+        Fragment: {
             /**
-             * Name
-             * @enum {string}
+             * Diagnostics
+             * @description Why the text cannot be read.
              */
-            name: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
+            diagnostics: components["schemas"]["Diagnostic"][];
+            /** Edges */
+            edges: (string | JsonObject)[];
+            /** Layout */
+            layout: JsonObject;
             /**
-             * Opens
-             * @description Whether it begins open.
+             * Nodes
+             * @description Empty where the text holds no nodes.
              */
-            opens: boolean;
-            /** Title */
-            title: string;
+            nodes: {
+                [key: string]: JsonObject;
+            };
         };
         /**
          * Gauges
@@ -1912,20 +1706,11 @@ export interface components {
             "x-needed"?: {
                 [key: string]: components["schemas"]["JsonValue"][];
             };
-            /** X-Read-When */
-            "x-read-when"?: {
-                [key: string]: components["schemas"]["JsonValue"][];
-            };
             /**
              * X-Reference
              * @enum {string}
              */
             "x-reference"?: "node" | "metric" | "path" | "template";
-            /**
-             * X-Section
-             * @enum {string}
-             */
-            "x-section"?: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
             /** X-Short */
             "x-short"?: string;
             /** X-Span */
@@ -2076,6 +1861,31 @@ export interface components {
             version: number;
             /** Yaml */
             yaml: string;
+        };
+        /**
+         * LoopHit
+         * @description Where a search found its words: a loop by its name, or a node of it.
+         */
+        LoopHit: {
+            /** Kind */
+            kind: string | null;
+            /**
+             * Loop
+             * @description The loop's id.
+             */
+            loop: string;
+            /** Loop Name */
+            loop_name: string;
+            /**
+             * Model
+             * @description The model of the node, as the loop names it.
+             */
+            model: string | null;
+            /**
+             * Node
+             * @description None where the loop itself is called so.
+             */
+            node: string | null;
         };
         /** LoopPresetEntry */
         LoopPresetEntry: {
@@ -2382,14 +2192,6 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** MoveRun */
-        MoveRun: {
-            /**
-             * Before
-             * @description The queued run that it is to start before; null: after all others.
-             */
-            before: string | null;
-        };
         /** NewRun */
         NewRun: {
             /**
@@ -2408,11 +2210,6 @@ export interface components {
              */
             name?: string | null;
             /**
-             * Priority
-             * @description Of queued runs the greatest starts first.
-             */
-            priority?: number;
-            /**
              * Resume
              * @description A run whose last checkpoint this new run starts from.
              */
@@ -2429,8 +2226,6 @@ export interface components {
             set?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Tags */
-            tags?: string[];
             /**
              * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
@@ -2814,6 +2609,11 @@ export interface components {
             /** Unit */
             unit: string;
         };
+        /** RenameRun */
+        RenameRun: {
+            /** Name */
+            name: string;
+        };
         /** ResumeRun */
         ResumeRun: {
             /**
@@ -2876,11 +2676,6 @@ export interface components {
         /** Run */
         Run: {
             /**
-             * Alerts
-             * @description The last told of at the end.
-             */
-            alerts: components["schemas"]["RunAlert"][];
-            /**
              * Attempt
              * @description 1, and one more with each resume.
              */
@@ -2935,16 +2730,6 @@ export interface components {
              * @description The run whose checkpoint this one started from.
              */
             parent_id: string | null;
-            /**
-             * Place
-             * @description 1 for the queued run that starts next; null for runs that are not queued.
-             */
-            place?: number | null;
-            /**
-             * Priority
-             * @description Of queued runs the greatest starts first.
-             */
-            priority: number;
             /** Spec Hash */
             spec_hash: string | null;
             /** Started At */
@@ -2954,108 +2739,6 @@ export interface components {
             step: number | null;
             /** Steps Total */
             steps_total: number | null;
-            /** Tags */
-            tags: string[];
-        };
-        /**
-         * RunAlert
-         * @description Something that a person should look at; of each code, node and metric the newest.
-         */
-        RunAlert: {
-            /**
-             * Acknowledged At
-             * @description When a user took note of it.
-             */
-            acknowledged_at: string | null;
-            /** Cleared At */
-            cleared_at: string | null;
-            /** Code */
-            code: string;
-            /**
-             * Hint
-             * @description What to do next.
-             */
-            hint: string | null;
-            /**
-             * Level
-             * @enum {string}
-             */
-            level: "warning" | "error";
-            /** Message */
-            message: string;
-            /**
-             * Metric
-             * @description The metric of the node that shows it.
-             */
-            metric: string | null;
-            /** Node */
-            node: string | null;
-            /** Raised At */
-            raised_at: string | null;
-            /**
-             * Seq
-             * @description The event that raised it.
-             */
-            seq: number;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "raised" | "told_again" | "cleared";
-            /** Step */
-            step: number | null;
-            /**
-             * Told
-             * @description How often, since it was raised.
-             */
-            told: number;
-        };
-        /** RunCheckpoints */
-        RunCheckpoints: {
-            /**
-             * Steps
-             * @description Of the checkpoints that are kept whole, in order.
-             */
-            steps: number[];
-        };
-        /** RunCurves */
-        RunCurves: {
-            /** Attempt */
-            attempt: number;
-            /**
-             * Curves
-             * @description All that the run has.
-             */
-            curves: components["schemas"]["CurveOutline"][];
-            /** First Step */
-            first_step: number | null;
-            /** Last Step */
-            last_step: number | null;
-            /** Run */
-            run: string;
-            /**
-             * Seq
-             * @description Every event up to this one is counted in, and none after it: a stream `after` it goes on
-             *     without a gap.
-             */
-            seq: number;
-            /**
-             * Series
-             * @description Those that were asked for.
-             */
-            series: components["schemas"]["RunSeries"][];
-            /**
-             * Stages
-             * @description Seconds that each stage was at work; what ran for an evaluation is in its `evaluate` only.
-             */
-            stages: {
-                [key: string]: number;
-            };
-            /**
-             * Width
-             * @description Steps in a bucket, a power of two; 1: every point.
-             */
-            width: number;
         };
         /**
          * RunError
@@ -3094,19 +2777,6 @@ export interface components {
              */
             last_seq: number;
         };
-        /** RunMarks */
-        RunMarks: {
-            /**
-             * Events
-             * @description The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order.
-             */
-            events: (components["schemas"]["RunStateEvent"] | components["schemas"]["PhaseEvent"] | components["schemas"]["StageStarted"] | components["schemas"]["StageFinished"] | components["schemas"]["MetricsEvent"] | components["schemas"]["SampleEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["EditEvent"] | components["schemas"]["AlertEvent"] | components["schemas"]["DiagnosticEvent"] | components["schemas"]["LogEvent"])[];
-            /**
-             * Seq
-             * @description No event after this one is counted in.
-             */
-            seq: number;
-        };
         /**
          * RunReport
          * @description What was predicted against what was measured, and whatever else the run's report says.
@@ -3126,45 +2796,6 @@ export interface components {
             predicted: components["schemas"]["StageSeconds"];
         } & {
             [key: string]: unknown;
-        };
-        /**
-         * RunSeries
-         * @description A curve in buckets; lists of the same length. The first and the last point of what was asked
-         *     for are buckets of their own.
-         */
-        RunSeries: {
-            /**
-             * Count
-             * @description Values that are numbers; where there is none the next four are null.
-             */
-            count: number[];
-            /** Last */
-            last: (number | null)[];
-            /** Max */
-            max: (number | null)[];
-            /** Mean */
-            mean: (number | null)[];
-            /** Metric */
-            metric: string;
-            /** Min */
-            min: (number | null)[];
-            /** Node */
-            node: string;
-            /**
-             * Seconds
-             * @description At work since the start, up to `step`; breaks between attempts do not count.
-             */
-            seconds: (number | null)[];
-            /**
-             * Step
-             * @description The last step of each bucket that has a value.
-             */
-            step: number[];
-            /**
-             * Tokens
-             * @description Learned from up to `step`.
-             */
-            tokens: (number | null)[];
         };
         /** RunSpec */
         RunSpec: {
@@ -3382,30 +3013,6 @@ export interface components {
              * @description The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says.
              */
             token: string;
-        };
-        /**
-         * Sort
-         * @description What a list of runs is sorted by.
-         * @enum {string}
-         */
-        Sort: "created" | "ended" | "name" | "state" | "step";
-        /**
-         * SpecChange
-         * @description One field in which two loops differ.
-         */
-        SpecChange: {
-            new: components["schemas"]["JsonValue"];
-            /** @description Null where it is left to its default, or not there. */
-            old: components["schemas"]["JsonValue"];
-            /** Path */
-            path: string;
-            /** Words */
-            words: string;
-        };
-        /** SpecChanges */
-        SpecChanges: {
-            /** Changes */
-            changes: components["schemas"]["SpecChange"][];
         };
         /**
          * StageAtWork
@@ -4575,6 +4182,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Loop"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    searchLoops: {
+        parameters: {
+            query: {
+                q: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoopHit"][];
                 };
             };
             /** @description Bad Request */
@@ -6263,13 +5983,9 @@ export interface operations {
                 limit?: number;
                 /** @description runs to pass over */
                 offset?: number;
-                /** @description X-Next-Cursor of the page before */
-                cursor?: string | null;
-                sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["RunStateName"] | null;
                 loop_id?: string | null;
-                tag?: string | null;
-                /** @description words in the name, the id, the state or a tag */
+                /** @description words in the name, the id or the state */
                 search?: string | null;
             };
             header?: never;
@@ -6607,236 +6323,6 @@ export interface operations {
             };
         };
     };
-    listRunSeries: {
-        parameters: {
-            query: {
-                runs: string[];
-                /** @description `node.metric`, or a metric of every node */
-                metrics?: string[];
-                /** @description first step */
-                from?: number;
-                /** @description last step */
-                to?: number;
-                /** @description points of a curve, at most */
-                buckets?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CurvesOfRuns"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    listRunTags: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": string[];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     getRun: {
         parameters: {
             query?: never;
@@ -7059,7 +6545,7 @@ export interface operations {
             };
         };
     };
-    changeRun: {
+    renameRun: {
         parameters: {
             query?: never;
             header?: never;
@@ -7070,7 +6556,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ChangeRun"];
+                "application/json": components["schemas"]["RenameRun"];
             };
         };
         responses: {
@@ -7081,353 +6567,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    acknowledgeRunAlert: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["AcknowledgeAlert"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Run"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    compareRun: {
-        parameters: {
-            query?: {
-                /** @description another run */
-                run?: string | null;
-                /** @description a saved loop */
-                loop?: string | null;
-                /** @description of that loop */
-                version?: number | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SpecChanges"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    listRunCheckpoints: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RunCheckpoints"];
                 };
             };
             /** @description Bad Request */
@@ -7644,10 +6783,6 @@ export interface operations {
                 /** @description `seq` of the last event that is known already */
                 after?: number;
                 limit?: number;
-                /** @description begin with the first event of this step */
-                step?: number | null;
-                /** @description the events just before this `seq` */
-                before?: number | null;
             };
             header?: never;
             path: {
@@ -7775,234 +6910,6 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Run"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    listRunMarks: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RunMarks"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    moveRun: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["MoveRun"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8465,127 +7372,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SampleSteps"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    getRunSeries: {
-        parameters: {
-            query?: {
-                /** @description `node.metric`, or a metric of every node */
-                metrics?: string[];
-                /** @description first step */
-                from?: number;
-                /** @description last step */
-                to?: number;
-                /** @description points of a curve, at most */
-                buckets?: number;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RunCurves"];
                 };
             };
             /** @description Bad Request */
@@ -9368,6 +8154,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DumpResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readFragment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParseText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fragment"];
                 };
             };
             /** @description Bad Request */

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from "@/api/types";
 import { IDENTITIES } from "@/lib/colors";
 import { isObject } from "@/lib/paths";
 import { readEdge, writeEdge } from "./edges";
+import { NOTES, readNotes, writeNotes } from "./notes";
 import type { Edge, LoopDocument, NodeData, Point, Unread } from "./types";
 import { ALL_READ, isAllRead, mixEdges } from "./unread";
 
@@ -13,6 +14,8 @@ const NO_KIND = "";
 
 export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocument {
   const { name, nodes, edges, layout: ownLayout, ...rest } = spec;
+  const places = layout ?? ownLayout;
+  const notes = isObject(places) ? readNotes(places[NOTES]) : null;
   const read: Record<string, NodeData> = {};
   const unread: Unread = { nodes: {}, edges: [] };
   if (isObject(nodes)) readNodes(nodes, read, unread);
@@ -25,8 +28,9 @@ export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocu
     name: typeof name === "string" ? name : "untitled",
     nodes: read,
     edges: readEdges,
-    layout: readLayout(layout ?? ownLayout, read, unread),
+    layout: readLayout(places, read, unread),
     ...(identities ? { identities } : {}),
+    ...(notes ? { notes } : {}),
     rest,
     ...(isAllRead(unread) ? {} : { unread }),
   };
@@ -64,7 +68,7 @@ function readLayout(
   const layout: Record<string, Point> = {};
   const others: JsonObject = {};
   for (const [id, place] of Object.entries(isObject(value) ? value : {})) {
-    if (id === COLORS) continue;
+    if (id === COLORS || (id === NOTES && readNotes(place))) continue;
     const [x, y, ...more] = Array.isArray(place) ? place : [];
     const isPoint = id in nodes && typeof x === "number" && typeof y === "number";
     if (isPoint) layout[id] = [x, y];
@@ -90,6 +94,7 @@ function writeLayout({
   layout,
   nodes,
   identities = {},
+  notes,
   unread = ALL_READ,
 }: LoopDocument): JsonObject {
   const others = { ...unread.layout };
@@ -107,6 +112,7 @@ function writeLayout({
     ...others,
     ...(Object.fromEntries(places) as JsonObject),
     ...(Object.keys(identities).length > 0 ? { [COLORS]: identities } : {}),
+    ...(notes ? { [NOTES]: writeNotes(notes) } : {}),
   };
 }
 

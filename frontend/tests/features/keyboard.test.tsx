@@ -164,11 +164,17 @@ describe("the search that adds a node", () => {
   });
 });
 
+/** A drag moves boxes and does nothing else. */
+const NOTHING_MORE: Parameters<typeof useFlowNodes>[0] = {
+  steer: (changes) => changes,
+  drop: () => false,
+};
+
 describe("a node of the graph", () => {
   it("says its name and kind where the focus is on it", () => {
     const { wrapper } = insideLoop();
 
-    const { result } = renderHook(() => useFlowNodes(), { wrapper });
+    const { result } = renderHook(() => useFlowNodes(NOTHING_MORE), { wrapper });
 
     expect(result.current.nodes.map((node) => node.ariaLabel)).toContain("problems, Dataset");
   });

@@ -37,6 +37,7 @@ const COMPARABLE: Record<string, readonly string[]> = {
   "document/beginNode.ts": ["node"],
   "document/commands/": ["set"],
   "document/layout.ts": ["learn"],
+  "document/pools.ts": ["pools"],
   "document/references.ts": ["metric", "node", "path", "template"],
   "document/ways.ts": ["learn"],
   "features/canvas/": ["code", "node", "select", "source", "text"],

@@ -15,6 +15,10 @@ export const replaceDocument = defineCommand<{ document: LoopDocument }>(
       else delete draft.identities;
     }
     replaceRecord(draft.rest, document.rest);
+    if (!deepEqual(draft.notes, document.notes)) {
+      if (document.notes) draft.notes = document.notes;
+      else delete draft.notes;
+    }
     if (deepEqual(draft.unread, document.unread)) return;
     if (document.unread) draft.unread = document.unread;
     else delete draft.unread;

@@ -11,9 +11,15 @@ import { CanvasGrid } from "./CanvasGrid";
 import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
 import { FIT } from "./fit";
+import { Frames } from "./frames/Frames";
+import { Guides } from "./guides/Guides";
+import { useDragging } from "./guides/useDragging";
+import { useNewHere } from "./guides/useNewHere";
+import { Knife } from "./knife/Knife";
 import { LearningLane } from "./LearningLane";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
+import { Notes } from "./notes/Notes";
 import { useConnect } from "./useConnect";
 import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
@@ -35,7 +41,8 @@ const SNAP: [number, number] = [GRID, GRID];
 /** The graph. It shows the document and turns gestures into commands; it holds nothing itself. */
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
-  const { nodes, onNodesChange, onDragStop } = useFlowNodes();
+  const dragging = useDragging();
+  const { nodes, onNodesChange, onDragStop } = useFlowNodes(dragging);
   const { edges, onEdgesChange, drawing } = useFlowEdges(nodes);
   const boxes = useSockets(nodes, drawing.sockets);
   const connecting = useConnect();
@@ -47,6 +54,7 @@ export function Canvas() {
   // An empty canvas is not fitted to the first box: that stays where it was put.
   const [fitsAtFirst] = useState(nodes.length > 0);
   const roving = useRoving();
+  const newHere = useNewHere();
   useCenterOnFocus();
   useReveal();
 
@@ -64,7 +72,7 @@ export function Canvas() {
     event.preventDefault();
     onTouch();
     const at = screenToFlowPosition({ x: event.clientX, y: event.clientY });
-    add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 } });
+    add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 }, ...newHere.take() });
   };
 
   return (
@@ -80,6 +88,7 @@ export function Canvas() {
         if (!event.dataTransfer.types.includes(NODE_DRAG)) return;
         event.preventDefault();
         event.dataTransfer.dropEffect = "copy";
+        newHere.aim(event);
       }}
     >
       <div ref={frame} className="relative min-h-0 flex-1">
@@ -113,7 +122,11 @@ export function Canvas() {
         >
           <CanvasGrid />
           <LearningLane drawing={drawing} />
+          <Frames nodes={nodes} />
+          <Notes />
+          <Guides />
         </ReactFlow>
+        <Knife />
         {nodes.length === 0 ? <CanvasEmpty /> : null}
       </div>
       <CanvasTools onFit={fit} isTooLarge={isTooLarge} />

@@ -19,7 +19,14 @@ interface FlowNodes {
   onDragStop: () => void;
 }
 
-export function useFlowNodes(): FlowNodes {
+/** What a drag means besides new places. */
+interface Dragging {
+  steer: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
+  /** True where it did all that there was to do. */
+  drop: (positions: Record<string, Point>, moved: readonly string[]) => boolean;
+}
+
+export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
   const { catalog, store } = useOpenLoop();
   const layout = useDocument((state) => state.document.layout);
   const edges = useDocument((state) => state.document.edges);
@@ -93,7 +100,8 @@ export function useFlowNodes(): FlowNodes {
     return list;
   }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, isReadonly]);
 
-  const onNodesChange = (changes: NodeChange[]) => {
+  const onNodesChange = (wanted: NodeChange[]) => {
+    const changes = steer(wanted, nodes);
     const moved: Record<string, Point> = {};
     let isDragging = false;
     let choice: Set<string> | null = null;
@@ -129,7 +137,9 @@ export function useFlowNodes(): FlowNodes {
   const onDragStop = () => {
     const moved = draggedNow.current;
     draggedNow.current = {};
-    if (Object.keys(moved).length > 0) dispatch(moveNodes, { positions: withShown(moved) });
+    const positions = withShown(moved);
+    const ids = Object.keys(moved);
+    if (ids.length > 0 && !drop(positions, ids)) dispatch(moveNodes, { positions });
     setDragged({});
   };
 

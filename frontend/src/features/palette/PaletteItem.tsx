@@ -1,5 +1,6 @@
 import type { KindInfo } from "@/api/types";
 import { kindColor } from "@/lib/colors";
+import { clearDropTarget, useDropTarget } from "@/session/dropTarget";
 import { NODE_DRAG } from "@/session/useAddNode";
 import { classes } from "@/ui/classes";
 import { KindIcon } from "@/ui/KindIcon";
@@ -36,7 +37,9 @@ export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: Pale
         onDragStart={(event) => {
           event.dataTransfer.setData(NODE_DRAG, kind.kind);
           event.dataTransfer.effectAllowed = "copy";
+          useDropTarget.setState({ kind: kind.kind });
         }}
+        onDragEnd={clearDropTarget}
         style={{ "--node-color": kindColor(kind) } as React.CSSProperties}
         aria-label={isCompact ? kind.title : undefined}
         className={classes(

@@ -3,9 +3,9 @@ import type { Catalog, KindInfo } from "@/api/types";
 import { type Choices, type Field, type Property, readSchema } from "@/catalog/schema";
 import { useCatalog, useDocument } from "@/document/context";
 import { phaseNames } from "@/document/phases";
+import { poolsOf } from "@/document/pools";
 import { teachingPorts } from "@/document/teaching";
 import type { LoopDocument } from "@/document/types";
-import { isObject } from "@/lib/paths";
 
 export interface Suggestion {
   value: string;
@@ -47,8 +47,7 @@ function plain(values: readonly string[]): Suggestion[] {
 }
 
 function poolNames(document: LoopDocument): string[] {
-  const { hardware } = document.rest;
-  const names = isObject(hardware) && isObject(hardware.pools) ? Object.keys(hardware.pools) : [];
+  const names = poolsOf(document).map(({ name }) => name);
   return names.length > 0 ? names : ["main"];
 }
 
