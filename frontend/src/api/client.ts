@@ -108,3 +108,8 @@ function errorOf(response: Response, error: unknown): Error {
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** A file of the page itself. */
+export async function readFile(address: string): Promise<Blob> {
+  return (await fetch(address)).blob();
+}

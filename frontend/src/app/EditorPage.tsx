@@ -11,6 +11,7 @@ import { EditorLayout } from "./EditorLayout";
 import { TopBar } from "./head/TopBar";
 import { PageShell } from "./PageShell";
 import { useActionKeys } from "./useActionKeys";
+import { useNodeInAddress } from "./useNodeInAddress";
 import { useOpenedLoop } from "./useOpenedLoop";
 import { usePaste } from "./usePaste";
 
@@ -50,6 +51,7 @@ function Editor() {
   const actions = useEditorActions();
   useActionKeys(actions);
   usePaste();
+  useNodeInAddress();
   useEffect(() => {
     document.title = `${name} · coloop`;
   }, [name]);

@@ -3,8 +3,9 @@ import { FilePlus2, FileUp, Workflow } from "lucide-react";
 import { useRef } from "react";
 import { fetchLoops } from "@/api/routes";
 import { LoopRow } from "@/features/loops/LoopRow";
+import { LoopSearch } from "@/features/loops/LoopSearch";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { useImport } from "@/features/loops/useImport";
+import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
 import { useDialogs } from "@/session/dialogs";
 import { Button } from "@/ui/Button";
@@ -26,7 +27,7 @@ export function LoopsPage() {
           <input
             ref={files}
             type="file"
-            accept=".yaml,.yml"
+            accept={IMPORTED}
             multiple
             hidden
             aria-label="YAML files"
@@ -45,6 +46,7 @@ export function LoopsPage() {
       }
     >
       <section aria-label="Your loops" className="rounded-3 border border-line bg-surface">
+        {loops.data && loops.data.length > 0 ? <LoopSearch /> : null}
         {loops.isPending ? <Loading label="Loading the loops" /> : null}
         {loops.isError ? (
           <Failed

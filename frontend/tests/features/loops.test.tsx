@@ -43,14 +43,33 @@ describe("loops as files", () => {
       </DropZone>,
     );
     const editor = screen.getByTestId("editor");
-    const file = Object.assign(new File(["x"], "x.yaml"), { text: async () => "name: x" });
+    const file = new File(["name: x"], "x.yaml");
     const drop = createEvent.drop(editor, { dataTransfer: { types: ["Files"], files: [file] } });
 
     await act(async () => void fireEvent(editor, drop));
 
-    expect(made).toHaveBeenCalledWith({ yaml: "name: x" });
+    await vi.waitFor(() => expect(made).toHaveBeenCalledWith({ yaml: "name: x" }));
     expect(paste).not.toHaveBeenCalled();
     expect(drop.defaultPrevented).toBe(true);
+  });
+
+  it("of a run's folder the loop that it ran is imported, and of nothing else in it", async () => {
+    const made = vi.spyOn(routes, "importLoop").mockResolvedValue({ id: "new" } as Loop);
+    show(<DropZone>page</DropZone>);
+    const fileEntry = (name: string) => ({
+      ...{ isFile: true, isDirectory: false, name },
+      file: (done: (file: File) => void) => done(new File([`name: ${name}`], name)),
+    });
+    const parts = [[fileEntry("plan.yaml"), fileEntry("spec.yaml")], [fileEntry("last.yaml")], []];
+    const folder = {
+      ...{ isFile: false, isDirectory: true, name: "run-1" },
+      createReader: () => ({ readEntries: (done: (part: unknown) => void) => done(parts.shift()) }),
+    };
+    const items = [{ webkitGetAsEntry: () => folder }];
+
+    fireEvent.drop(window, { dataTransfer: { types: ["Files"], files: [], items } });
+
+    await vi.waitFor(() => expect(made.mock.calls).toEqual([[{ yaml: "name: spec.yaml" }]]));
   });
 
   it("what is no file goes to where it was dropped", () => {

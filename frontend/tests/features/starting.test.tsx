@@ -154,7 +154,7 @@ describe("running and exporting what is on the screen", () => {
   });
 
   it("text that does not read is exported as it was typed", async () => {
-    const exportYaml = open(useExport, BROKEN);
+    const { exportYaml } = open(useExport, BROKEN);
 
     await act(() => exportYaml());
 

@@ -10,7 +10,7 @@ import { panelsOf } from "../panels";
 /** What is done with a loop as a whole, and the way to each of its panels. */
 export function useLoopActions(): Action[] {
   const { sync } = useOpenLoop();
-  const exportYaml = useExport();
+  const { exportYaml, exportPng } = useExport();
   const runControls = useRunControls();
 
   return useMemo(() => {
@@ -46,6 +46,13 @@ export function useLoopActions(): Action[] {
         run: () => void exportYaml(),
       },
       {
+        id: "exportPng",
+        label: "Export as a picture, with the loop in it",
+        keys: ["mod+shift+e"],
+        section: "Loop",
+        run: () => void exportPng(),
+      },
+      {
         id: "history",
         label: "History of this loop",
         keys: [],
@@ -74,5 +81,5 @@ export function useLoopActions(): Action[] {
         run: () => set({ isDockOpen: true, dockTab }),
       })),
     ];
-  }, [sync, exportYaml, runControls]);
+  }, [sync, exportYaml, exportPng, runControls]);
 }

@@ -3,6 +3,7 @@ import {
   Ellipsis,
   FileUp,
   History as HistoryIcon,
+  ImageDown,
   Keyboard,
   LayoutGrid,
   Redo2,
@@ -13,7 +14,7 @@ import { useRef } from "react";
 import { toast } from "sonner";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { useExport } from "@/features/loops/useExport";
-import { useImport } from "@/features/loops/useImport";
+import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/RunButton";
 import { showKeys } from "@/session/actions";
@@ -30,7 +31,7 @@ import { ThemeMenu } from "./ThemeMenu";
 
 /** The head of the editor. */
 export function TopBar() {
-  const exportYaml = useExport();
+  const { exportYaml } = useExport();
   const show = useDialogs((state) => state.show);
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
@@ -94,13 +95,14 @@ function History() {
 function MoreMenu() {
   const show = useDialogs((state) => state.show);
   const open = useImport();
+  const { exportPng } = useExport();
   const files = useRef<HTMLInputElement>(null);
   return (
     <>
       <input
         ref={files}
         type="file"
-        accept=".yaml,.yml"
+        accept={IMPORTED}
         multiple
         hidden
         aria-label="YAML files"
@@ -126,7 +128,10 @@ function MoreMenu() {
           Presets gallery
         </MenuItem>
         <MenuItem icon={<FileUp size={14} />} onSelect={() => files.current?.click()}>
-          Import YAML…
+          Import YAML or a picture…
+        </MenuItem>
+        <MenuItem icon={<ImageDown size={14} />} onSelect={() => void exportPng()}>
+          Export as a picture
         </MenuItem>
         <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => show("history")}>
           History of this loop

@@ -2,7 +2,7 @@ import { Cpu } from "lucide-react";
 import type { Frame } from "@/document/frames";
 import { useSelection } from "@/session/selection";
 import { usePlacing } from "@/session/usePlacing";
-import { Menu, MenuItem } from "@/ui/Menu";
+import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 import { PoolMemory } from "./PoolMemory";
 
 interface PoolFrameProps {
@@ -38,13 +38,16 @@ export function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
         trigger={
           <button type="button" className="pool-frame-head nopan nodrag">
             <Cpu size={14} aria-hidden="true" />
-            <b className="min-w-0 truncate">{pool.name}</b>
+            <b className="truncate">{pool.name}</b>
             <span className="whitespace-nowrap text-muted">{pool.size}</span>
             <span className="flex-1" />
             <PoolMemory pool={pool.name} />
           </button>
         }
       >
+        <MenuLabel>
+          <PoolMemory pool={pool.name} />
+        </MenuLabel>
         <MenuItem
           isDisabled={members.length === 0}
           onSelect={() => useSelection.getState().select({ nodes: members })}

@@ -24,7 +24,9 @@ export function PoolMemory({ pool }: { pool: string }) {
           />
         ))}
       </span>
-      <span className={`tabular whitespace-nowrap ${gpu.fits ? "text-muted" : "text-error"}`}>
+      <span
+        className={`pool-memory-text tabular whitespace-nowrap ${gpu.fits ? "text-muted" : "text-error"}`}
+      >
         {formatBytes(gpu.peak_bytes)} / {formatBytes(gpu.usable_bytes)}
       </span>
     </>

@@ -1,9 +1,10 @@
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { isLong, isSimple } from "@/catalog/shapes";
-import type { Path } from "@/lib/paths";
+import { joinPath, type Path } from "@/lib/paths";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
+import { useForm } from "./FormContext";
 import { GroupField } from "./GroupField";
 import { useLabel } from "./Labels";
 import { ListField } from "./ListField";
@@ -19,8 +20,20 @@ export interface AnyFieldProps {
   isUnread?: boolean;
 }
 
-/** A field of any shape: a row for a single value, a group for what has parts. */
+/** A field of any shape; of several nodes at once it says where they differ. */
 export function AnyField(props: AnyFieldProps) {
+  const values = useForm().differing?.get(joinPath(props.path));
+  if (values === undefined) return <OneField {...props} />;
+  return (
+    <div>
+      <OneField {...props} />
+      <p className="pb-1 text-warning text-xs">Differs: {values}</p>
+    </div>
+  );
+}
+
+/** A row for a single value, a group for what has parts. */
+function OneField(props: AnyFieldProps) {
   const { field, path, value, isRequired, isUnread = false } = props;
   const label = useLabel(field.title);
   if (isSimple(field) || isLong(field) || field.shape === "json") {

@@ -18,6 +18,8 @@ export interface FormSettings {
   showsChanged?: boolean;
   /** Whether a number may be kept as it was typed though it is none: the check then says so. */
   keepsWrong: boolean;
+  /** Of several nodes at once: where they differ, and their values in words. */
+  differing?: ReadonlyMap<string, string>;
   isLocked: (field: Field) => boolean;
   /** Why a locked field is locked. */
   lockReason: string | null;
