@@ -1,6 +1,6 @@
 /** Where the boxes of a loop stand and how large they are. Pure. */
 import type { Catalog } from "@/api/types";
-import { NODE_WIDTH, nodeHeight } from "./geometry";
+import { nodeSize } from "./geometry";
 import type { LoopDocument, Point } from "./types";
 
 export interface Box {
@@ -21,8 +21,7 @@ export function boxesOf(
     const place: Point | undefined = id in document.nodes ? document.layout[id] : undefined;
     if (!place) return [];
     const [x, y] = place;
-    const height = nodeHeight(catalog, document, id, false);
-    return [{ id, x, y, width: NODE_WIDTH, height }];
+    return [{ id, x, y, ...nodeSize(catalog, document, id) }];
   });
 }
 

@@ -1,8 +1,9 @@
 /** Places where no other box is. Pure. */
 import type { Catalog, KindInfo } from "@/api/types";
 
+import { boxesOf } from "./boxes";
 import { GRID, nodeSize } from "./geometry";
-import type { LoopDocument, NodeData, Point } from "./types";
+import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "./types";
 
 /** Room between boxes, for edges. */
 const GAP = 2 * GRID;
@@ -14,14 +15,23 @@ const STEP = 2 * GRID;
 /** Boxes are wider than high, and rows flow from left to right: a place beside is as near as one below. */
 const ACROSS = 3 * GRID;
 
-type Layout = Readonly<Record<string, Point>>;
-
 /** How far copies move so that none lies on a box that is there already. */
-export function freeOffset(copies: Layout, present: Layout): Point {
-  const taken = Object.values(present);
+export function freeOffset(
+  catalog: Catalog,
+  copies: Pick<LoopDocument, "nodes" | "edges" | "layout">,
+  document: LoopDocument,
+): Point {
+  const present = boxesOf(catalog, document);
+  const moved = boxesOf(catalog, { ...EMPTY_DOCUMENT, ...copies });
   const collides = (by: number) =>
-    Object.values(copies).some(([x, y]) =>
-      taken.some(([left, top]) => Math.abs(x + by - left) < GRID && Math.abs(y + by - top) < GRID),
+    moved.some(({ x, y, width, height }) =>
+      present.some(
+        (box) =>
+          x + by < box.x + box.width + GRID &&
+          box.x < x + by + width + GRID &&
+          y + by < box.y + box.height + GRID &&
+          box.y < y + by + height + GRID,
+      ),
     );
   let by = STEP;
   while (collides(by)) by += STEP;

@@ -26,7 +26,7 @@ export function useClipboard() {
   const insert = useCallback(
     (fragment: Fragment, label: string) => {
       const { document, dispatch } = store.getState();
-      const offset = freeOffset(fragment.layout, document.layout);
+      const offset = freeOffset(catalog, fragment, document);
       const placed = placeFragment(catalog, fragment, document, offset);
       dispatch(pasteItems, { fragment: placed }, { label });
       useSelection.getState().select({ nodes: Object.keys(placed.nodes) });

@@ -8,7 +8,7 @@ const LEAST_LETTERS = 2;
 export function useLoopSearch(search: string) {
   const words = search.trim();
   return useQuery({
-    queryKey: ["loops", "search", words],
+    queryKey: ["loops", "found", words],
     queryFn: ({ signal }) => searchLoops(words, MOST, signal),
     enabled: words.length >= LEAST_LETTERS,
     placeholderData: keepPreviousData,

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import { useOpenLoop } from "@/document/context";
 import type { Action } from "@/session/actions";
 import { useEditActions } from "./useEditActions";
+import { useFocusActions } from "./useFocusActions";
 import { useGraphActions } from "./useGraphActions";
 import { useLayoutActions } from "./useLayoutActions";
 import { useLoopActions } from "./useLoopActions";
@@ -13,6 +14,7 @@ import { useViewActions } from "./useViewActions";
 export function useEditorActions(): Action[] {
   const { runId } = useOpenLoop();
   const edit = useEditActions();
+  const focus = useFocusActions();
   const graph = useGraphActions();
   const layout = useLayoutActions();
   const loop = useLoopActions();
@@ -21,11 +23,11 @@ export function useEditorActions(): Action[] {
   const page = usePageActions();
   return useMemo(
     () => [
-      ...(runId ? [] : [...edit, ...graph, ...layout, ...loop]),
+      ...(runId ? [] : [...edit, ...focus, ...graph, ...layout, ...loop]),
       ...view,
       ...selection,
       ...page,
     ],
-    [runId, edit, graph, layout, loop, view, selection, page],
+    [runId, edit, focus, graph, layout, loop, view, selection, page],
   );
 }

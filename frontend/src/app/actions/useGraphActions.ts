@@ -7,7 +7,6 @@ import { formatPlural } from "@/lib/format";
 import type { Action } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
 import { useKnife } from "@/session/knife";
-import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { useAddNote } from "@/session/useNotes";
 
@@ -38,19 +37,6 @@ export function useGraphActions(): Action[] {
       return edges.length === 1 && nodes.length === 0 ? edges[0] : undefined;
     };
     return [
-      {
-        id: "connect",
-        label: "Connect the node to another",
-        keys: ["c"],
-        section: "Edit",
-        isEnabled: () => canEdit() && useSelection.getState().nodes.length === 1,
-        run: () => {
-          usePreferences.getState().set({ isInspectorOpen: true });
-          requestAnimationFrame(() =>
-            document.querySelector<HTMLElement>('[aria-label="Connect to"]')?.focus(),
-          );
-        },
-      },
       {
         id: "insert",
         label: "Insert a node in the connection",

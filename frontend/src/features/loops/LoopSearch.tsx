@@ -17,7 +17,6 @@ export function LoopSearch() {
       <label className="flex h-10 items-center gap-2 px-4 text-muted text-sm">
         <Search size={14} aria-hidden="true" />
         <input
-          type="search"
           aria-label="Find a loop or a node"
           placeholder="Find a loop or a node by name, kind or model"
           className="h-full min-w-0 flex-1 bg-transparent text-text outline-none placeholder:text-muted"
