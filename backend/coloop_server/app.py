@@ -16,6 +16,7 @@ from coloop_server.bodies import PlainBodies
 from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
 from coloop_server.errors import ERRORS, Faults, add_error_handlers
+from coloop_server.explain.routes import router as explain
 from coloop_server.health.routes import own_version
 from coloop_server.health.routes import router as health
 from coloop_server.launchers import build_launchers, default_launcher
@@ -42,7 +43,7 @@ SIGNED_OUT = "signed-out"
 
 API = APIRouter(prefix="/api", responses=ERRORS)
 """Built once: no route knows the application that it is part of."""
-for router in (health, session, sandbox, presets, checks, rewards, loops, runs):
+for router in (health, session, sandbox, presets, explain, checks, rewards, loops, runs):
     API.include_router(router)
 
 

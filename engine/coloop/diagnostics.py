@@ -345,6 +345,6 @@ CODES: dict[str, str] = {
     "foreign.service": "A service is named that runs on this machine may not call.",
     "foreign.secret": "A service wants a secret that is not in the environment here.",
     # What the compiler and a run say.
-    "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this "
-    "version cannot run it.",
+    "run.not_yet_runnable": "The loop is valid, but a part of it does not run: this version "
+    "cannot, or it is a setting that nothing reads.",
 }

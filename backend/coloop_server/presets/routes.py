@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from coloop.explain.about import About
 from coloop_server.presets import service
 from coloop_server.presets.schemas import (
     HardwareEntry,
@@ -25,6 +26,12 @@ def list_loop_presets() -> list[LoopPresetEntry]:
 @router.get("/loops/{name}", operation_id="getLoopPreset")
 def get_loop_preset(name: PresetName) -> LoopPresetText:
     return service.get_loop(name)
+
+
+@router.get("/loops/{name}/about", operation_id="aboutLoopPreset")
+def about_loop_preset(name: PresetName) -> About:
+    """What it teaches, what its nodes do, which curves to expect, what it costs."""
+    return service.about_loop(name)
 
 
 @router.get("/hardware", operation_id="listHardwarePresets")

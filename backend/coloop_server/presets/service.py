@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from coloop import presets
 from coloop.errors import PresetNotFound
+from coloop.explain.about import About, about, traits
 from coloop_server import language
 from coloop_server.errors import NotFound
 from coloop_server.presets.schemas import (
@@ -13,6 +14,9 @@ from coloop_server.presets.schemas import (
     LoopPresetEntry,
     LoopPresetText,
     ModelEntry,
+    Sketch,
+    SketchEdge,
+    SketchNode,
 )
 
 
@@ -22,8 +26,9 @@ def list_loops() -> list[LoopPresetEntry]:
             name=preset.name,
             title=preset.title,
             description=preset.description,
-            tags=list(preset.tags),
             runnable_here=is_runnable_here(preset.name, preset.path.stat().st_mtime_ns),
+            traits=traits(preset.name),
+            sketch=sketch_of(preset.name, preset.path.stat().st_mtime_ns),
         )
         for preset in presets.list_loops()
     ]
@@ -35,6 +40,34 @@ def get_loop(name: str) -> LoopPresetText:
     except PresetNotFound as error:
         raise NotFound(error.code, str(error)) from error
     return LoopPresetText(name=name, yaml=text, spec=language.document(text))
+
+
+def about_loop(name: str) -> About:
+    try:
+        return about(name)
+    except PresetNotFound as error:
+        raise NotFound(error.code, str(error)) from error
+
+
+@lru_cache(maxsize=256)
+def sketch_of(name: str, stamp: int) -> Sketch:
+    """The graph of a preset for its thumbnail; `stamp` renews it."""
+    spec = language.require_spec(presets.load_loop_text(name))
+    learners = set(spec.graph.learners())
+    joined: dict[tuple[str, str], bool] = {}
+    for edge in spec.edges:
+        ends = (edge.source.node, edge.target.node)
+        joined[ends] = joined.get(ends, False) or spec.graph.teaches(edge)
+    return Sketch(
+        nodes=[
+            SketchNode(id=node, kind=one.kind, learns=node in learners)
+            for node, one in spec.nodes.items()
+        ],
+        edges=[
+            SketchEdge(source=source, target=target, teaches=teaches)
+            for (source, target), teaches in joined.items()
+        ],
+    )
 
 
 def list_hardware() -> list[HardwareEntry]:
@@ -51,8 +84,6 @@ def list_models() -> list[ModelEntry]:
 def is_runnable_here(name: str, stamp: int) -> bool:
     """Whether the plan takes the loop and its GPUs are here; `stamp` renews the answer."""
     text = presets.load_loop_text(name)
-    if not language.is_runnable(text):
+    if traits(name).needs_gpus and shutil.which("nvidia-smi") is None:
         return False
-    hardware = language.require_spec(text).hardware
-    needs_gpus = hardware.gpu is not None or presets.hardware(hardware.preset or "cpu").gpus > 0
-    return not needs_gpus or shutil.which("nvidia-smi") is not None
+    return language.is_runnable(text)

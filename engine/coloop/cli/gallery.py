@@ -16,13 +16,15 @@ def list_command(*, as_json: bool) -> int:
     """Prints name, title and description of every loop."""
     loops = presets.list_loops()
     if as_json:
+        from coloop.explain.about import traits
+
         print_json(
             [
                 {
                     "name": loop.name,
                     "title": loop.title,
                     "description": loop.description,
-                    "tags": list(loop.tags),
+                    "tags": traits(loop.name).tags,
                 }
                 for loop in loops
             ]

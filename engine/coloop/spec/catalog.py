@@ -137,6 +137,7 @@ def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
     template = {key: value for key, value in begins.items() if value is not None}
     return {
         "ports": [port for port in PORTS[kind].inputs if mode.hides_port(kind, port)],
+        "outputs": list(mode.outputs.get(kind, ())),
         "fields": list(mode.hidden_fields(kind)),
         "algorithms": [
             name

@@ -186,6 +186,8 @@ class ModeOfKind(Part):
 
     ports: list[str]
     """Inputs that are not offered."""
+    outputs: list[str]
+    """Outputs that are not offered."""
     fields: list[str]
     """Paths of settings that are not offered."""
     algorithms: list[str]

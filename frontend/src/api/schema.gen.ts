@@ -41,6 +41,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Explained
+         * @description All codes that there is help of.
+         */
+        get: operations["listExplained"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/explain/algorithm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain Algorithm
+         * @description Formulas and curves of an algorithm; `settings` is its section of a node as JSON.
+         */
+        get: operations["explainAlgorithm"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/explain/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Explain Code */
+        get: operations["explainCode"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fit": {
         parameters: {
             query?: never;
@@ -113,26 +170,6 @@ export interface paths {
          * @description A new loop from a file. Never replaces one, and runs none of the code in it.
          */
         post: operations["importLoop"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/loops/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Search Loops
-         * @description Loops and nodes by name, kind and model, that have all the words; last saved first.
-         */
-        get: operations["searchLoops"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -303,6 +340,26 @@ export interface paths {
         };
         /** Get Loop Preset */
         get: operations["getLoopPreset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/presets/loops/{name}/about": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * About Loop Preset
+         * @description What it teaches, what its nodes do, which curves to expect, what it costs.
+         */
+        get: operations["aboutLoopPreset"];
         put?: never;
         post?: never;
         delete?: never;
@@ -630,26 +687,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/spec/fragment": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Read Fragment Text
-         * @description The nodes in a text that was pasted, with the edges among them; the text need be no loop.
-         */
-        post: operations["readFragment"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/spec/parse": {
         parameters: {
             query?: never;
@@ -688,6 +725,54 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** About */
+        About: {
+            cost: components["schemas"]["Cost"];
+            /** Curves */
+            curves: components["schemas"]["AboutCurve"][];
+            /**
+             * Experiment
+             * @description A change that shows something.
+             */
+            experiment: string;
+            /**
+             * Lesson
+             * @description What one learns from it, in a few words.
+             */
+            lesson: string;
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: components["schemas"]["AboutNode"][];
+            /**
+             * Source
+             * @description The paper that it follows.
+             */
+            source: string | null;
+            /** Teaches */
+            teaches: string;
+            /** Title */
+            title: string;
+        };
+        /** AboutCurve */
+        AboutCurve: {
+            /** Expect */
+            expect: string;
+            /**
+             * Metric
+             * @description `node.metric`.
+             */
+            metric: string;
+        };
+        /** AboutNode */
+        AboutNode: {
+            /** Does */
+            does: string;
+            /** Kind */
+            kind: string;
+            /** Node */
+            node: string;
+        };
         /**
          * AlertEvent
          * @description Something a person should look at; `node` says where, if it is at one node.
@@ -749,6 +834,34 @@ export interface components {
              * @enum {string}
              */
             type: "alert";
+        };
+        /**
+         * AlgorithmHelp
+         * @description What an algorithm is and computes, as it is set.
+         */
+        AlgorithmHelp: {
+            /** Curves */
+            curves: components["schemas"]["Curve"][];
+            /** Formulas */
+            formulas: components["schemas"]["FormulaText"][];
+            /** Help */
+            help: string;
+            /** Name */
+            name: string;
+            /**
+             * Ports
+             * @description Teaching ports that it may serve.
+             */
+            ports: string[];
+            /**
+             * Reads
+             * @description What the letters stand for.
+             */
+            reads: string;
+            /** Source */
+            source: string;
+            /** Title */
+            title: string;
         };
         /**
          * AlgorithmInfo
@@ -971,7 +1084,79 @@ export interface components {
              */
             type: "checkpoint";
         };
+        /**
+         * CodeEntry
+         * @description One code of the list.
+         */
+        CodeEntry: {
+            /** Code */
+            code: string;
+            /** Title */
+            title: string;
+        };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
+        /**
+         * Cost
+         * @description What the estimator says; the loop's own hardware counts.
+         */
+        Cost: {
+            /**
+             * Gpu Hours
+             * @description 0 where there are no GPUs.
+             */
+            gpu_hours: number;
+            /** Gpus */
+            gpus: number;
+            /** Hardware */
+            hardware: string;
+            /**
+             * Is Whole
+             * @description Whether these are all phases; else the run takes longer.
+             */
+            is_whole: boolean;
+            /**
+             * Memory Bytes
+             * @description Of the fullest GPU, or of the machine where there is none.
+             */
+            memory_bytes: number;
+            /**
+             * Seconds
+             * @description Of all phases whose steps are known.
+             */
+            seconds: number;
+            /**
+             * Step Seconds
+             * @description Of the slowest phase.
+             */
+            step_seconds: number;
+        };
+        /**
+         * Curve
+         * @description One number over the steps of a run.
+         */
+        Curve: {
+            /**
+             * Better
+             * @enum {string}
+             */
+            better: "higher" | "lower" | "steady" | "none";
+            /**
+             * Expect
+             * @description What it should look like.
+             */
+            expect: string;
+            /** Help */
+            help: string;
+            /** Metric */
+            metric: string;
+            /**
+             * Otherwise
+             * @description What to do where it looks different.
+             */
+            otherwise: string;
+            /** Title */
+            title: string;
+        };
         /**
          * Diagnostic
          * @description One finding about a spec.
@@ -1242,6 +1427,51 @@ export interface components {
             step_seconds: number;
         };
         /**
+         * Example
+         * @description The two sides, as a person reads them.
+         */
+        Example: {
+            /**
+             * Language
+             * @description `readings` are numbers of a run, a line each.
+             * @enum {string}
+             */
+            language: "yaml" | "readings";
+            /** Right */
+            right: string;
+            /** Wrong */
+            wrong: string;
+        };
+        /**
+         * Explanation
+         * @description What a code means, why it matters and what to do.
+         */
+        Explanation: {
+            /** Code */
+            code: string;
+            /** @description None for what no loop shows, such as a machine that went away. */
+            example: components["schemas"]["Example"] | null;
+            /**
+             * Fix
+             * @description What to do, most likely first.
+             */
+            fix: string[];
+            /**
+             * Matters
+             * @description Why one should care.
+             */
+            matters: string;
+            /** Means */
+            means: string;
+            /**
+             * Source
+             * @description A paper or a manual.
+             */
+            source: string | null;
+            /** Title */
+            title: string;
+        };
+        /**
          * FitLoop
          * @description The loop, and at most one of the two budgets; without one the loop's own counts.
          */
@@ -1334,26 +1564,25 @@ export interface components {
             yaml?: string | null;
         };
         /**
-         * Fragment
-         * @description A piece of a loop, in the words of the YAML.
+         * FormulaText
+         * @description One step of what is computed.
          */
-        Fragment: {
+        FormulaText: {
+            maths: components["schemas"]["MathElement"];
+            /** Name */
+            name: string;
+            /** Note */
+            note: string;
             /**
-             * Diagnostics
-             * @description Why the text cannot be read.
+             * Settings
+             * @description Fields of the algorithm from which its numbers are.
              */
-            diagnostics: components["schemas"]["Diagnostic"][];
-            /** Edges */
-            edges: (string | JsonObject)[];
-            /** Layout */
-            layout: JsonObject;
+            settings: string[];
             /**
-             * Nodes
-             * @description Empty where the text holds no nodes.
+             * Text
+             * @description On one line, for a terminal or to be copied.
              */
-            nodes: {
-                [key: string]: JsonObject;
-            };
+            text: string;
         };
         /**
          * Gauges
@@ -1862,31 +2091,6 @@ export interface components {
             /** Yaml */
             yaml: string;
         };
-        /**
-         * LoopHit
-         * @description Where a search found its words: a loop by its name, or a node of it.
-         */
-        LoopHit: {
-            /** Kind */
-            kind: string | null;
-            /**
-             * Loop
-             * @description The loop's id.
-             */
-            loop: string;
-            /** Loop Name */
-            loop_name: string;
-            /**
-             * Model
-             * @description The model of the node, as the loop names it.
-             */
-            model: string | null;
-            /**
-             * Node
-             * @description None where the loop itself is called so.
-             */
-            node: string | null;
-        };
         /** LoopPresetEntry */
         LoopPresetEntry: {
             /** Description */
@@ -1898,10 +2102,10 @@ export interface components {
              * @description Whether this machine can run it: the plan takes it, and the hardware is here.
              */
             runnable_here: boolean;
-            /** Tags */
-            tags: string[];
+            sketch: components["schemas"]["Sketch"];
             /** Title */
             title: string;
+            traits: components["schemas"]["Traits"];
         };
         /** LoopPresetText */
         LoopPresetText: {
@@ -2057,6 +2261,30 @@ export interface components {
             yaml: string;
         };
         /**
+         * MathElement
+         * @description One element of MathML; a leaf has a text, a branch has children.
+         */
+        MathElement: {
+            /** Children */
+            children?: components["schemas"]["MathElement"][];
+            /**
+             * Tag
+             * @enum {string}
+             */
+            tag: "math" | "mrow" | "mi" | "mn" | "mo" | "mtext" | "msub" | "msup" | "msubsup" | "mfrac" | "msqrt" | "munder" | "mtable" | "mtr" | "mtd";
+            /**
+             * Text
+             * @default
+             */
+            text: string;
+            /**
+             * Upright
+             * @description Written upright, as names of functions are.
+             * @default false
+             */
+            upright: boolean;
+        };
+        /**
          * Metric
          * @description One number of a run.
          */
@@ -2165,6 +2393,11 @@ export interface components {
              * @description Paths of settings that are not offered.
              */
             fields: string[];
+            /**
+             * Outputs
+             * @description Outputs that are not offered.
+             */
+            outputs: string[];
             /**
              * Ports
              * @description Inputs that are not offered.
@@ -3015,6 +3248,37 @@ export interface components {
             token: string;
         };
         /**
+         * Sketch
+         * @description The graph, as much of it as a thumbnail draws.
+         */
+        Sketch: {
+            /**
+             * Edges
+             * @description One for each two nodes that are joined, and whether any edge between them teaches.
+             */
+            edges: components["schemas"]["SketchEdge"][];
+            /** Nodes */
+            nodes: components["schemas"]["SketchNode"][];
+        };
+        /** SketchEdge */
+        SketchEdge: {
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+            /** Teaches */
+            teaches: boolean;
+        };
+        /** SketchNode */
+        SketchNode: {
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Learns */
+            learns: boolean;
+        };
+        /**
          * StageAtWork
          * @description A stage that is running.
          */
@@ -3402,6 +3666,41 @@ export interface components {
             };
             schema: components["schemas"]["JsonSchema"];
         };
+        /**
+         * Traits
+         * @description What the gallery sorts and filters by.
+         */
+        Traits: {
+            /**
+             * Algorithms
+             * @description Titles, of whatever learns beside imitating.
+             */
+            algorithms: string[];
+            /** Gpus */
+            gpus: number;
+            /** Hardware */
+            hardware: string;
+            /** Is Whole */
+            is_whole: boolean;
+            /**
+             * Learners
+             * @description Nodes that learn.
+             */
+            learners: string[];
+            /** Lesson */
+            lesson: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "online" | "offline" | "reward_modeling";
+            /** Needs Gpus */
+            needs_gpus: boolean;
+            /** Seconds */
+            seconds: number;
+            /** Tags */
+            tags: string[];
+        };
         /** TriedReward */
         TriedReward: {
             /**
@@ -3618,6 +3917,341 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listExplained: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeEntry"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    explainAlgorithm: {
+        parameters: {
+            query: {
+                settings: string;
+                max_new_tokens?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlgorithmHelp"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    explainCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description Bad Request */
@@ -4182,119 +4816,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Loop"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    searchLoops: {
-        parameters: {
-            query: {
-                q: string;
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LoopHit"][];
                 };
             };
             /** @description Bad Request */
@@ -5659,6 +6180,118 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LoopPresetText"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    aboutLoopPreset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["About"];
                 };
             };
             /** @description Bad Request */
@@ -8154,120 +8787,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DumpResult"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    readFragment: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ParseText"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Fragment"];
                 };
             };
             /** @description Bad Request */

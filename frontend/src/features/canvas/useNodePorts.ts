@@ -33,9 +33,13 @@ export function useNodePorts(node: string): NodePorts {
     const { document } = store.getState();
     const { inputs, outputs, foldedInputs, foldedOutputs } = shownPorts(catalog, document, node);
     if (runId !== null) return { inputs, outputs, foldedInputs: [], foldedOutputs: [] };
-    const others = ofOtherModes(mode, kind ?? "").ports;
-    const offered = foldedInputs.filter((port) => !others.has(port.name));
-    return { inputs, outputs, foldedInputs: offered, foldedOutputs };
+    const others = ofOtherModes(mode, kind ?? "");
+    return {
+      inputs,
+      outputs,
+      foldedInputs: foldedInputs.filter((port) => !others.ports.has(port.name)),
+      foldedOutputs: foldedOutputs.filter((port) => !others.outputs.has(port.name)),
+    };
   }, [catalog, store, node, kind, edges, mode, runId]);
 
   const drawing = useMemo(() => {

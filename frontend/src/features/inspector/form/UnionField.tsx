@@ -58,6 +58,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
         <Inside
           chosen={chosen}
           title={field.title}
+          says={field.help}
           path={path}
           value={value}
           tags={field.shape === "tagged" ? [field.tag] : []}
@@ -71,18 +72,20 @@ interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
   chosen: Variant;
   /** Of the union: that of a single value, which has none of its own. */
   title: string;
+  /** Help that stands above already. */
+  says: string;
   /** What has told the shape already. */
   tags: readonly string[];
 }
 
 /** The fields of the chosen shape; a union within it asks for its own tag first, on the same level. */
-function Inside({ chosen, title, path, value, tags }: InsideProps) {
+function Inside({ chosen, title, says, path, value, tags }: InsideProps) {
   const { field } = chosen;
   const tagLabel = useLabel(field.shape === "tagged" ? field.tagTitle : "");
   if (field.shape === "object") {
     return (
       <>
-        <TypeNote text={field.help} />
+        {field.help === says ? null : <TypeNote text={field.help} />}
         <ObjectFields
           field={field}
           path={path}
@@ -117,6 +120,7 @@ function Inside({ chosen, title, path, value, tags }: InsideProps) {
         <Inside
           chosen={inner}
           title={title}
+          says={says}
           path={path}
           value={value}
           tags={[...tags, field.tag]}
