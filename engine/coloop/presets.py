@@ -118,6 +118,11 @@ def list_loops() -> tuple[LoopPreset, ...]:
     return tuple(_read_loop(name, path) for name, path in sorted(_index("loops").items()))
 
 
+def loop_names() -> tuple[str, ...]:
+    """Names of all loop presets; no file is read."""
+    return tuple(sorted(_index("loops")))
+
+
 def load_loop(name: str) -> LoopPreset:
     """A loop preset by its name."""
     path = _find("loops", name, "loop")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from coloop import presets
 from coloop.explain.about import About
 from coloop_server.presets import service
 from coloop_server.presets.schemas import (
@@ -16,6 +17,12 @@ from coloop_server.presets.schemas import (
 router = APIRouter(prefix="/presets", tags=["presets"])
 
 PresetName = Annotated[str, Path(max_length=200)]
+
+
+@router.get("/names", operation_id="listPresetNames")
+def list_preset_names() -> list[str]:
+    """Names of the loops alone, which costs nothing."""
+    return list(presets.loop_names())
 
 
 @router.get("/loops", operation_id="listLoopPresets")

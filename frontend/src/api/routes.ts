@@ -25,6 +25,22 @@ export const fetchLoopPresets = () => read(client.GET("/api/presets/loops"));
 export const fetchLoopPreset = (name: string) =>
   read(client.GET("/api/presets/loops/{name}", { params: { path: { name } } }));
 
+export const fetchPresetNames = () => read(client.GET("/api/presets/names"));
+
+export const fetchAboutPreset = (name: string) =>
+  read(client.GET("/api/presets/loops/{name}/about", { params: { path: { name } } }));
+
+export const fetchCodeHelp = (code: string) =>
+  read(client.GET("/api/explain/{code}", { params: { path: { code } } }));
+
+/** Formulas and curves of an algorithm's section, as a node has it. */
+export const fetchAlgorithmHelp = (settings: JsonObject, maxNewTokens: number | null) =>
+  read(
+    client.GET("/api/explain/algorithm", {
+      params: { query: { settings: JSON.stringify(settings), max_new_tokens: maxNewTokens } },
+    }),
+  );
+
 export const check = (body: { spec: JsonObject } | { yaml: string }, signal?: AbortSignal) =>
   read(client.POST("/api/check", { body, ...until(signal) }));
 

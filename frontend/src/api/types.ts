@@ -48,6 +48,11 @@ export type LoopVersion = Schemas["LoopVersion"];
 export type VersionDiff = Schemas["VersionDiff"];
 export type LoopPreset = Schemas["LoopPresetEntry"];
 export type LoopPresetText = Schemas["LoopPresetText"];
+export type Sketch = Schemas["Sketch"];
+export type AboutPreset = Schemas["About"];
+export type CodeHelp = Schemas["Explanation"];
+export type AlgorithmHelp = Schemas["AlgorithmHelp"];
+export type MathElement = Schemas["MathElement"];
 
 export type RunState = Schemas["RunStateName"];
 export type RunSummary = Schemas["Run"];

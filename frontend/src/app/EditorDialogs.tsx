@@ -1,10 +1,10 @@
 import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { GalleryDialog } from "@/features/presets/GalleryDialog";
 import { ConfirmRunDialog } from "@/features/runs/ConfirmRunDialog";
 import type { Action } from "@/session/actions";
 import { Commands } from "./Commands";
 import { ConflictDialog } from "./head/ConflictDialog";
+import { OnDemand } from "./OnDemand";
 import { ShortcutSheet } from "./ShortcutSheet";
 
 export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
@@ -12,11 +12,11 @@ export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
     <>
       <ConflictDialog />
       <ConfirmRunDialog />
-      <GalleryDialog />
       <HistoryDialog />
       <NewLoopDialog />
       <ShortcutSheet actions={actions} />
       <Commands actions={actions} />
+      <OnDemand />
     </>
   );
 }

@@ -14,6 +14,7 @@ import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
 import { Commands } from "./Commands";
+import { OnDemand } from "./OnDemand";
 import { PageShell } from "./PageShell";
 import { RunFloor } from "./RunFloor";
 import { RunHeader } from "./RunHeader";
@@ -71,6 +72,7 @@ function Run({ onResumed }: { onResumed: () => void }) {
         <RunFloor />
       </ReplayProvider>
       <ShortcutSheet actions={actions} />
+      <OnDemand />
       <Commands actions={actions} />
     </div>
   );

@@ -1,7 +1,14 @@
+import { lazy, Suspense } from "react";
+import { useAbout } from "@/features/about/useAbout";
 import { Inspector } from "@/features/inspector/Inspector";
 import { usePreferences } from "@/session/preferences";
+import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
 import { useNarrow } from "./useNarrow";
+
+const AboutPanel = lazy(() =>
+  import("@/features/about/AboutPanel").then((module) => ({ default: module.AboutPanel })),
+);
 
 const NARROW = 300;
 
@@ -13,7 +20,7 @@ export function SettingsPane() {
   return (
     <aside
       aria-label="Settings"
-      className="relative shrink-0 border-line border-l"
+      className="relative flex shrink-0 flex-col border-line border-l"
       style={{ width: isNarrow ? Math.min(width, NARROW) : width }}
     >
       <Resizer
@@ -24,7 +31,24 @@ export function SettingsPane() {
         max={560}
         onResize={(size) => set({ inspectorWidth: size })}
       />
-      <Inspector />
+      <AboutLoop />
+      <div className="min-h-0 flex-1">
+        <Inspector />
+      </div>
     </aside>
+  );
+}
+
+/** Above the settings of the loop: what it teaches, until it is closed. */
+function AboutLoop() {
+  const { isOpen } = useAbout();
+  const isLoop = useSelection(
+    ({ nodes, edges, phase, entry }) => nodes.length + edges.length === 0 && !phase && !entry,
+  );
+  if (!isOpen || !isLoop) return null;
+  return (
+    <Suspense fallback={null}>
+      <AboutPanel />
+    </Suspense>
   );
 }

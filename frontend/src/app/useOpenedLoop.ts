@@ -18,6 +18,7 @@ import { EMPTY_DOCUMENT } from "@/document/types";
 import { usePreferences } from "@/session/preferences";
 import { presetOf } from "@/session/presetAddress";
 import { useSelection } from "@/session/selection";
+import { forgetUnsaved, isUnsaved } from "@/session/unsaved";
 import { useServerCatalog } from "@/session/useServerCatalog";
 
 interface OpenedLoop {
@@ -51,6 +52,7 @@ export function useOpenedLoop(id: string): OpenedLoop {
     setOpen(made);
     useSelection.getState().clear();
     const unsubscribe = whenSaved(made, () => {
+      forgetUnsaved(id);
       usePreferences.getState().set({ lastLoop: id });
       void client.invalidateQueries({ queryKey: ["loops"] });
     });
@@ -72,10 +74,12 @@ export function useOpenedLoop(id: string): OpenedLoop {
 
 /** The loop of this id; a preset that nobody has changed yet where there is none. */
 async function fetchLoop(id: string, preset: string | null): Promise<Loop> {
-  try {
-    return await routes.fetchLoop(id);
-  } catch (error) {
-    if (preset === null || !(error instanceof ApiError) || error.status !== 404) throw error;
+  if (preset === null || !isUnsaved(id)) {
+    try {
+      return await routes.fetchLoop(id);
+    } catch (error) {
+      if (preset === null || !(error instanceof ApiError) || error.status !== 404) throw error;
+    }
   }
   const { yaml, spec } = await routes.fetchLoopPreset(preset);
   const name = spec ? fromSpec(spec).name : preset;

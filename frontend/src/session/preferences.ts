@@ -29,6 +29,10 @@ export interface Preferences {
   pinnedCharts: readonly string[];
   runChartsWidth: number;
   runTimelineHeight: number;
+  /** Presets whose “About this loop” was closed. */
+  closedAbouts: readonly string[];
+  /** Never asked twice. */
+  wasTourOffered: boolean;
   set: (change: Partial<Omit<Preferences, "set">>) => void;
 }
 
@@ -54,6 +58,8 @@ export const usePreferences = create<Preferences>()(
       pinnedCharts: [],
       runChartsWidth: 0,
       runTimelineHeight: 136,
+      closedAbouts: [],
+      wasTourOffered: false,
       set: (change) => set(change),
     }),
     {

@@ -24,8 +24,20 @@ const aPreset = (name: string): LoopPreset => ({
   name,
   title: `Title of ${name}`,
   description: "",
-  tags: [],
   runnable_here: true,
+  traits: {
+    lesson: "What a reward edge does",
+    tags: [],
+    mode: "online",
+    learners: ["actor"],
+    algorithms: ["GRPO"],
+    needs_gpus: false,
+    gpus: 0,
+    hardware: "cpu",
+    seconds: 60,
+    is_whole: true,
+  },
+  sketch: { nodes: [{ id: "actor", kind: "actor", learns: true }], edges: [] },
 });
 
 describe("loops as files", () => {

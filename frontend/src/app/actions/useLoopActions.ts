@@ -1,10 +1,12 @@
 import { useMemo } from "react";
 import { useOpenLoop } from "@/document/context";
+import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
 import { useRunControls } from "@/features/runs/useRunControls";
 import type { Action } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
 import { usePreferences } from "@/session/preferences";
+import { startTour } from "@/session/tour";
 import { panelsOf } from "../panels";
 
 /** What is done with a loop as a whole, and the way to each of its panels. */
@@ -12,6 +14,7 @@ export function useLoopActions(): Action[] {
   const { sync } = useOpenLoop();
   const { exportYaml, exportPng } = useExport();
   const runControls = useRunControls();
+  const about = useAbout();
 
   return useMemo(() => {
     const { set } = usePreferences.getState();
@@ -60,6 +63,14 @@ export function useLoopActions(): Action[] {
         run: () => useDialogs.getState().show("history"),
       },
       {
+        id: "about",
+        label: "About this loop",
+        keys: [],
+        section: "Help",
+        isEnabled: () => about.preset !== null,
+        run: () => about.open(),
+      },
+      {
         id: "newLoop",
         label: "New loop",
         keys: [],
@@ -73,6 +84,7 @@ export function useLoopActions(): Action[] {
         section: "Loop",
         run: () => useDialogs.getState().show("gallery"),
       },
+      { id: "tour", label: "Tour of the page", keys: [], section: "Help", run: startTour },
       ...panelsOf("loop").map(([dockTab, { label, keys }]) => ({
         id: dockTab,
         label,
@@ -81,5 +93,5 @@ export function useLoopActions(): Action[] {
         run: () => set({ isDockOpen: true, dockTab }),
       })),
     ];
-  }, [sync, exportYaml, exportPng, runControls]);
+  }, [sync, exportYaml, exportPng, runControls, about]);
 }

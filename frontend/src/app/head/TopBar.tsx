@@ -4,21 +4,25 @@ import {
   FileUp,
   History as HistoryIcon,
   ImageDown,
+  Info,
   Keyboard,
   LayoutGrid,
   Redo2,
+  Route,
   Search,
   Undo2,
 } from "lucide-react";
 import { useRef } from "react";
 import { toast } from "sonner";
 import { useDocument, useOpenLoop } from "@/document/context";
+import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
 import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/RunButton";
 import { showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
+import { startTour } from "@/session/tour";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
@@ -41,6 +45,7 @@ export function TopBar() {
       <LoopName />
       <ModeSelect />
       <SaveState />
+      <AboutButton />
       <span className="flex-1" />
       <History />
       <CheckChip />
@@ -54,7 +59,9 @@ export function TopBar() {
       <Button icon={<Download size={14} />} onClick={() => void exportYaml()}>
         Export
       </Button>
-      <RunButton />
+      <span data-tour="run" className="inline-flex">
+        <RunButton />
+      </span>
       <ThemeMenu />
       <MoreMenu />
     </header>
@@ -116,6 +123,7 @@ function MoreMenu() {
         trigger={
           <button
             type="button"
+            data-tour="more"
             aria-label="More"
             title="More"
             className="inline-flex size-8 items-center justify-center rounded-2 text-muted hover:bg-hover hover:text-text"
@@ -136,7 +144,11 @@ function MoreMenu() {
         <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => show("history")}>
           History of this loop
         </MenuItem>
+        <AboutItem />
         <MenuSeparator />
+        <MenuItem icon={<Route size={14} />} onSelect={startTour}>
+          Tour of the page
+        </MenuItem>
         <MenuItem
           icon={<Search size={14} />}
           keys={showKeys("mod+k")}
@@ -149,5 +161,30 @@ function MoreMenu() {
         </MenuItem>
       </Menu>
     </>
+  );
+}
+
+/** Where the open loop is a preset or came from one. */
+function AboutButton() {
+  const { preset, isOpen, open, close } = useAbout();
+  if (preset === null) return null;
+  return (
+    <IconButton
+      label={isOpen ? "Hide what this loop teaches" : "About this loop"}
+      isActive={isOpen}
+      onClick={isOpen ? close : open}
+    >
+      <Info size={16} />
+    </IconButton>
+  );
+}
+
+function AboutItem() {
+  const { preset, open } = useAbout();
+  if (preset === null) return null;
+  return (
+    <MenuItem icon={<Info size={14} />} onSelect={open}>
+      About this loop
+    </MenuItem>
   );
 }

@@ -8,6 +8,7 @@ import { useClipboard } from "@/session/useClipboard";
 import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
+import { LearnsButton } from "@/ui/LearnsButton";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
@@ -78,6 +79,7 @@ export function NodeInspector({ id }: { id: string }) {
         }
       />
       <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
+        {data.algorithm ? <LearnsButton node={id} /> : null}
         {kind && !kind.runnable ? (
           <Badge tone="info" className="mb-1">
             Can be drawn and checked; not yet runnable

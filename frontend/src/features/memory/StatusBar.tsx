@@ -16,7 +16,10 @@ export function StatusBar() {
   const set = usePreferences((state) => state.set);
   const open = () => set({ isDockOpen: true, dockTab: "memory" });
   return (
-    <footer className="flex h-8 shrink-0 items-center gap-4 border-line border-t bg-surface px-3 text-muted text-xs">
+    <footer
+      data-tour="memory"
+      className="flex h-8 shrink-0 items-center gap-4 border-line border-t bg-surface px-3 text-muted text-xs"
+    >
       {estimate ? (
         <Bars estimate={estimate} onOpen={open} />
       ) : (

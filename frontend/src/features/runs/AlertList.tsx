@@ -3,6 +3,7 @@ import { useLive } from "@/live/hooks";
 import type { LiveAlert } from "@/live/state";
 import { useSelection } from "@/session/selection";
 import { RichText } from "@/ui/RichText";
+import { WhyButton } from "@/ui/WhyButton";
 
 /** The gravest comes first. */
 const ORDER: readonly LiveAlert["level"][] = ["error", "warning", "info"];
@@ -42,6 +43,7 @@ export function AlertList() {
           <span className="tabular shrink-0 text-faint text-xs leading-5">
             {alert.count > 1 ? `${alert.count} times, last at ` : "at "}step {alert.step ?? "–"}
           </span>
+          <WhyButton code={alert.code} />
           {alert.node ? (
             <button
               type="button"
