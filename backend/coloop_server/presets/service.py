@@ -7,6 +7,7 @@ from functools import lru_cache
 from coloop import presets
 from coloop.errors import PresetNotFound
 from coloop.explain.about import About, about, traits
+from coloop.spec.graph import LoopSpec
 from coloop_server import language
 from coloop_server.errors import NotFound
 from coloop_server.presets.schemas import (
@@ -53,21 +54,38 @@ def about_loop(name: str) -> About:
 def sketch_of(name: str, stamp: int) -> Sketch:
     """The graph of a preset for its thumbnail; `stamp` renews it."""
     spec = language.require_spec(presets.load_loop_text(name))
-    learners = set(spec.graph.learners())
+    learners, aside = set(spec.graph.learners()), _measuring(spec)
     joined: dict[tuple[str, str], bool] = {}
     for edge in spec.edges:
+        if {edge.source.node, edge.target.node} & aside:
+            continue
         ends = (edge.source.node, edge.target.node)
         joined[ends] = joined.get(ends, False) or spec.graph.teaches(edge)
     return Sketch(
         nodes=[
             SketchNode(id=node, kind=one.kind, learns=node in learners)
             for node, one in spec.nodes.items()
+            if node not in aside
         ],
         edges=[
             SketchEdge(source=source, target=target, teaches=teaches)
             for (source, target), teaches in joined.items()
         ],
     )
+
+
+def _measuring(spec: LoopSpec) -> set[str]:
+    """Nodes that only measure, and those that serve them alone: a thumbnail does without."""
+    aside: set[str] = {name for name, node in spec.nodes.items() if node.kind == "evaluate"}
+    while True:
+        read_by: dict[str, set[str]] = {}
+        for edge in spec.edges:
+            read_by.setdefault(edge.source.node, set()).add(edge.target.node)
+        learners = set(spec.graph.learners())
+        more = {name for name, to in read_by.items() if to <= aside} - aside - learners
+        if not more:
+            return aside
+        aside |= more
 
 
 def list_hardware() -> list[HardwareEntry]:

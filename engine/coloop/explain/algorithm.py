@@ -83,8 +83,8 @@ class AlgorithmHelp(BaseModel):
 
 
 LETTERS = (
-    "i counts texts, t tokens; π_t is the chance that the policy gives to token t, L the number of "
-    "trained tokens, σ the logistic function, sg stops the gradient."
+    "i counts texts, t their tokens; π is the chance that a model gives to a token, L the number "
+    "of trained tokens of a text, σ the logistic function, and sg stops the gradient."
 )
 
 

@@ -6,7 +6,7 @@ learning doctor where it watches the metric, and is said here for the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
@@ -85,12 +85,23 @@ OTHERWISE: dict[str, str] = {
 """For metrics that the learning doctor does not watch, or of which there is more to say."""
 
 
+WITHOUT_SCORES: dict[str, str] = {
+    "entropy": "If it plunges while held-out numbers stay, stop earlier, lower the learning rate, "
+    "or take more rows.",
+    "kl": "If it rises fast, lower the learning rate, or raise beta.",
+    "grad_norm": "Spikes want a lower learning rate or a lower `gradient_clip`; near 0 there is "
+    "nothing left to learn.",
+}
+"""The same of learners that are taught by no scores, where that differs."""
+
+
 def curves_of(entry: Algorithm) -> list[Curve]:
     """The curves of one algorithm, the most telling first."""
-    return [_curve(metric) for metric in _metrics(entry)]
+    own = {} if isinstance(entry, RewardsAlgorithm) else WITHOUT_SCORES
+    return [_curve(metric, own) for metric in _metrics(entry)]
 
 
-def _curve(name: str) -> Curve:
+def _curve(name: str, own: Mapping[str, str]) -> Curve:
     metric = METRICS[name]
     return Curve(
         metric=name,
@@ -98,7 +109,7 @@ def _curve(name: str) -> Curve:
         help=metric.help,
         expect=metric.expect,
         better=metric.better,
-        otherwise=otherwise(name),
+        otherwise=own.get(name) or otherwise(name),
     )
 
 

@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import type { JsonObject } from "@/api/types";
-import { useDocument } from "@/document/context";
+import { useCatalog, useDocument } from "@/document/context";
 import { isObject } from "@/lib/paths";
 import { AlgorithmPage } from "./AlgorithmPage";
 import { algorithmsOf } from "./algorithmsOf";
@@ -8,7 +8,12 @@ import { algorithmsOf } from "./algorithmsOf";
 /** Every algorithm of a node, port by port, with the settings that it has now. */
 export function NodePage({ node }: { node: string }) {
   const data = useDocument((state) => state.document.nodes[node]);
-  const found = useMemo(() => algorithmsOf(data as JsonObject | undefined), [data]);
+  const catalog = useCatalog();
+  const inputs = catalog.kinds[data?.kind ?? ""]?.inputs;
+  const found = useMemo(() => {
+    const ports = inputs?.map((port) => port.name);
+    return algorithmsOf(data as JsonObject | undefined, ports);
+  }, [data, inputs]);
   const rollout = data?.rollout;
   const limit = isObject(rollout) ? rollout.max_new_tokens : null;
   if (found.length === 0) {

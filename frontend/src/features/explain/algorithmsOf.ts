@@ -8,13 +8,18 @@ export interface PortAlgorithm {
   settings: JsonObject;
 }
 
-export function algorithmsOf(node: JsonObject | undefined): PortAlgorithm[] {
+/** In the order of the ports as the kind lists them. */
+export function algorithmsOf(
+  node: JsonObject | undefined,
+  ports: readonly string[] = [],
+): PortAlgorithm[] {
   const section = node?.algorithm;
   if (!isObject(section)) return [];
   if (typeof section.name === "string") return [{ port: null, settings: section }];
-  return Object.entries(section).flatMap(([port, entry]) =>
-    listed(entry).map((settings) => ({ port, settings })),
+  const inOrder = Object.entries(section).toSorted(
+    ([a], [b]) => ports.indexOf(a) - ports.indexOf(b),
   );
+  return inOrder.flatMap(([port, entry]) => listed(entry).map((settings) => ({ port, settings })));
 }
 
 function listed(entry: Json | undefined): JsonObject[] {

@@ -4,7 +4,7 @@ import type { LoopPreset } from "@/api/types";
 import { classes } from "@/ui/classes";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Kbd } from "@/ui/Kbd";
-import { LabelledSelect } from "@/ui/LabelledSelect";
+import { Select } from "@/ui/Select";
 import { FILTERS, type PresetOrder } from "./filters";
 
 const ORDERS: readonly { value: PresetOrder; label: string }[] = [
@@ -37,7 +37,12 @@ export function GalleryBar(props: GalleryBarProps) {
         ))}
       </div>
       <span className="flex-1" />
-      <LabelledSelect label="Order" value={props.order} options={ORDERS} onChange={props.onOrder} />
+      <Select
+        label="Order of the presets"
+        value={props.order}
+        options={ORDERS}
+        onChange={props.onOrder}
+      />
     </div>
   );
 }
@@ -56,7 +61,7 @@ function SearchBox({ words, onWords }: { words: string; onWords: (words: string)
     return () => document.removeEventListener("keydown", listen);
   }, []);
   return (
-    <span className="relative w-64">
+    <span className="relative w-60">
       <Search
         size={14}
         aria-hidden="true"
@@ -67,7 +72,7 @@ function SearchBox({ words, onWords }: { words: string; onWords: (words: string)
         role="searchbox"
         aria-label="Search presets"
         placeholder="Search by idea, tag or paper"
-        className={`${WIDE_CONTROL} pr-8 pl-8`}
+        className={`${WIDE_CONTROL} h-8 rounded-2 pr-8 pl-8`}
         value={words}
         onChange={(event) => onWords(event.target.value)}
         onKeyDown={(event) => {
@@ -99,7 +104,7 @@ function Chip({
       aria-pressed={isOn}
       onClick={onClick}
       className={classes(
-        "h-8 rounded-full border px-3 text-sm transition-colors",
+        "h-8 rounded-full border px-2.5 text-sm transition-colors",
         isOn
           ? "border-transparent bg-text text-surface"
           : "border-line bg-surface text-text hover:bg-hover",

@@ -53,16 +53,20 @@ export function PresetCard({ preset, catalog, onOpen }: PresetCardProps) {
         </p>
         <p className="mt-auto flex flex-wrap gap-1 pt-1">
           <Badge>{formatPlural(traits.learners.length, "learner")}</Badge>
-          {traits.algorithms.slice(0, 2).map((algorithm) => (
-            <Badge key={algorithm}>{algorithm}</Badge>
-          ))}
-          {traits.tags.slice(0, 2).map((tag) => (
-            <Badge key={tag}>{tag}</Badge>
+          {labels(preset).map((label) => (
+            <Badge key={label}>{label}</Badge>
           ))}
         </p>
       </div>
     </article>
   );
+}
+
+/** Algorithms, then tags that say something else; as many as a row holds. */
+function labels({ traits }: LoopPreset): string[] {
+  const said = new Set(traits.algorithms.map((title) => title.toLowerCase()));
+  const more = traits.tags.filter((tag) => !said.has(tag) && tag !== "full size");
+  return [...traits.algorithms.slice(0, 2), ...more].slice(0, 2);
 }
 
 /** Where it runs, and about how long. */

@@ -38,29 +38,22 @@ export function usePlaces(
 /** Beside the target where there is room: right, left, below, above; else within it. */
 export function beside(box: DOMRect, own: { width: number; height: number }): Places {
   const ring = { top: box.top, left: box.left, width: box.width, height: box.height };
-  const { innerWidth: right, innerHeight: bottom } = window;
-  const spots: [number, number][] = [
-    [box.right + GAP, box.top],
-    [box.left - own.width - GAP, box.top],
-    [box.left, box.bottom + GAP],
-    [box.left, box.top - own.height - GAP],
+  const { innerWidth, innerHeight } = window;
+  const most = { x: innerWidth - own.width - MARGIN, y: innerHeight - own.height - MARGIN };
+  const [x, y] = [clamp(box.left, most.x), clamp(box.top, most.y)];
+  const spots: [boolean, number, number][] = [
+    [box.right + GAP <= most.x, box.right + GAP, y],
+    [box.left - own.width - GAP >= MARGIN, box.left - own.width - GAP, y],
+    [box.bottom + GAP <= most.y, x, box.bottom + GAP],
+    [box.top - own.height - GAP >= MARGIN, x, box.top - own.height - GAP],
   ];
-  const fits = ([x, y]: [number, number]) =>
-    x >= MARGIN &&
-    y >= MARGIN &&
-    x + own.width <= right - MARGIN &&
-    y + Math.min(own.height, 120) <= bottom - MARGIN;
-  const [x, y] = spots.find(fits) ?? [
-    box.left + (box.width - own.width) / 2,
-    box.top + (box.height - own.height) / 3,
-  ];
-  return {
-    ring,
-    panel: {
-      left: clamp(x, right - own.width - MARGIN),
-      top: clamp(y, bottom - own.height - MARGIN),
-    },
-  };
+  const inside = [
+    true,
+    clamp(box.left + (box.width - own.width) / 2, most.x),
+    clamp(box.top + (box.height - own.height) / 3, most.y),
+  ] as const;
+  const [, left, top] = spots.find(([fits]) => fits) ?? inside;
+  return { ring, panel: { left, top } };
 }
 
 function clamp(value: number, most: number): number {
