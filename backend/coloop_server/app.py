@@ -25,9 +25,9 @@ from coloop_server.loops.routes import router as loops
 from coloop_server.openapi import build_openapi
 from coloop_server.pages import Pages
 from coloop_server.presets.routes import router as presets
+from coloop_server.previews.desk import Desk
+from coloop_server.previews.routes import router as previews
 from coloop_server.private import ensure_folder
-from coloop_server.rewards.routes import router as rewards
-from coloop_server.rewards.slots import PreviewSlots
 from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.sandbox.routes import router as sandbox
@@ -43,7 +43,7 @@ SIGNED_OUT = "signed-out"
 
 API = APIRouter(prefix="/api", responses=ERRORS)
 """Built once: no route knows the application that it is part of."""
-for router in (health, session, sandbox, presets, explain, checks, rewards, loops, runs):
+for router in (health, session, sandbox, presets, explain, checks, previews, loops, runs):
     API.include_router(router)
 
 
@@ -55,7 +55,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         ensure_folder(settings.runs_dir)
         app.state.tickets = TicketOffice(own_secret(settings), settings.data_dir / SIGNED_OUT)
         app.state.guesses = Guesses()
-        app.state.previews = PreviewSlots()
+        app.state.previews = Desk(app.state.ending)
         engine = open_engine(settings.database)
         try:
             await run_in_threadpool(migrate, engine)
@@ -63,7 +63,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
                 yield
         finally:
             app.state.ending.set()
-            await run_in_threadpool(app.state.previews.close)
+            await app.state.previews.close()
             engine.dispose()
 
 

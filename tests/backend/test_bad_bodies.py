@@ -27,7 +27,10 @@ ROUTES = [
     ("POST", "/api/runs/none/edit"),
     ("POST", "/api/runs/none/fork"),
     ("POST", "/api/session"),
-    ("POST", "/api/rewards/preview"),
+    ("POST", "/api/previews/scores"),
+    ("POST", "/api/previews/rows"),
+    ("POST", "/api/previews/tokens"),
+    ("POST", "/api/previews/overlap"),
 ]
 BODIES = [
     b"",

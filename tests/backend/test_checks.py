@@ -1,16 +1,13 @@
 """What the editor asks while a loop is drawn."""
 
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from coloop.spec.io import parse
-from coloop_server.cli import Server
 from coloop_server.settings import Settings
 
 
@@ -409,68 +406,6 @@ def test_a_check_is_quick(client: TestClient, loop: str, count: int) -> None:
         seconds.append(time.process_time() - start)
 
     assert min(seconds) < 0.1
-
-
-def test_a_python_reward_is_tried_in_a_process_of_its_own(client: TestClient) -> None:
-    rows = [
-        {"prompt": "1+1=", "completion": "2", "answer": "2"},
-        {"completion": "3", "answer": "4"},
-    ]
-    code = "def reward(prompts, completions, answer, **columns):\n    print('hello')\n"
-    good = code + "    return [float(c == a) for c, a in zip(completions, answer)]\n"
-    sly = "def reward(prompts, **columns):\n    return [len(open('/etc/passwd').read())]\n"
-    endless = "def reward(prompts, completions, **columns):\n    while True: pass\n"
-
-    def tried(code: str, seconds: float = 30) -> dict[str, Any]:
-        body = {"code": code, "rows": rows, "timeout_seconds": seconds}
-        answer = client.post("/api/rewards/preview", json=body)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
-
-    assert tried(good)["scores"] == [1.0, 0.0]
-    assert "hello" in tried(good)["printed"]
-    for bad in (sly, endless, "def rew", ""):
-        assert tried(bad, seconds=1)["error"], bad
-
-
-def test_a_server_that_ends_ends_the_reward_that_it_tries(client: TestClient) -> None:
-    """The code would sleep for 50 seconds."""
-    code = "import time\ndef reward(prompts, completions, **columns):\n    time.sleep(50)\n"
-    ending = client.app.state.ending  # type: ignore[attr-defined]
-    server = Server(uvicorn.Config(client.app), ending)
-    server.handle_exit(signal.SIGTERM, None)
-
-    answer = client.post(
-        "/api/rewards/preview", json={"code": code, "rows": [{}], "timeout_seconds": 30}
-    )
-
-    assert answer.status_code == 503
-    assert answer.json()["code"] == "server.ending"
-
-
-def test_a_built_in_reward_is_tried_on_the_same_rows(client: TestClient) -> None:
-    rows = [{"completion": "2", "answer": "2"}, {"completion": "3", "answer": "4"}]
-
-    good = client.post(
-        "/api/rewards/preview", json={"source": {"name": "exact_match"}, "rows": rows}
-    )
-    none = client.post(
-        "/api/rewards/preview", json={"source": {"name": "exact_much"}, "rows": rows}
-    )
-    both = client.post(
-        "/api/rewards/preview", json={"source": {"name": "exact_match"}, "code": "", "rows": rows}
-    )
-
-    broken = client.post(
-        "/api/rewards/preview",
-        json={"source": {"name": "regex", "pattern": "("}, "rows": rows},
-    )
-
-    assert "is no regular expression" in broken.json()["error"]
-    assert good.json()["scores"] == [1.0, 0.0]
-    assert none.json()["code"] == "reward.invalid"
-    assert both.json()["code"] == "request.invalid"
 
 
 @pytest.mark.parametrize(

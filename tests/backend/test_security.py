@@ -232,7 +232,7 @@ def test_a_server_without_a_set_token_makes_one_that_only_its_user_reads(
     settings: Settings,
 ) -> None:
     with TestClient(create_app(settings), base_url=ADDRESS) as client:
-        refused = client.post("/api/rewards/preview", json={})
+        refused = client.post("/api/previews/scores", json={})
         opened = client.get("/api/session").json()
     token = (settings.data_dir / "token").read_text()
     with TestClient(create_app(settings), base_url=ADDRESS) as again:

@@ -132,6 +132,7 @@ def _row(
         "parents": list(above) or None,
         "round": row.round if row.round > 1 else None,
         "finished": row.columns.get("finished"),
+        "length": row.columns.get("length"),
         "version": row.version,
         "has_tokens": has_tokens or None,
     }

@@ -41,63 +41,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/explain": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Explained
-         * @description All codes that there is help of.
-         */
-        get: operations["listExplained"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/explain/algorithm": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Explain Algorithm
-         * @description Formulas and curves of an algorithm; `settings` is its section of a node as JSON.
-         */
-        get: operations["explainAlgorithm"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/explain/{code}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Explain Code */
-        get: operations["explainCode"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/fit": {
         parameters: {
             query?: never;
@@ -348,26 +291,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/presets/loops/{name}/about": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * About Loop Preset
-         * @description What it teaches, what its nodes do, which curves to expect, what it costs.
-         */
-        get: operations["aboutLoopPreset"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/presets/models": {
         parameters: {
             query?: never;
@@ -385,27 +308,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/presets/names": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Preset Names
-         * @description Names of the loops alone, which costs nothing.
-         */
-        get: operations["listPresetNames"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/rewards/preview": {
+    "/api/previews/overlap": {
         parameters: {
             query?: never;
             header?: never;
@@ -415,11 +318,91 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Preview Reward
-         * @description Score sample rows before any training. What is wrong with it is part of the answer; 429 where
-         *     too many are tried at once.
+         * Preview Overlap
+         * @description Rows that two datasets share.
          */
-        post: operations["previewReward"];
+        post: operations["previewOverlap"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prepare Previews
+         * @description Load the engine for the previews that will come; answers when it is loaded.
+         */
+        post: operations["preparePreviews"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Rows
+         * @description A page of a dataset, and what each column is used for.
+         */
+        post: operations["previewRows"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/scores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Scores
+         * @description What the rewards of a learner say of rows. What is wrong with a reward is part of the
+         *     answer.
+         */
+        post: operations["previewScores"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Tokens
+         * @description Rows as the tokens that a model reads, which of them are learned, and how long rows are.
+         */
+        post: operations["previewTokens"];
         delete?: never;
         options?: never;
         head?: never;
@@ -745,54 +728,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** About */
-        About: {
-            cost: components["schemas"]["Cost"];
-            /** Curves */
-            curves: components["schemas"]["AboutCurve"][];
-            /**
-             * Experiment
-             * @description A change that shows something.
-             */
-            experiment: string;
-            /**
-             * Lesson
-             * @description What one learns from it, in a few words.
-             */
-            lesson: string;
-            /** Name */
-            name: string;
-            /** Nodes */
-            nodes: components["schemas"]["AboutNode"][];
-            /**
-             * Source
-             * @description The paper that it follows.
-             */
-            source: string | null;
-            /** Teaches */
-            teaches: string;
-            /** Title */
-            title: string;
-        };
-        /** AboutCurve */
-        AboutCurve: {
-            /** Expect */
-            expect: string;
-            /**
-             * Metric
-             * @description `node.metric`.
-             */
-            metric: string;
-        };
-        /** AboutNode */
-        AboutNode: {
-            /** Does */
-            does: string;
-            /** Kind */
-            kind: string;
-            /** Node */
-            node: string;
-        };
         /**
          * AlertEvent
          * @description Something a person should look at; `node` says where, if it is at one node.
@@ -856,34 +791,6 @@ export interface components {
             type: "alert";
         };
         /**
-         * AlgorithmHelp
-         * @description What an algorithm is and computes, as it is set.
-         */
-        AlgorithmHelp: {
-            /** Curves */
-            curves: components["schemas"]["Curve"][];
-            /** Formulas */
-            formulas: components["schemas"]["FormulaText"][];
-            /** Help */
-            help: string;
-            /** Name */
-            name: string;
-            /**
-             * Ports
-             * @description Teaching ports that it may serve.
-             */
-            ports: string[];
-            /**
-             * Reads
-             * @description What the letters stand for.
-             */
-            reads: string;
-            /** Source */
-            source: string;
-            /** Title */
-            title: string;
-        };
-        /**
          * AlgorithmInfo
          * @description A name that `algorithm` may have at a teaching port.
          */
@@ -910,6 +817,99 @@ export interface components {
             runnable: boolean;
             /** Title */
             title: string;
+        };
+        /**
+         * AskOverlap
+         * @description Rows that two datasets share, and those that one has twice.
+         */
+        AskOverlap: {
+            /**
+             * Columns
+             * @description Whose texts are compared; none: `prompt`, else what is learned.
+             */
+            columns?: string[];
+            /** Test */
+            test: string;
+            /** Train */
+            train: string;
+            /**
+             * What
+             * @constant
+             */
+            what?: "overlap";
+            /** Yaml */
+            yaml: string;
+        };
+        /**
+         * AskRows
+         * @description Rows of a dataset node, as the loop sees them.
+         */
+        AskRows: {
+            /** Count */
+            count?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * What
+             * @constant
+             */
+            what?: "rows";
+            /** Yaml */
+            yaml: string;
+        };
+        /**
+         * AskScores
+         * @description The rewards of one learner on rows, by the functions that a run uses.
+         */
+        AskScores: {
+            /**
+             * Learner
+             * @description The node whose `rewards` are asked.
+             */
+            learner: string;
+            /** Rows */
+            rows: components["schemas"]["PastedRows"] | components["schemas"]["DatasetRows"] | components["schemas"]["RunRows"] | components["schemas"]["RolledOutRows"];
+            /**
+             * What
+             * @constant
+             */
+            what?: "scores";
+            /**
+             * Yaml
+             * @description The loop as it stands; nothing of it is saved.
+             */
+            yaml: string;
+        };
+        /**
+         * AskTokens
+         * @description Rows of a dataset node as token ids of the model that reads them.
+         */
+        AskTokens: {
+            /** Count */
+            count?: number;
+            /**
+             * Measure
+             * @description Rows, from the first, of which the lengths are counted.
+             */
+            measure?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * Reader
+             * @description `node.port`; null: the first one that it reaches.
+             */
+            reader?: string | null;
+            /**
+             * What
+             * @constant
+             */
+            what?: "tokens";
+            /** Yaml */
+            yaml: string;
         };
         /**
          * Catalog
@@ -1104,78 +1104,75 @@ export interface components {
              */
             type: "checkpoint";
         };
+        /** ColumnFound */
+        ColumnFound: {
+            /** Is Mapped */
+            is_mapped: boolean;
+            /**
+             * Name
+             * @description In the loop.
+             */
+            name: string;
+            /**
+             * Source
+             * @description In the source.
+             */
+            source: string;
+            /** Type */
+            type: string;
+            /** Used */
+            used: components["schemas"]["ColumnUse"][];
+        };
         /**
-         * CodeEntry
-         * @description One code of the list.
+         * ColumnUse
+         * @description Who reads a column, and as what.
          */
-        CodeEntry: {
-            /** Code */
-            code: string;
-            /** Title */
-            title: string;
+        ColumnUse: {
+            /** Node */
+            node: string;
+            /** Reads */
+            reads: string;
         };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
-        /**
-         * Cost
-         * @description What the estimator says; the loop's own hardware counts.
-         */
-        Cost: {
+        /** DatasetPage */
+        DatasetPage: {
+            /** Columns */
+            columns: components["schemas"]["ColumnFound"][];
+            /** Rows */
+            rows: JsonObject[];
             /**
-             * Gpu Hours
-             * @description 0 where there are no GPUs.
+             * Total
+             * @description Rows of the source.
              */
-            gpu_hours: number;
-            /** Gpus */
-            gpus: number;
-            /** Hardware */
-            hardware: string;
+            total: number;
             /**
-             * Is Whole
-             * @description Whether these are all phases; else the run takes longer.
+             * Unread
+             * @description Columns that the loop reads and the rows lack.
              */
-            is_whole: boolean;
-            /**
-             * Memory Bytes
-             * @description Of the fullest GPU, or of the machine where there is none.
-             */
-            memory_bytes: number;
-            /**
-             * Seconds
-             * @description Of all phases whose steps are known.
-             */
-            seconds: number;
-            /**
-             * Step Seconds
-             * @description Of the slowest phase.
-             */
-            step_seconds: number;
+            unread: string[];
         };
         /**
-         * Curve
-         * @description One number over the steps of a run.
+         * DatasetRows
+         * @description Rows of a dataset node of the loop.
          */
-        Curve: {
+        DatasetRows: {
             /**
-             * Better
+             * Completion
+             * @description The column that stands for what would be written; null: the first of `completion`,
+             *     `target`, `answer`, `chosen` that is there.
+             */
+            completion?: string | null;
+            /** Count */
+            count?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            better: "higher" | "lower" | "steady" | "none";
-            /**
-             * Expect
-             * @description What it should look like.
-             */
-            expect: string;
-            /** Help */
-            help: string;
-            /** Metric */
-            metric: string;
-            /**
-             * Otherwise
-             * @description What to do where it looks different.
-             */
-            otherwise: string;
-            /** Title */
-            title: string;
+            type: "dataset";
         };
         /**
          * Diagnostic
@@ -1447,51 +1444,6 @@ export interface components {
             step_seconds: number;
         };
         /**
-         * Example
-         * @description The two sides, as a person reads them.
-         */
-        Example: {
-            /**
-             * Language
-             * @description `readings` are numbers of a run, a line each.
-             * @enum {string}
-             */
-            language: "yaml" | "readings";
-            /** Right */
-            right: string;
-            /** Wrong */
-            wrong: string;
-        };
-        /**
-         * Explanation
-         * @description What a code means, why it matters and what to do.
-         */
-        Explanation: {
-            /** Code */
-            code: string;
-            /** @description None for what no loop shows, such as a machine that went away. */
-            example: components["schemas"]["Example"] | null;
-            /**
-             * Fix
-             * @description What to do, most likely first.
-             */
-            fix: string[];
-            /**
-             * Matters
-             * @description Why one should care.
-             */
-            matters: string;
-            /** Means */
-            means: string;
-            /**
-             * Source
-             * @description A paper or a manual.
-             */
-            source: string | null;
-            /** Title */
-            title: string;
-        };
-        /**
          * FitLoop
          * @description The loop, and at most one of the two budgets; without one the loop's own counts.
          */
@@ -1582,27 +1534,6 @@ export interface components {
              * @description The loop of the new run. Default: the loop of the run that it is forked from.
              */
             yaml?: string | null;
-        };
-        /**
-         * FormulaText
-         * @description One step of what is computed.
-         */
-        FormulaText: {
-            maths: components["schemas"]["MathElement"];
-            /** Name */
-            name: string;
-            /** Note */
-            note: string;
-            /**
-             * Settings
-             * @description Fields of the algorithm from which its numbers are.
-             */
-            settings: string[];
-            /**
-             * Text
-             * @description On one line, for a terminal or to be copied.
-             */
-            text: string;
         };
         /**
          * Gauges
@@ -2031,6 +1962,48 @@ export interface components {
             title: string;
         };
         /**
+         * Lengths
+         * @description How long the rows are.
+         */
+        Lengths: {
+            /**
+             * Bins
+             * @description Rows in each bin.
+             */
+            bins: number[];
+            /**
+             * Limit
+             * @description Most tokens that there is room for.
+             */
+            limit: number | null;
+            /**
+             * Limit From
+             * @description Where that comes from, in words.
+             */
+            limit_from: string;
+            /** Longest */
+            longest: number;
+            /** Mean */
+            mean: number;
+            /** Measured */
+            measured: number;
+            /**
+             * Over
+             * @description Rows that are longer.
+             */
+            over: number;
+            /**
+             * Over Does
+             * @description What becomes of them.
+             */
+            over_does: string;
+            /**
+             * Width
+             * @description Tokens of a bin.
+             */
+            width: number;
+        };
+        /**
          * LogEvent
          * @description A line of the run's story; `detail` carries its numbers.
          */
@@ -2122,10 +2095,10 @@ export interface components {
              * @description Whether this machine can run it: the plan takes it, and the hardware is here.
              */
             runnable_here: boolean;
-            sketch: components["schemas"]["Sketch"];
+            /** Tags */
+            tags: string[];
             /** Title */
             title: string;
-            traits: components["schemas"]["Traits"];
         };
         /** LoopPresetText */
         LoopPresetText: {
@@ -2281,30 +2254,6 @@ export interface components {
             yaml: string;
         };
         /**
-         * MathElement
-         * @description One element of MathML; a leaf has a text, a branch has children.
-         */
-        MathElement: {
-            /** Children */
-            children?: components["schemas"]["MathElement"][];
-            /**
-             * Tag
-             * @enum {string}
-             */
-            tag: "math" | "mrow" | "mi" | "mn" | "mo" | "mtext" | "msub" | "msup" | "msubsup" | "mfrac" | "msqrt" | "munder" | "mtable" | "mtr" | "mtd";
-            /**
-             * Text
-             * @default
-             */
-            text: string;
-            /**
-             * Upright
-             * @description Written upright, as names of functions are.
-             * @default false
-             */
-            upright: boolean;
-        };
-        /**
          * Metric
          * @description One number of a run.
          */
@@ -2413,11 +2362,6 @@ export interface components {
              * @description Paths of settings that are not offered.
              */
             fields: string[];
-            /**
-             * Outputs
-             * @description Outputs that are not offered.
-             */
-            outputs: string[];
             /**
              * Ports
              * @description Inputs that are not offered.
@@ -2554,6 +2498,58 @@ export interface components {
             /** Type */
             type: string;
         };
+        /** Overlap */
+        Overlap: {
+            /** Columns */
+            columns: string[];
+            /**
+             * Leaked
+             * @description Test rows that are among the training rows.
+             */
+            leaked: number;
+            /**
+             * Near
+             * @description Further test rows that are nearly the same as a training row.
+             */
+            near: number;
+            /** Pairs */
+            pairs: components["schemas"]["OverlapPair"][];
+            /**
+             * Read All
+             * @description Whether every row was read.
+             */
+            read_all: boolean;
+            /** Test Rows */
+            test_rows: number;
+            /** Test Twice */
+            test_twice: number;
+            /** Train Rows */
+            train_rows: number;
+            /**
+             * Train Twice
+             * @description Rows that stand in it before.
+             */
+            train_twice: number;
+        };
+        /** OverlapPair */
+        OverlapPair: {
+            /** Other */
+            other: string;
+            /**
+             * Similarity
+             * @description 1 is equal but for case and blanks.
+             */
+            similarity: number;
+            /** Test */
+            test: number;
+            /** Text */
+            text: string;
+            /**
+             * Train
+             * @description Place of the row in its dataset.
+             */
+            train: number;
+        };
         /** ParseResult */
         ParseResult: {
             /** Diagnostics */
@@ -2597,6 +2593,24 @@ export interface components {
              * @description In which stages they are there.
              */
             stages: string[];
+        };
+        /**
+         * PastedRows
+         * @description Rows that come with the question.
+         */
+        PastedRows: {
+            /**
+             * Rows
+             * @description Columns of each row: `prompt`, `completion`, `answer`, ...; equal `group`s are siblings.
+             */
+            rows: {
+                [key: string]: components["schemas"]["JsonValue"];
+            }[];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "pasted";
         };
         /** PatchResult */
         PatchResult: {
@@ -2897,6 +2911,27 @@ export interface components {
             schema: components["schemas"]["JsonSchema"];
         };
         /**
+         * RolledOutRows
+         * @description Rows that the loop's model writes now.
+         */
+        RolledOutRows: {
+            /**
+             * Count
+             * @description At most so many completions.
+             */
+            count?: number;
+            /**
+             * Run
+             * @description A run whose last checkpoint the weights are taken from; null: as the loop begins.
+             */
+            run?: string | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "rollout";
+        };
+        /**
          * RolloutEstimate
          * @description The cache of one engine.
          */
@@ -2919,12 +2954,15 @@ export interface components {
         };
         /** RowProblem */
         RowProblem: {
+            /**
+             * Line
+             * @description Of the user's code.
+             */
+            line: number | null;
             /** Message */
             message: string;
             /** Row */
             row: number;
-            /** Traceback */
-            traceback?: string | null;
         };
         /** Run */
         Run: {
@@ -3049,6 +3087,26 @@ export interface components {
             predicted: components["schemas"]["StageSeconds"];
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * RunRows
+         * @description Rows that a run kept as samples.
+         */
+        RunRows: {
+            /** Count */
+            count?: number;
+            /** Run */
+            run: string;
+            /**
+             * Step
+             * @description Null: the newest.
+             */
+            step?: number | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run";
         };
         /** RunSpec */
         RunSpec: {
@@ -3228,6 +3286,51 @@ export interface components {
             /** @description The strongest that this machine gives. */
             wall: components["schemas"]["Wall"];
         };
+        /** ScoredRow */
+        ScoredRow: {
+            /**
+             * Columns
+             * @description The others that a reward sees.
+             */
+            columns: JsonObject;
+            /** Completion */
+            completion: Json;
+            /** Id */
+            id: string;
+            /** Prompt */
+            prompt: Json;
+            /** Target */
+            target: Json;
+        };
+        /** Scores */
+        Scores: {
+            /**
+             * Combine
+             * @description `credit.combine` of the learner.
+             */
+            combine: string;
+            /**
+             * Missing
+             * @description `credit.missing` of the learner.
+             */
+            missing: string;
+            /**
+             * Note
+             * @description What is different from a run, in words.
+             */
+            note: string | null;
+            /** Rows */
+            rows: components["schemas"]["ScoredRow"][];
+            /** Seconds */
+            seconds: number;
+            /** Sources */
+            sources: components["schemas"]["SourceScores"][];
+            /**
+             * Totals
+             * @description What the learner is paid: the sources with their weights, before baselines.
+             */
+            totals: (number | null)[];
+        };
         /**
          * SectionSchemas
          * @description Schemas of what stands beside the nodes.
@@ -3268,35 +3371,34 @@ export interface components {
             token: string;
         };
         /**
-         * Sketch
-         * @description The graph, as much of it as a thumbnail draws.
+         * SourceScores
+         * @description What one source says of the rows.
          */
-        Sketch: {
+        SourceScores: {
+            /** Edge */
+            edge: string;
             /**
-             * Edges
-             * @description One for each two nodes that are joined, and whether any edge between them teaches.
+             * Error
+             * @description Why there are no scores at all.
              */
-            edges: components["schemas"]["SketchEdge"][];
-            /** Nodes */
-            nodes: components["schemas"]["SketchNode"][];
-        };
-        /** SketchEdge */
-        SketchEdge: {
-            /** Source */
-            source: string;
-            /** Target */
-            target: string;
-            /** Teaches */
-            teaches: boolean;
-        };
-        /** SketchNode */
-        SketchNode: {
-            /** Id */
-            id: string;
-            /** Kind */
-            kind: string;
-            /** Learns */
-            learns: boolean;
+            error: string | null;
+            /** Failures */
+            failures: components["schemas"]["RowProblem"][];
+            /** Line */
+            line: number | null;
+            /** Node */
+            node: string;
+            /** Printed */
+            printed: string;
+            /**
+             * Scores
+             * @description A number a row; null: nothing, or no score; numbers at positions as an object.
+             */
+            scores: unknown[];
+            /** Seconds */
+            seconds: number;
+            /** Weight */
+            weight: number;
         };
         /**
          * StageAtWork
@@ -3686,93 +3788,56 @@ export interface components {
             };
             schema: components["schemas"]["JsonSchema"];
         };
-        /**
-         * Traits
-         * @description What the gallery sorts and filters by.
-         */
-        Traits: {
-            /**
-             * Algorithms
-             * @description Titles, of whatever learns beside imitating.
-             */
-            algorithms: string[];
-            /** Gpus */
-            gpus: number;
-            /** Hardware */
-            hardware: string;
-            /** Is Whole */
-            is_whole: boolean;
-            /**
-             * Learners
-             * @description Nodes that learn.
-             */
-            learners: string[];
-            /** Lesson */
-            lesson: string;
-            /**
-             * Mode
-             * @enum {string}
-             */
-            mode: "online" | "offline" | "reward_modeling";
-            /** Needs Gpus */
-            needs_gpus: boolean;
-            /** Seconds */
-            seconds: number;
-            /** Tags */
-            tags: string[];
-        };
-        /** TriedReward */
-        TriedReward: {
-            /**
-             * Error
-             * @description What is wrong with the reward as a whole, if it gave no scores at all.
-             */
-            error: string | null;
-            /** Failures */
-            failures: components["schemas"]["RowProblem"][];
-            /**
-             * Printed
-             * @description What the code printed, cut to a limit.
-             */
-            printed: string;
-            /**
-             * Scores
-             * @description A number a row, a list where the reward scores steps, null where it does not apply.
-             */
-            scores: unknown[];
-            /** Seconds */
-            seconds: number;
-            /** Traceback */
-            traceback: string | null;
+        /** Token */
+        Token: {
+            /** Id */
+            id: number;
+            /** Is Learned */
+            is_learned: boolean;
+            /** Text */
+            text: string;
         };
         /**
-         * TryReward
-         * @description Sample rows, and exactly one of a Python reward or a built-in one.
+         * TokenText
+         * @description One text of a row.
          */
-        TryReward: {
+        TokenText: {
             /**
-             * Code
-             * @description Python with `def reward(prompts, completions, **columns)`; runs in a limited process.
+             * Count
+             * @description Of all tokens, those that are not shown included.
              */
-            code?: string | null;
-            /** Memory Mib */
-            memory_mib?: number;
+            count: number;
+            /** Learned */
+            learned: number;
+            /** Problem */
+            problem: string | null;
+            /** Row */
+            row: string;
             /**
-             * Rows
-             * @description Rows as columns: `prompt`, `completion`, `answer`, ...; `scores` maps nodes to numbers.
+             * Side
+             * @description `text`, or of a pair `chosen` and `rejected`.
              */
-            rows: {
-                [key: string]: components["schemas"]["JsonValue"];
-            }[];
+            side: string;
+            /** Tokens */
+            tokens: components["schemas"]["Token"][];
+        };
+        /** TokenizedRows */
+        TokenizedRows: {
+            lengths: components["schemas"]["Lengths"] | null;
+            /** Reader */
+            reader: string;
             /**
-             * Source
-             * @description A built-in reward as it stands in a loop: `{name: exact_match, column: answer}`.
+             * Readers
+             * @description `node.port` of the models that the rows reach.
              */
-            source?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            } | null;
-            /** Timeout Seconds */
-            timeout_seconds?: number;
+            readers: string[];
+            /** Texts */
+            texts: components["schemas"]["TokenText"][];
+            /**
+             * Vocabulary
+             * @description Tokens that the model knows.
+             */
+            vocabulary: number;
         };
         /** VersionDiff */
         VersionDiff: {
@@ -3937,341 +4002,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckResult"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    listExplained: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CodeEntry"][];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    explainAlgorithm: {
-        parameters: {
-            query: {
-                settings: string;
-                max_new_tokens?: number | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AlgorithmHelp"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    explainCode: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                code: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description Bad Request */
@@ -6294,118 +6024,6 @@ export interface operations {
             };
         };
     };
-    aboutLoopPreset: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["About"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     listModelPresets: {
         parameters: {
             query?: never;
@@ -6516,14 +6134,18 @@ export interface operations {
             };
         };
     };
-    listPresetNames: {
+    previewOverlap: {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskOverlap"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {
@@ -6531,7 +6153,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": string[];
+                    "application/json": components["schemas"]["Overlap"];
                 };
             };
             /** @description Bad Request */
@@ -6626,7 +6248,115 @@ export interface operations {
             };
         };
     };
-    previewReward: {
+    preparePreviews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewRows: {
         parameters: {
             query?: never;
             header?: never;
@@ -6635,7 +6365,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TryReward"];
+                "application/json": components["schemas"]["AskRows"];
             };
         };
         responses: {
@@ -6645,7 +6375,235 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TriedReward"];
+                    "application/json": components["schemas"]["DatasetPage"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewScores: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskScores"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Scores"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskTokens"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenizedRows"];
                 };
             };
             /** @description Bad Request */
