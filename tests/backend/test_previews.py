@@ -125,7 +125,7 @@ def test_a_preview_says_of_rows_what_a_run_said_of_them(
     """Columns of the rows come from the dataset again: `mine` reads `answer`, which no sample
     has. The control is another reward on the same rows."""
     other = MINE.replace("/ 4", "/ 5")
-    wanted = {"type": "run", "run": "earlier", "step": 2}
+    wanted = {"type": "of_run", "run": "earlier", "step": 2}
 
     found, changed = scored(client, **wanted), scored(client, other, **wanted)
 
@@ -142,7 +142,7 @@ def test_a_preview_says_of_rows_what_a_run_said_of_them(
 def test_rows_of_a_dataset_are_scored_as_if_the_right_answer_had_been_written(
     client: TestClient,
 ) -> None:
-    found = scored(client, type="dataset", node="held_out", count=5)
+    found = scored(client, type="of_dataset", node="held_out", count=5)
 
     assert by_node(found)["exact"]["scores"] == [1.0] * 5
     assert "target" in found["note"]
@@ -152,8 +152,8 @@ def test_the_models_of_a_small_loop_write_rows_now(
     client: TestClient, recorded: list[dict[str, Any]]
 ) -> None:
     """Of the run that is over the weights are others than those at the beginning."""
-    begun = scored(client, type="rollout", count=4)
-    taught = scored(client, type="rollout", count=4, run="earlier")
+    begun = scored(client, type="rolled_out", count=4)
+    taught = scored(client, type="rolled_out", count=4, run="earlier")
 
     for found in (begun, taught):
         assert len(found["rows"]) == 4
@@ -166,7 +166,7 @@ def test_large_models_are_not_asked_and_it_is_said_why(client: TestClient) -> No
 
     answer = client.post(
         "/api/previews/scores",
-        json={"yaml": large, "learner": "actor", "rows": {"type": "rollout"}},
+        json={"yaml": large, "learner": "actor", "rows": {"type": "rolled_out"}},
     )
 
     assert answer.status_code == 422

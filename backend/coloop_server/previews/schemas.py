@@ -35,7 +35,7 @@ class PastedRows(_Asked):
 class DatasetRows(_Asked):
     """Rows of a dataset node of the loop."""
 
-    type: Literal["dataset"]
+    type: Literal["of_dataset"]
     node: Node
     offset: int = Field(default=0, ge=0, le=2**40)
     count: int = Field(default=64, ge=1, le=MAX_ROWS)
@@ -47,7 +47,7 @@ class DatasetRows(_Asked):
 class RunRows(_Asked):
     """Rows that a run kept as samples."""
 
-    type: Literal["run"]
+    type: Literal["of_run"]
     run: str = Field(max_length=128)
     step: int | None = Field(default=None, ge=0)
     """Null: the newest."""
@@ -57,7 +57,7 @@ class RunRows(_Asked):
 class RolledOutRows(_Asked):
     """Rows that the loop's model writes now."""
 
-    type: Literal["rollout"]
+    type: Literal["rolled_out"]
     count: int = Field(default=16, ge=1, le=64)
     """At most so many completions."""
     run: str | None = Field(default=None, max_length=128)
@@ -190,7 +190,7 @@ class TokenText(_Found):
 
     row: str
     side: str
-    """`text`, or of a pair `chosen` and `rejected`."""
+    """`whole`, or of a pair `chosen` and `rejected`."""
     tokens: list[Token]
     count: int
     """Of all tokens, those that are not shown included."""

@@ -246,6 +246,22 @@ export const fetchSamples = (id: string, step: number | null, limit: number) =>
     }),
   );
 
+/** Ends with its signal: the service gives up what it does for it. */
+export const previewScores = (body: Bodies["AskScores"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/scores", { body, ...until(signal) }));
+
+export const previewRows = (body: Bodies["AskRows"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/rows", { body, ...until(signal) }));
+
+export const previewTokens = (body: Bodies["AskTokens"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/tokens", { body, ...until(signal) }));
+
+export const previewOverlap = (body: Bodies["AskOverlap"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/overlap", { body, ...until(signal) }));
+
+/** Has the engine loaded before the first preview is asked for. */
+export const preparePreviews = () => read(client.POST("/api/previews/ready"));
+
 const loop = (id: string) => ({ params: { path: { loop_id: id } } });
 const loopVersion = (id: string, version: number) => ({
   params: { path: { loop_id: id, version } },

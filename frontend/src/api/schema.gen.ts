@@ -1172,7 +1172,7 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            type: "dataset";
+            type: "of_dataset";
         };
         /**
          * Diagnostic
@@ -2929,7 +2929,7 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            type: "rollout";
+            type: "rolled_out";
         };
         /**
          * RolloutEstimate
@@ -3106,7 +3106,7 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            type: "run";
+            type: "of_run";
         };
         /** RunSpec */
         RunSpec: {
@@ -3815,7 +3815,7 @@ export interface components {
             row: string;
             /**
              * Side
-             * @description `text`, or of a pair `chosen` and `rejected`.
+             * @description `whole`, or of a pair `chosen` and `rejected`.
              */
             side: string;
             /** Tokens */

@@ -10,7 +10,18 @@ export type { Json, JsonObject };
 
 type Schemas = components["schemas"];
 /** What is sent. */
-export type Bodies = Pick<Schemas, "ChangeRun" | "EditRun" | "ForkRun" | "LoopText" | "NewRun">;
+export type Bodies = Pick<
+  Schemas,
+  | "AskOverlap"
+  | "AskRows"
+  | "AskScores"
+  | "AskTokens"
+  | "ChangeRun"
+  | "EditRun"
+  | "ForkRun"
+  | "LoopText"
+  | "NewRun"
+>;
 /** Which runs, in which order. */
 export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
 /** Which curves of which runs. */
@@ -66,6 +77,16 @@ export type CurvesQuery = NonNullable<operations["getRunSeries"]["parameters"]["
 export type SampleTokens = Schemas["SampleTokens"];
 export type SampleRow = Schemas["SampleRow"];
 export type Gauges = Schemas["Gauges"];
+
+export type RowsFrom = Schemas["AskScores"]["rows"];
+export type ScoredRows = Schemas["Scores"];
+export type ScoredRow = Schemas["ScoredRow"];
+export type SourceScores = Schemas["SourceScores"];
+export type DatasetPage = Schemas["DatasetPage"];
+export type TokenizedRows = Schemas["TokenizedRows"];
+export type TokenText = Schemas["TokenText"];
+export type Lengths = Schemas["Lengths"];
+export type Overlap = Schemas["Overlap"];
 
 /** One durable event. An older page may watch a newer run, so fields beyond the envelope are not trusted. */
 export interface RunEvent {

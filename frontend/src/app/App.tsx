@@ -16,6 +16,9 @@ import { StartPage } from "./StartPage";
 const EditorPage = lazy(() =>
   import("./EditorPage").then((module) => ({ default: module.EditorPage })),
 );
+const RewardsPage = lazy(() =>
+  import("./RewardsPage").then((module) => ({ default: module.RewardsPage })),
+);
 const LoopsPage = lazy(() =>
   import("./LoopsPage").then((module) => ({ default: module.LoopsPage })),
 );
@@ -55,6 +58,9 @@ export function App() {
                 <Route path="/" component={StartPage} />
                 <Route path="/loops" component={LoopsPage} />
                 <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
+                <Route path="/loops/:id/rewards">
+                  {({ id }) => <RewardsPage key={id} id={id} />}
+                </Route>
                 <Route path="/runs" component={RunsPage} />
                 <Route path="/runs/compare" component={ComparePage} />
                 <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>

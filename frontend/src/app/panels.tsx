@@ -19,6 +19,10 @@ const LogPanel = lazy(() =>
   import("@/features/runs/LogPanel").then((module) => ({ default: module.LogPanel })),
 );
 
+const DatasetPanel = lazy(() =>
+  import("@/features/dataset/DatasetPanel").then((module) => ({ default: module.DatasetPanel })),
+);
+
 export type Page = "loop" | "run";
 
 export interface Panel {
@@ -36,6 +40,7 @@ export const PANELS: Record<PanelId, Panel> = {
   samples: { label: "Samples", pages: ["run"], keys: [], Body: SamplesPanel },
   log: { label: "Log", pages: ["run"], keys: [], Body: LogPanel, Note: AlertCount },
   schedule: { label: "Schedule", pages: ["loop", "run"], keys: [], Body: SchedulePanel },
+  data: { label: "Data", pages: ["loop"], keys: [], Body: DatasetPanel },
   plan: { label: "Plan", pages: ["loop", "run"], keys: [], Body: PlanPanel },
   problems: {
     label: "Problems",

@@ -4,7 +4,15 @@ import { persist } from "zustand/middleware";
 
 export type Theme = "system" | "light" | "dark";
 /** The panels below the graph; `app/panels.tsx` says what each is and which page shows it. */
-export type PanelId = "samples" | "log" | "schedule" | "plan" | "problems" | "memory" | "yaml";
+export type PanelId =
+  | "samples"
+  | "log"
+  | "schedule"
+  | "data"
+  | "plan"
+  | "problems"
+  | "memory"
+  | "yaml";
 
 export interface Preferences {
   theme: Theme;
@@ -45,7 +53,7 @@ export const usePreferences = create<Preferences>()(
       isInspectorOpen: true,
       isDockOpen: true,
       dockTab: "schedule",
-      dockHeights: { memory: 248, plan: 300, yaml: 380 },
+      dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 },
       runTab: "samples",
       runDockHeight: 240,
       inspectorWidth: 360,

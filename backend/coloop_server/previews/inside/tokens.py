@@ -134,7 +134,7 @@ class _Encoding:
             return [self._shown(row.id, side, one) for side, one in self._sides(row)]
         except ColoopError as error:
             nothing = TokenText(
-                row=row.id, side="text", tokens=[], count=0, learned=0, problem=str(error)
+                row=row.id, side="whole", tokens=[], count=0, learned=0, problem=str(error)
             )
             return [nothing]
 
@@ -150,14 +150,14 @@ class _Encoding:
             ids = self._encoder.prompt(prompt_of(row), tools_of(row))
             unlearned = mask_of([False] * len(ids))
             read = TokenSequence(id=row.id, token_ids=ids_of(ids), loss_mask=unlearned)
-            return [("text", read)]
+            return [("whole", read)]
         unit: Unit = as_pair(row) if self._reader.port == PAIRS else as_sequence(row)
         encoded = self._encoder.encoded(unit)
         if isinstance(encoded, Pair):
             return [("chosen", encoded.chosen), ("rejected", encoded.rejected)]
         if self._unlearned:
             encoded = self._encoder.without_tagged(encoded, self._unlearned)
-        return [("text", encoded)]
+        return [("whole", encoded)]
 
     def _shown(self, row: str, side: str, text: TokenSequence) -> TokenText:
         ids, mask = text.token_ids.tolist(), text.loss_mask.tolist()
