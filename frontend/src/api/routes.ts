@@ -235,10 +235,6 @@ export const fetchSampleSteps = (id: string) =>
 export const fetchCheckpoints = (id: string) =>
   read(client.GET("/api/runs/{run_id}/checkpoints", run(id)));
 
-/** A new run from a checkpoint of another one. */
-export const forkRun = (id: string, body: Bodies["ForkRun"]) =>
-  read(client.POST("/api/runs/{run_id}/fork", { ...run(id), body }));
-
 export const fetchSamples = (id: string, step: number | null, limit: number) =>
   read(
     client.GET("/api/runs/{run_id}/samples", {
