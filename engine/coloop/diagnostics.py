@@ -306,6 +306,7 @@ CODES: dict[str, str] = {
     "is.",
     # Numbers.
     "numbers.divisibility": "Two numbers of rows, ranks or heads do not divide.",
+    "numbers.large_step": "A step takes more rows than there are, or more than hours.",
     "numbers.too_long": "What may be written does not fit into the model's positions.",
     "numbers.mini_batch": "A mini-batch is larger than the rows of a step.",
     "numbers.learning_rate": "A learning rate is out of any sane range.",

@@ -110,25 +110,31 @@ class PlanSummary(Output):
     """The plan in words, a line each."""
 
 
+class Band(Output):
+    """What is measured is expected between these multiples of what is predicted."""
+
+    least: float
+    most: float
+
+
 class PredictedTime(Output):
     phases: list[PhaseEstimate]
     main: str | None
     """The phase whose step the estimate tells."""
     total_seconds: float | None
     """The whole run, where all steps are known."""
-    memory_band: tuple[float, float]
-    """Measured peaks are expected between these multiples of the predicted ones."""
-    time_band: tuple[float, float]
-    """The same for times."""
+    memory_band: Band
+    time_band: Band
 
     @classmethod
     def of(cls, explanation: Explanation) -> Self:
+        memory, time = explanation.memory_band, explanation.time_band
         return cls(
             phases=list(explanation.phases),
             main=explanation.main,
             total_seconds=explanation.total_seconds,
-            memory_band=explanation.memory_band,
-            time_band=explanation.time_band,
+            memory_band=Band(least=memory[0], most=memory[1]),
+            time_band=Band(least=time[0], most=time[1]),
         )
 
 
@@ -136,8 +142,12 @@ class CheckResult(Output):
     report: CheckReport
     estimate: Estimate | None
     """None where the loop cannot be read; of a loop with errors, what is known already."""
-    time: PredictedTime | None
+    time: PredictedTime | None = None
     """How the time of a step comes about; None where there is no estimate."""
+    budget: float | None = None
+    """Share of each GPU's memory that the loop may use; None where it cannot be read."""
+    missing: str | None = None
+    """Why a run would not find its GPUs where runs go, in a sentence; None where it would."""
     plan: PlanSummary | None
     """None where the loop has errors or asks for what does not run yet."""
     mode: ModeName | None

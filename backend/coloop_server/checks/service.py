@@ -20,6 +20,7 @@ from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.patch import patch
 from coloop.validate import validate
+from coloop_server.checks.machine import missing_here
 from coloop_server.checks.schemas import (
     CheckLoop,
     CheckReport,
@@ -60,6 +61,10 @@ def check(body: CheckLoop, settings: Settings) -> CheckResult:
         report=report_of(parsed, (*outside, *foreign, *report.diagnostics, *refusals)),
         estimate=cost,
         time=None if found is None else PredictedTime.of(found),
+        budget=parsed.spec.hardware.memory_budget,
+        missing=None
+        if found is None
+        else missing_here(unrolled.settings(root).survey.machine, settings),
         plan=None if plan is None else summarise(plan, parsed.spec, unrolled.settings(root)),
         mode=mode_of(parsed.spec),
         spec_hash=content_hash(parsed.spec),

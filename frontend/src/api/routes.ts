@@ -63,6 +63,14 @@ export const readFragment = (yaml: string) =>
 export const searchLoops = (q: string, limit: number, signal?: AbortSignal) =>
   read(client.GET("/api/loops/search", { params: { query: { q, limit } }, ...until(signal) }));
 
+export const fitLoop = (body: Bodies["FitLoop"], signal?: AbortSignal) =>
+  read(client.POST("/api/fit", { body, ...until(signal) }));
+
+export const placeLoop = (body: Bodies["PlaceLoop"], signal?: AbortSignal) =>
+  read(client.POST("/api/place", { body, ...until(signal) }));
+
+export const fetchHardware = () => read(client.GET("/api/presets/hardware"));
+
 export const fetchLoops = () => read(client.GET("/api/loops"));
 
 export const fetchLoop = (id: string) => read(client.GET("/api/loops/{loop_id}", loop(id)));

@@ -18,9 +18,11 @@ export type Bodies = Pick<
   | "AskTokens"
   | "ChangeRun"
   | "EditRun"
+  | "FitLoop"
   | "ForkRun"
   | "LoopText"
   | "NewRun"
+  | "PlaceLoop"
 >;
 /** Which runs, in which order. */
 export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
@@ -45,6 +47,18 @@ export type Estimate = Schemas["Estimate"];
 export type GpuEstimate = Schemas["GpuEstimate"];
 export type MemoryPart = Schemas["PartEstimate"];
 export type StageEstimate = Schemas["StageEstimate"];
+export type PhaseEstimate = Schemas["PhaseEstimate"];
+export type SpanEstimate = Schemas["SpanEstimate"];
+export type PredictedTime = Schemas["PredictedTime"];
+export type FitAnswer = Schemas["FitResult"];
+export type FittedValue = Schemas["FittedValue"];
+export type FitWay = Schemas["FitWay"];
+export type PlaceAnswer = Schemas["PlaceResult"];
+export type Placed = Schemas["Placed"];
+export type BackendOfLearner = Schemas["BackendOfLearner"];
+export type HardwarePreset = Schemas["HardwareEntry"];
+export type BatchLadder = Schemas["Ladder"];
+export type BatchRung = Schemas["Rung"];
 export type PlanSummary = Schemas["PlanSummary"];
 export type PlannedDecision = Schemas["PlannedDecision"];
 export type PlannedPhase = Schemas["PlannedPhase"];

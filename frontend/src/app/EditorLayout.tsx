@@ -2,7 +2,8 @@ import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
-import { StatusBar } from "@/features/memory/StatusBar";
+import { HardwareBar } from "@/features/hardware/HardwareBar";
+import { HardwareLayer } from "@/features/hardware/HardwareLayer";
 import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
 import { Palette } from "@/features/palette/Palette";
 import { PaletteRail } from "@/features/palette/PaletteRail";
@@ -31,7 +32,8 @@ export function EditorLayout() {
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
   return (
     <>
-      <div className="flex min-h-0 flex-1">
+      <div className="relative flex min-h-0 flex-1">
+        <HardwareLayer />
         {isPaletteOpen ? isNarrow ? <PaletteRail /> : <Palette /> : null}
         <div className="flex min-w-0 flex-1 flex-col">
           <main className="relative min-h-0 flex-1">
@@ -100,7 +102,7 @@ export function EditorLayout() {
       <Suspense fallback={<div className="h-[104px] shrink-0 border-line border-t bg-surface" />}>
         <ScheduleStrip />
       </Suspense>
-      <StatusBar />
+      <HardwareBar />
     </>
   );
 }

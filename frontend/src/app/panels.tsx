@@ -2,8 +2,6 @@
 import { type ComponentType, lazy } from "react";
 import { useSync } from "@/document/context";
 import { indexProblems } from "@/document/problems";
-import { MemoryPanel } from "@/features/memory/MemoryPanel";
-import { PlanPanel } from "@/features/plan/PlanPanel";
 import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
 import { SchedulePanel } from "@/features/schedule/SchedulePanel";
 import { YamlPanel } from "@/features/yaml/YamlPanel";
@@ -11,7 +9,13 @@ import { useLive } from "@/live/hooks";
 import type { PanelId } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
 
-// Only runs have these, and the composer is not to wait for them.
+// The composer is not to wait for these.
+const MemoryPanel = lazy(() =>
+  import("@/features/memory/MemoryPanel").then((module) => ({ default: module.MemoryPanel })),
+);
+const PlanPanel = lazy(() =>
+  import("@/features/plan/PlanPanel").then((module) => ({ default: module.PlanPanel })),
+);
 const SamplesPanel = lazy(() =>
   import("@/features/samples/SamplesPanel").then((module) => ({ default: module.SamplesPanel })),
 );

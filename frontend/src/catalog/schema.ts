@@ -21,6 +21,8 @@ export interface FieldFacts {
   level: string;
   isHot: boolean;
   isHidden: boolean;
+  /** Whether fitting into memory may set it. */
+  isSolvable: boolean;
   widget: string | null;
   /** What its value is chosen from: things of the loop, or lists of the catalog. */
   choosesFrom: Choices | null;
@@ -167,6 +169,7 @@ function readFacts(
     level: fact("x-level") ?? "simple",
     isHot: fact("x-hot") === true,
     isHidden: fact("x-hidden") === true,
+    isSolvable: fact("x-solver") === true,
     widget: fact("x-widget") ?? null,
     choosesFrom: fact("x-choices") ?? null,
     reference: fact("x-reference") ?? null,

@@ -50,3 +50,38 @@ export function placeable(
 ): string[] {
   return nodes.filter((id) => poolField(catalog, document.nodes[id]?.kind) !== null);
 }
+
+export type PoolSizes = Readonly<Record<string, number>>;
+
+export interface WrittenPools {
+  unit: "gpus" | "workers";
+  sizes: PoolSizes;
+}
+
+/** What the loop says of its pools; null where it names none. */
+export function poolSizes(document: LoopDocument): WrittenPools | null {
+  const hardware = document.rest.hardware;
+  const pools = isObject(hardware) && isObject(hardware.pools) ? hardware.pools : {};
+  const sizes: Record<string, number> = {};
+  let unit: WrittenPools["unit"] = "gpus";
+  for (const [name, pool] of Object.entries(pools)) {
+    if (!isObject(pool)) continue;
+    if (typeof pool.workers === "number") unit = "workers";
+    const size = pool.gpus ?? pool.workers;
+    if (typeof size === "number") sizes[name] = size;
+  }
+  return Object.keys(sizes).length > 0 ? { unit, sizes } : null;
+}
+
+/** The hardware that a loop names: its preset, else its GPU, else the processor. */
+export function hardwareName(document: LoopDocument): string {
+  const { hardware } = document.rest;
+  if (!isObject(hardware)) return "cpu";
+  if (typeof hardware.preset === "string") return hardware.preset;
+  return typeof hardware.gpu === "string" ? hardware.gpu : "cpu";
+}
+
+/** Whether the loop names no GPU: its places are processes. */
+export function isOnCpu(document: LoopDocument): boolean {
+  return hardwareName(document) === "cpu";
+}

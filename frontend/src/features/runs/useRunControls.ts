@@ -40,7 +40,8 @@ export function useRunControls(): RunControls {
           return;
         }
         const { yaml, check } = present;
-        if (!force && check.estimate?.gpus.some((gpu) => !gpu.fits)) {
+        const isDoubtful = check.missing || check.estimate?.gpus.some((gpu) => !gpu.fits);
+        if (!force && isDoubtful) {
           useDialogs.getState().show("confirmRun");
           return;
         }

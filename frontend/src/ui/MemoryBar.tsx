@@ -2,7 +2,7 @@ import type { GpuEstimate, MemoryPart } from "@/api/types";
 import { partColor } from "@/lib/colors";
 import { partsIn } from "@/lib/estimate";
 import { formatBytes, formatName, formatShare } from "@/lib/format";
-import { classes } from "@/ui/classes";
+import { classes } from "./classes";
 
 interface MemoryBarProps {
   gpu: GpuEstimate;
