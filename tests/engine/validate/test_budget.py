@@ -11,7 +11,7 @@ def _codes(spec):
 
 
 def test_a_step_of_millions_of_rows_is_warned_of():
-    huge = build(nodes={"problems": {"rows_per_step": 99_999_999}})
+    huge = build(nodes={"problems": {"rows_per_step": 100_000_000}})
 
     found = next(one for one in validate(huge).diagnostics if one.code == "numbers.large_step")
 
