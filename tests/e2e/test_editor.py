@@ -63,16 +63,20 @@ def node(page: Page, name: str) -> Locator:
 
 
 def port(page: Page, name: str) -> Locator:
-    """The dot of a port: `input actor.rewards`. One without an edge is seen while its node is
-    pointed at, or while an edge is drawn that it can take."""
+    """The dot of a port: `input actor.rewards`. One without an edge is seen while the count of its
+    side is pointed at, or while an edge is drawn that it can take."""
     return page.get_by_label(name, exact=True)
 
 
 def point_at(page: Page, dot: Locator | str) -> Locator:
-    """The dot of a port, its node pointed at so that all ports are seen."""
+    """The dot of a port; of one without an edge the count of its side is pointed at, so that it
+    is seen."""
     if isinstance(dot, str):
-        node(page, dot.split(" ")[1].split(".")[0]).hover(position={"x": 90, "y": 20})
+        side, name = dot.split(" ")
         dot = port(page, dot)
+        if not dot.is_visible():
+            free = re.compile(rf"^\d+ free {side}s? of {re.escape(name.split('.')[0])}:")
+            page.get_by_role("button", name=free).hover()
         expect(dot).to_be_visible()
     return dot
 
