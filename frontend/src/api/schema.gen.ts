@@ -41,6 +41,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Explained
+         * @description All codes that there is help of.
+         */
+        get: operations["listExplained"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/explain/algorithm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain Algorithm
+         * @description Formulas and curves of an algorithm; `settings` is its section of a node as JSON.
+         */
+        get: operations["explainAlgorithm"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/explain/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Explain Code */
+        get: operations["explainCode"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fit": {
         parameters: {
             query?: never;
@@ -113,6 +170,26 @@ export interface paths {
          * @description A new loop from a file. Never replaces one, and runs none of the code in it.
          */
         post: operations["importLoop"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/loops/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Loops
+         * @description Loops and nodes by name, kind and model, that have all the words; last saved first.
+         */
+        get: operations["searchLoops"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -311,6 +388,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/presets/loops/{name}/about": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * About Loop Preset
+         * @description What it teaches, what its nodes do, which curves to expect, what it costs.
+         */
+        get: operations["aboutLoopPreset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/presets/models": {
         parameters: {
             query?: never;
@@ -328,7 +425,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/rewards/preview": {
+    "/api/presets/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Preset Names
+         * @description Names of the loops alone, which costs nothing.
+         */
+        get: operations["listPresetNames"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/overlap": {
         parameters: {
             query?: never;
             header?: never;
@@ -338,11 +455,91 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Preview Reward
-         * @description Score sample rows before any training. What is wrong with it is part of the answer; 429 where
-         *     too many are tried at once.
+         * Preview Overlap
+         * @description Rows that two datasets share.
          */
-        post: operations["previewReward"];
+        post: operations["previewOverlap"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prepare Previews
+         * @description Load the engine for the previews that will come; answers when it is loaded.
+         */
+        post: operations["preparePreviews"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Rows
+         * @description A page of a dataset, and what each column is used for.
+         */
+        post: operations["previewRows"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/scores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Scores
+         * @description What the rewards of a learner say of rows. What is wrong with a reward is part of the
+         *     answer.
+         */
+        post: operations["previewScores"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Tokens
+         * @description Rows as the tokens that a model reads, which of them are learned, and how long rows are.
+         */
+        post: operations["previewTokens"];
         delete?: never;
         options?: never;
         head?: never;
@@ -358,7 +555,8 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description The newest first. The header X-Total-Count says how many there are in all.
+         * @description The newest first, if nothing else is asked for. The header X-Total-Count says how many there
+         *     are in all, X-Next-Cursor where the next page begins.
          */
         get: operations["listRuns"];
         put?: never;
@@ -390,6 +588,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Series
+         * @description Curves of several runs in buckets of one width, so that they lie over one another.
+         */
+        get: operations["listRunSeries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Tags
+         * @description Every tag that a run has.
+         */
+        get: operations["listRunTags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -408,8 +646,68 @@ export interface paths {
         delete: operations["deleteRun"];
         options?: never;
         head?: never;
-        /** Rename Run */
-        patch: operations["renameRun"];
+        /**
+         * Change Run
+         * @description Name, tags, and the priority of a queued run.
+         */
+        patch: operations["changeRun"];
+        trace?: never;
+    };
+    "/api/runs/{run_id}/alerts/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge Run Alert */
+        post: operations["acknowledgeRunAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Run
+         * @description What differs from the loop of this run to that of another run, or to a saved loop.
+         */
+        get: operations["compareRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Checkpoints
+         * @description Steps from which the run can go on, or another one begin.
+         */
+        get: operations["listRunCheckpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/runs/{run_id}/edit": {
@@ -460,6 +758,46 @@ export interface paths {
         put?: never;
         /** Fork Run */
         post: operations["forkRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Marks
+         * @description What a page shows of a run besides its curves, without the history in between.
+         */
+        get: operations["listRunMarks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Run
+         * @description Put a queued run before another one, or behind all others.
+         */
+        post: operations["moveRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -532,6 +870,46 @@ export interface paths {
          * @description The steps that samples were kept of; reads none of them.
          */
         get: operations["listRunSampleSteps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/samples/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Sample Tokens
+         * @description What the loss saw of each token of a few rows of a step.
+         */
+        get: operations["listRunSampleTokens"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Series
+         * @description Curves in buckets: what every event up to `seq` says, and nothing later.
+         */
+        get: operations["getRunSeries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -630,6 +1008,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spec/fragment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read Fragment Text
+         * @description The nodes in a text that was pasted, with the edges among them; the text need be no loop.
+         */
+        post: operations["readFragment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spec/parse": {
         parameters: {
             query?: never;
@@ -668,6 +1066,62 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** About */
+        About: {
+            cost: components["schemas"]["Cost"];
+            /** Curves */
+            curves: components["schemas"]["AboutCurve"][];
+            /**
+             * Experiment
+             * @description A change that shows something.
+             */
+            experiment: string;
+            /**
+             * Lesson
+             * @description What one learns from it, in a few words.
+             */
+            lesson: string;
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: components["schemas"]["AboutNode"][];
+            /**
+             * Source
+             * @description The paper that it follows.
+             */
+            source: string | null;
+            /** Teaches */
+            teaches: string;
+            /** Title */
+            title: string;
+        };
+        /** AboutCurve */
+        AboutCurve: {
+            /** Expect */
+            expect: string;
+            /**
+             * Metric
+             * @description `node.metric`.
+             */
+            metric: string;
+        };
+        /** AboutNode */
+        AboutNode: {
+            /** Does */
+            does: string;
+            /** Kind */
+            kind: string;
+            /** Node */
+            node: string;
+        };
+        /** AcknowledgeAlert */
+        AcknowledgeAlert: {
+            /**
+             * Seq
+             * @description Of the alert, as the run has it.
+             */
+            seq: number;
+        };
         /**
          * AlertEvent
          * @description Something a person should look at; `node` says where, if it is at one node.
@@ -731,6 +1185,34 @@ export interface components {
             type: "alert";
         };
         /**
+         * AlgorithmHelp
+         * @description What an algorithm is and computes, as it is set.
+         */
+        AlgorithmHelp: {
+            /** Curves */
+            curves: components["schemas"]["Curve"][];
+            /** Formulas */
+            formulas: components["schemas"]["FormulaText"][];
+            /** Help */
+            help: string;
+            /** Name */
+            name: string;
+            /**
+             * Ports
+             * @description Teaching ports that it may serve.
+             */
+            ports: string[];
+            /**
+             * Reads
+             * @description What the letters stand for.
+             */
+            reads: string;
+            /** Source */
+            source: string;
+            /** Title */
+            title: string;
+        };
+        /**
          * AlgorithmInfo
          * @description A name that `algorithm` may have at a teaching port.
          */
@@ -757,6 +1239,99 @@ export interface components {
             runnable: boolean;
             /** Title */
             title: string;
+        };
+        /**
+         * AskOverlap
+         * @description Rows that two datasets share, and those that one has twice.
+         */
+        AskOverlap: {
+            /**
+             * Columns
+             * @description Whose texts are compared; none: `prompt`, else what is learned.
+             */
+            columns?: string[];
+            /** Test */
+            test: string;
+            /** Train */
+            train: string;
+            /**
+             * What
+             * @constant
+             */
+            what?: "overlap";
+            /** Yaml */
+            yaml: string;
+        };
+        /**
+         * AskRows
+         * @description Rows of a dataset node, as the loop sees them.
+         */
+        AskRows: {
+            /** Count */
+            count?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * What
+             * @constant
+             */
+            what?: "rows";
+            /** Yaml */
+            yaml: string;
+        };
+        /**
+         * AskScores
+         * @description The rewards of one learner on rows, by the functions that a run uses.
+         */
+        AskScores: {
+            /**
+             * Learner
+             * @description The node whose `rewards` are asked.
+             */
+            learner: string;
+            /** Rows */
+            rows: components["schemas"]["PastedRows"] | components["schemas"]["DatasetRows"] | components["schemas"]["RunRows"] | components["schemas"]["RolledOutRows"];
+            /**
+             * What
+             * @constant
+             */
+            what?: "scores";
+            /**
+             * Yaml
+             * @description The loop as it stands; nothing of it is saved.
+             */
+            yaml: string;
+        };
+        /**
+         * AskTokens
+         * @description Rows of a dataset node as token ids of the model that reads them.
+         */
+        AskTokens: {
+            /** Count */
+            count?: number;
+            /**
+             * Measure
+             * @description Rows, from the first, of which the lengths are counted.
+             */
+            measure?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * Reader
+             * @description `node.port`; null: the first one that it reaches.
+             */
+            reader?: string | null;
+            /**
+             * What
+             * @constant
+             */
+            what?: "tokens";
+            /** Yaml */
+            yaml: string;
         };
         /** BackendChoice */
         BackendChoice: {
@@ -832,12 +1407,22 @@ export interface components {
              */
             chart_order: string[];
             /**
+             * Charts
+             * @description Which metrics stand together on the charts that a run opens with, the first first.
+             */
+            charts: components["schemas"]["ChartInfo"][];
+            /**
              * Codes
              * @description Codes of findings and what they mean.
              */
             codes: {
                 [key: string]: string;
             };
+            /**
+             * Form Sections
+             * @description In the order in which a form has them.
+             */
+            form_sections: components["schemas"]["FormSectionInfo"][];
             /** Groups */
             groups: components["schemas"]["GroupInfo"][];
             /** Hardware */
@@ -902,6 +1487,41 @@ export interface components {
             value?: Json;
         };
         /**
+         * ChangeRun
+         * @description What is left out stays as it is.
+         */
+        ChangeRun: {
+            /** Name */
+            name?: string | null;
+            /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority?: number | null;
+            /** Tags */
+            tags?: string[] | null;
+        };
+        /**
+         * ChartInfo
+         * @description Metrics that stand on one chart.
+         */
+        ChartInfo: {
+            /**
+             * Metrics
+             * @description Of learners, and of probes whatever stands before the name.
+             */
+            metrics: string[];
+            /** Name */
+            name: string;
+            /**
+             * Ports
+             * @description Teaching ports for whose algorithms it is; none: for every loop.
+             */
+            ports: string[];
+            /** Title */
+            title: string;
+        };
+        /**
          * CheckLoop
          * @description The loop to look at.
          */
@@ -947,6 +1567,11 @@ export interface components {
             /** @description None where the loop has errors or asks for what does not run yet. */
             plan: components["schemas"]["PlanSummary"] | null;
             report: components["schemas"]["CheckReport"];
+            /**
+             * Spec Hash
+             * @description Of what the loop means: the same as that of a run which ran the same.
+             */
+            spec_hash?: string | null;
             /** @description How the time of a step comes about; None where there is no estimate. */
             time?: components["schemas"]["PredictedTime"] | null;
         };
@@ -1017,7 +1642,179 @@ export interface components {
              */
             type: "checkpoint";
         };
+        /**
+         * CodeEntry
+         * @description One code of the list.
+         */
+        CodeEntry: {
+            /** Code */
+            code: string;
+            /** Title */
+            title: string;
+        };
+        /** ColumnFound */
+        ColumnFound: {
+            /** Is Mapped */
+            is_mapped: boolean;
+            /**
+             * Name
+             * @description In the loop.
+             */
+            name: string;
+            /**
+             * Source
+             * @description In the source.
+             */
+            source: string;
+            /** Type */
+            type: string;
+            /** Used */
+            used: components["schemas"]["ColumnUse"][];
+        };
+        /**
+         * ColumnUse
+         * @description Who reads a column, and as what.
+         */
+        ColumnUse: {
+            /** Node */
+            node: string;
+            /** Reads */
+            reads: string;
+        };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
+        /**
+         * Cost
+         * @description What the estimator says; the loop's own hardware counts.
+         */
+        Cost: {
+            /**
+             * Gpu Hours
+             * @description 0 where there are no GPUs.
+             */
+            gpu_hours: number;
+            /** Gpus */
+            gpus: number;
+            /** Hardware */
+            hardware: string;
+            /**
+             * Is Whole
+             * @description Whether these are all phases; else the run takes longer.
+             */
+            is_whole: boolean;
+            /**
+             * Memory Bytes
+             * @description Of the fullest GPU, or of the machine where there is none.
+             */
+            memory_bytes: number;
+            /**
+             * Seconds
+             * @description Of all phases whose steps are known.
+             */
+            seconds: number;
+            /**
+             * Step Seconds
+             * @description Of the slowest phase.
+             */
+            step_seconds: number;
+        };
+        /**
+         * Curve
+         * @description One number over the steps of a run.
+         */
+        Curve: {
+            /**
+             * Better
+             * @enum {string}
+             */
+            better: "higher" | "lower" | "steady" | "none";
+            /**
+             * Expect
+             * @description What it should look like.
+             */
+            expect: string;
+            /** Help */
+            help: string;
+            /** Metric */
+            metric: string;
+            /**
+             * Otherwise
+             * @description What to do where it looks different.
+             */
+            otherwise: string;
+            /** Title */
+            title: string;
+        };
+        /**
+         * CurveOutline
+         * @description What is known of a curve without its points.
+         */
+        CurveOutline: {
+            /** First Step */
+            first_step: number;
+            /** Last */
+            last: number | null;
+            /** Last Step */
+            last_step: number;
+            /** Metric */
+            metric: string;
+            /**
+             * Node
+             * @description `run` for metrics of no node.
+             */
+            node: string;
+            /** Points */
+            points: number;
+        };
+        /** CurvesOfRuns */
+        CurvesOfRuns: {
+            /** Runs */
+            runs: components["schemas"]["RunCurves"][];
+            /**
+             * Width
+             * @description Steps in a bucket, the same for all.
+             */
+            width: number;
+        };
+        /** DatasetPage */
+        DatasetPage: {
+            /** Columns */
+            columns: components["schemas"]["ColumnFound"][];
+            /** Rows */
+            rows: JsonObject[];
+            /**
+             * Total
+             * @description Rows of the source.
+             */
+            total: number;
+            /**
+             * Unread
+             * @description Columns that the loop reads and the rows lack.
+             */
+            unread: string[];
+        };
+        /**
+         * DatasetRows
+         * @description Rows of a dataset node of the loop.
+         */
+        DatasetRows: {
+            /**
+             * Completion
+             * @description The column that stands for what would be written; null: the first of `completion`,
+             *     `target`, `answer`, `chosen` that is there.
+             */
+            completion?: string | null;
+            /** Count */
+            count?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "of_dataset";
+        };
         /**
          * Diagnostic
          * @description One finding about a spec.
@@ -1151,6 +1948,12 @@ export interface components {
              */
             evaluation: boolean;
             /**
+             * Queue
+             * @description Rows that are there and that its reader has not taken yet.
+             * @default 0
+             */
+            queue: number;
+            /**
              * Rows
              * @description Since the run was started or resumed; grows while rows flow.
              * @default 0
@@ -1163,6 +1966,13 @@ export interface components {
              * @default null
              */
             rows_per_second: number | null;
+            /**
+             * Staleness
+             * @description Into a learner's teaching port: versions by which its weights were ahead of those that wrote
+             *     what it learned from last; null before it learned.
+             * @default null
+             */
+            staleness: number | null;
         };
         /**
          * EditEvent
@@ -1286,6 +2096,51 @@ export interface components {
              * @description Time of one step of the phase that takes most of the run, evaluations spread over steps.
              */
             step_seconds: number;
+        };
+        /**
+         * Example
+         * @description The two sides, as a person reads them.
+         */
+        Example: {
+            /**
+             * Language
+             * @description `readings` are numbers of a run, a line each.
+             * @enum {string}
+             */
+            language: "yaml" | "readings";
+            /** Right */
+            right: string;
+            /** Wrong */
+            wrong: string;
+        };
+        /**
+         * Explanation
+         * @description What a code means, why it matters and what to do.
+         */
+        Explanation: {
+            /** Code */
+            code: string;
+            /** @description None for what no loop shows, such as a machine that went away. */
+            example: components["schemas"]["Example"] | null;
+            /**
+             * Fix
+             * @description What to do, most likely first.
+             */
+            fix: string[];
+            /**
+             * Matters
+             * @description Why one should care.
+             */
+            matters: string;
+            /** Means */
+            means: string;
+            /**
+             * Source
+             * @description A paper or a manual.
+             */
+            source: string | null;
+            /** Title */
+            title: string;
         };
         /**
          * FitLoop
@@ -1480,6 +2335,67 @@ export interface components {
              * @description The loop of the new run. Default: the loop of the run that it is forked from.
              */
             yaml?: string | null;
+        };
+        /**
+         * FormSectionInfo
+         * @description A part of a form that folds.
+         */
+        FormSectionInfo: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
+            /**
+             * Opens
+             * @description Whether it begins open.
+             */
+            opens: boolean;
+            /** Title */
+            title: string;
+        };
+        /**
+         * FormulaText
+         * @description One step of what is computed.
+         */
+        FormulaText: {
+            maths: components["schemas"]["MathElement"];
+            /** Name */
+            name: string;
+            /** Note */
+            note: string;
+            /**
+             * Settings
+             * @description Fields of the algorithm from which its numbers are.
+             */
+            settings: string[];
+            /**
+             * Text
+             * @description On one line, for a terminal or to be copied.
+             */
+            text: string;
+        };
+        /**
+         * Fragment
+         * @description A piece of a loop, in the words of the YAML.
+         */
+        Fragment: {
+            /**
+             * Diagnostics
+             * @description Why the text cannot be read.
+             */
+            diagnostics: components["schemas"]["Diagnostic"][];
+            /** Edges */
+            edges: (string | JsonObject)[];
+            /** Layout */
+            layout: JsonObject;
+            /**
+             * Nodes
+             * @description Empty where the text holds no nodes.
+             */
+            nodes: {
+                [key: string]: JsonObject;
+            };
         };
         /**
          * Gauges
@@ -1832,11 +2748,20 @@ export interface components {
             "x-needed"?: {
                 [key: string]: components["schemas"]["JsonValue"][];
             };
+            /** X-Read-When */
+            "x-read-when"?: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
             /**
              * X-Reference
              * @enum {string}
              */
             "x-reference"?: "node" | "metric" | "path" | "template";
+            /**
+             * X-Section
+             * @enum {string}
+             */
+            "x-section"?: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
             /** X-Short */
             "x-short"?: string;
             /** X-Solver */
@@ -1881,6 +2806,7 @@ export interface components {
             inputs: components["schemas"]["InputInfo"][];
             /** Kind */
             kind: string;
+            learning: components["schemas"]["LearningInfo"] | null;
             /** Outputs */
             outputs: components["schemas"]["OutputInfo"][];
             /**
@@ -1893,7 +2819,7 @@ export interface components {
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that tell most about a node, most telling first; `*` is any key.
+             * @description Paths of the values that stand beside the kind, most telling first; `*` is any key.
              */
             summary: string[];
             /**
@@ -1901,6 +2827,11 @@ export interface components {
              * @description Other words for it, and what it can do: algorithms, built-in rewards, tasks.
              */
             synonyms: string[];
+            /**
+             * Telling
+             * @description Further values that stand on the card and are edited there.
+             */
+            telling: components["schemas"]["TellingInfo"][];
             /**
              * Template
              * @description A node to start from.
@@ -1939,6 +2870,69 @@ export interface components {
              * @description From what is loaded to optimizer steps.
              */
             rungs: components["schemas"]["Rung"][];
+        };
+        /**
+         * LearningInfo
+         * @description Where a kind that can be taught says how it learns.
+         */
+        LearningInfo: {
+            /**
+             * Algorithm
+             * @description The setting; without it and without a teaching edge the node is no learner.
+             */
+            algorithm: string;
+            /**
+             * Names
+             * @description Paths of the names of its algorithms; `*` is any key.
+             */
+            names: string[];
+            /**
+             * Rate
+             * @description Path of its learning rate.
+             */
+            rate: string;
+        };
+        /**
+         * Lengths
+         * @description How long the rows are.
+         */
+        Lengths: {
+            /**
+             * Bins
+             * @description Rows in each bin.
+             */
+            bins: number[];
+            /**
+             * Limit
+             * @description Most tokens that there is room for.
+             */
+            limit: number | null;
+            /**
+             * Limit From
+             * @description Where that comes from, in words.
+             */
+            limit_from: string;
+            /** Longest */
+            longest: number;
+            /** Mean */
+            mean: number;
+            /** Measured */
+            measured: number;
+            /**
+             * Over
+             * @description Rows that are longer.
+             */
+            over: number;
+            /**
+             * Over Does
+             * @description What becomes of them.
+             */
+            over_does: string;
+            /**
+             * Width
+             * @description Tokens of a bin.
+             */
+            width: number;
         };
         /**
          * LogEvent
@@ -2021,6 +3015,31 @@ export interface components {
             /** Yaml */
             yaml: string;
         };
+        /**
+         * LoopHit
+         * @description Where a search found its words: a loop by its name, or a node of it.
+         */
+        LoopHit: {
+            /** Kind */
+            kind: string | null;
+            /**
+             * Loop
+             * @description The loop's id.
+             */
+            loop: string;
+            /** Loop Name */
+            loop_name: string;
+            /**
+             * Model
+             * @description The model of the node, as the loop names it.
+             */
+            model: string | null;
+            /**
+             * Node
+             * @description None where the loop itself is called so.
+             */
+            node: string | null;
+        };
         /** LoopPresetEntry */
         LoopPresetEntry: {
             /** Description */
@@ -2032,10 +3051,10 @@ export interface components {
              * @description Whether this machine can run it: the plan takes it, and the hardware is here.
              */
             runnable_here: boolean;
-            /** Tags */
-            tags: string[];
+            sketch: components["schemas"]["Sketch"];
             /** Title */
             title: string;
+            traits: components["schemas"]["Traits"];
         };
         /** LoopPresetText */
         LoopPresetText: {
@@ -2191,6 +3210,30 @@ export interface components {
             yaml: string;
         };
         /**
+         * MathElement
+         * @description One element of MathML; a leaf has a text, a branch has children.
+         */
+        MathElement: {
+            /** Children */
+            children?: components["schemas"]["MathElement"][];
+            /**
+             * Tag
+             * @enum {string}
+             */
+            tag: "math" | "mrow" | "mi" | "mn" | "mo" | "mtext" | "msub" | "msup" | "msubsup" | "mfrac" | "msqrt" | "munder" | "mtable" | "mtr" | "mtd";
+            /**
+             * Text
+             * @default
+             */
+            text: string;
+            /**
+             * Upright
+             * @description Written upright, as names of functions are.
+             * @default false
+             */
+            upright: boolean;
+        };
+        /**
          * Metric
          * @description One number of a run.
          */
@@ -2300,6 +3343,11 @@ export interface components {
              */
             fields: string[];
             /**
+             * Outputs
+             * @description Outputs that are not offered.
+             */
+            outputs: string[];
+            /**
              * Ports
              * @description Inputs that are not offered.
              */
@@ -2326,6 +3374,14 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** MoveRun */
+        MoveRun: {
+            /**
+             * Before
+             * @description The queued run that it is to start before; null: after all others.
+             */
+            before: string | null;
+        };
         /** NewRun */
         NewRun: {
             /**
@@ -2344,6 +3400,11 @@ export interface components {
              */
             name?: string | null;
             /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority?: number;
+            /**
              * Resume
              * @description A run whose last checkpoint this new run starts from.
              */
@@ -2360,6 +3421,8 @@ export interface components {
             set?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** Tags */
+            tags?: string[];
             /**
              * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
@@ -2377,6 +3440,12 @@ export interface components {
          */
         NodeGauge: {
             /**
+             * Blocked
+             * @description Share of that time in which what it reads was there, but others were at work in its pool.
+             * @default null
+             */
+            blocked: number | null;
+            /**
              * Busy
              * @description Share of the last steps' time that this node's stages took, 0 to 1.
              * @default null
@@ -2390,6 +3459,7 @@ export interface components {
             evaluation: boolean;
             /**
              * Queue
+             * @description Rows that wait to be read by it.
              * @default null
              */
             queue: number | null;
@@ -2401,9 +3471,17 @@ export interface components {
             samples_per_second: number | null;
             /**
              * Staleness
+             * @description A learner: versions by which its weights were ahead of those that wrote what it learned from
+             *     last.
              * @default null
              */
             staleness: number | null;
+            /**
+             * Starved
+             * @description Share of that time in which it could have worked, but what it reads was not there yet.
+             * @default null
+             */
+            starved: number | null;
             /**
              * Tokens Per Second
              * @description While that stage runs.
@@ -2434,6 +3512,58 @@ export interface components {
             name: string;
             /** Type */
             type: string;
+        };
+        /** Overlap */
+        Overlap: {
+            /** Columns */
+            columns: string[];
+            /**
+             * Leaked
+             * @description Test rows that are among the training rows.
+             */
+            leaked: number;
+            /**
+             * Near
+             * @description Further test rows that are nearly the same as a training row.
+             */
+            near: number;
+            /** Pairs */
+            pairs: components["schemas"]["OverlapPair"][];
+            /**
+             * Read All
+             * @description Whether every row was read.
+             */
+            read_all: boolean;
+            /** Test Rows */
+            test_rows: number;
+            /** Test Twice */
+            test_twice: number;
+            /** Train Rows */
+            train_rows: number;
+            /**
+             * Train Twice
+             * @description Rows that stand in it before.
+             */
+            train_twice: number;
+        };
+        /** OverlapPair */
+        OverlapPair: {
+            /** Other */
+            other: string;
+            /**
+             * Similarity
+             * @description 1 is equal but for case and blanks.
+             */
+            similarity: number;
+            /** Test */
+            test: number;
+            /** Text */
+            text: string;
+            /**
+             * Train
+             * @description Place of the row in its dataset.
+             */
+            train: number;
         };
         /** ParseResult */
         ParseResult: {
@@ -2478,6 +3608,24 @@ export interface components {
              * @description In which stages they are there.
              */
             stages: string[];
+        };
+        /**
+         * PastedRows
+         * @description Rows that come with the question.
+         */
+        PastedRows: {
+            /**
+             * Rows
+             * @description Columns of each row: `prompt`, `completion`, `answer`, ...; equal `group`s are siblings.
+             */
+            rows: {
+                [key: string]: components["schemas"]["JsonValue"];
+            }[];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "pasted";
         };
         /** PatchResult */
         PatchResult: {
@@ -2884,11 +4032,6 @@ export interface components {
             /** Unit */
             unit: string;
         };
-        /** RenameRun */
-        RenameRun: {
-            /** Name */
-            name: string;
-        };
         /** ResumeRun */
         ResumeRun: {
             /**
@@ -2919,6 +4062,27 @@ export interface components {
             schema: components["schemas"]["JsonSchema"];
         };
         /**
+         * RolledOutRows
+         * @description Rows that the loop's model writes now.
+         */
+        RolledOutRows: {
+            /**
+             * Count
+             * @description At most so many completions.
+             */
+            count?: number;
+            /**
+             * Run
+             * @description A run whose last checkpoint the weights are taken from; null: as the loop begins.
+             */
+            run?: string | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "rolled_out";
+        };
+        /**
          * RolloutEstimate
          * @description The cache of one engine.
          */
@@ -2941,15 +4105,23 @@ export interface components {
         };
         /** RowProblem */
         RowProblem: {
+            /**
+             * Line
+             * @description Of the user's code.
+             */
+            line: number | null;
             /** Message */
             message: string;
             /** Row */
             row: number;
-            /** Traceback */
-            traceback?: string | null;
         };
         /** Run */
         Run: {
+            /**
+             * Alerts
+             * @description The last told of at the end.
+             */
+            alerts: components["schemas"]["RunAlert"][];
             /**
              * Attempt
              * @description 1, and one more with each resume.
@@ -3005,6 +4177,16 @@ export interface components {
              * @description The run whose checkpoint this one started from.
              */
             parent_id: string | null;
+            /**
+             * Place
+             * @description 1 for the queued run that starts next; null for runs that are not queued.
+             */
+            place?: number | null;
+            /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority: number;
             /** Spec Hash */
             spec_hash: string | null;
             /** Started At */
@@ -3014,6 +4196,108 @@ export interface components {
             step: number | null;
             /** Steps Total */
             steps_total: number | null;
+            /** Tags */
+            tags: string[];
+        };
+        /**
+         * RunAlert
+         * @description Something that a person should look at; of each code, node and metric the newest.
+         */
+        RunAlert: {
+            /**
+             * Acknowledged At
+             * @description When a user took note of it.
+             */
+            acknowledged_at: string | null;
+            /** Cleared At */
+            cleared_at: string | null;
+            /** Code */
+            code: string;
+            /**
+             * Hint
+             * @description What to do next.
+             */
+            hint: string | null;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "warning" | "error";
+            /** Message */
+            message: string;
+            /**
+             * Metric
+             * @description The metric of the node that shows it.
+             */
+            metric: string | null;
+            /** Node */
+            node: string | null;
+            /** Raised At */
+            raised_at: string | null;
+            /**
+             * Seq
+             * @description The event that raised it.
+             */
+            seq: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "raised" | "told_again" | "cleared";
+            /** Step */
+            step: number | null;
+            /**
+             * Told
+             * @description How often, since it was raised.
+             */
+            told: number;
+        };
+        /** RunCheckpoints */
+        RunCheckpoints: {
+            /**
+             * Steps
+             * @description Of the checkpoints that are kept whole, in order.
+             */
+            steps: number[];
+        };
+        /** RunCurves */
+        RunCurves: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Curves
+             * @description All that the run has.
+             */
+            curves: components["schemas"]["CurveOutline"][];
+            /** First Step */
+            first_step: number | null;
+            /** Last Step */
+            last_step: number | null;
+            /** Run */
+            run: string;
+            /**
+             * Seq
+             * @description Every event up to this one is counted in, and none after it: a stream `after` it goes on
+             *     without a gap.
+             */
+            seq: number;
+            /**
+             * Series
+             * @description Those that were asked for.
+             */
+            series: components["schemas"]["RunSeries"][];
+            /**
+             * Stages
+             * @description Seconds that each stage was at work; what ran for an evaluation is in its `evaluate` only.
+             */
+            stages: {
+                [key: string]: number;
+            };
+            /**
+             * Width
+             * @description Steps in a bucket, a power of two; 1: every point.
+             */
+            width: number;
         };
         /**
          * RunError
@@ -3052,6 +4336,19 @@ export interface components {
              */
             last_seq: number;
         };
+        /** RunMarks */
+        RunMarks: {
+            /**
+             * Events
+             * @description The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order.
+             */
+            events: (components["schemas"]["RunStateEvent"] | components["schemas"]["PhaseEvent"] | components["schemas"]["StageStarted"] | components["schemas"]["StageFinished"] | components["schemas"]["MetricsEvent"] | components["schemas"]["SampleEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["EditEvent"] | components["schemas"]["AlertEvent"] | components["schemas"]["DiagnosticEvent"] | components["schemas"]["LogEvent"])[];
+            /**
+             * Seq
+             * @description No event after this one is counted in.
+             */
+            seq: number;
+        };
         /**
          * RunReport
          * @description What was predicted against what was measured, and whatever else the run's report says.
@@ -3059,18 +4356,81 @@ export interface components {
         RunReport: {
             /**
              * @default {
-             *       "stages": {}
+             *       "memory_bytes": {},
+             *       "stages": {},
+             *       "tokens_per_second": {}
              *     }
              */
             measured: components["schemas"]["StageSeconds"];
             /**
              * @default {
-             *       "stages": {}
+             *       "memory_bytes": {},
+             *       "stages": {},
+             *       "tokens_per_second": {}
              *     }
              */
             predicted: components["schemas"]["StageSeconds"];
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * RunRows
+         * @description Rows that a run kept as samples.
+         */
+        RunRows: {
+            /** Count */
+            count?: number;
+            /** Run */
+            run: string;
+            /**
+             * Step
+             * @description Null: the newest.
+             */
+            step?: number | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "of_run";
+        };
+        /**
+         * RunSeries
+         * @description A curve in buckets; lists of the same length. The first and the last point of what was asked
+         *     for are buckets of their own.
+         */
+        RunSeries: {
+            /**
+             * Count
+             * @description Values that are numbers; where there is none the next four are null.
+             */
+            count: number[];
+            /** Last */
+            last: (number | null)[];
+            /** Max */
+            max: (number | null)[];
+            /** Mean */
+            mean: (number | null)[];
+            /** Metric */
+            metric: string;
+            /** Min */
+            min: (number | null)[];
+            /** Node */
+            node: string;
+            /**
+             * Seconds
+             * @description At work since the start, up to `step`; breaks between attempts do not count.
+             */
+            seconds: (number | null)[];
+            /**
+             * Step
+             * @description The last step of each bucket that has a value.
+             */
+            step: number[];
+            /**
+             * Tokens
+             * @description Learned from up to `step`.
+             */
+            tokens: (number | null)[];
         };
         /** RunSpec */
         RunSpec: {
@@ -3200,6 +4560,12 @@ export interface components {
             /** Step */
             step?: number | null;
             /**
+             * Tokens
+             * @description A file of the run folder, where a line says what the loss saw of each token of a row: its
+             *     fields are told at `coloop.runtime.samples`.
+             */
+            tokens?: string | null;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -3213,12 +4579,25 @@ export interface components {
             /** Advantage */
             advantage?: number | null;
             completion?: components["schemas"]["JsonValue"];
+            /** @description Rows of one prompt have the same. */
+            group?: components["schemas"]["JsonValue"];
+            /**
+             * Has Tokens
+             * @description Whether what the loss saw of its tokens is kept.
+             * @default false
+             */
+            has_tokens: boolean;
             id?: components["schemas"]["JsonValue"];
             /**
              * Node
              * @description Who wrote it.
              */
             node?: string | null;
+            /**
+             * @description Ids of rows of this step that it answers to, the nearest first: a critique names what it
+             *     judges.
+             */
+            parents?: components["schemas"]["JsonValue"];
             /** @description A text, or a chat as a list of turns. */
             prompt?: components["schemas"]["JsonValue"];
             /** Reward */
@@ -3248,6 +4627,86 @@ export interface components {
              * @description In order; where a step was done twice it is told of once.
              */
             steps: number[];
+        };
+        /**
+         * SampleTokens
+         * @description What the loss saw of each token of one row's completion; every list has an entry a token, or
+         *     is empty where the loss has no such number.
+         */
+        SampleTokens: {
+            /**
+             * Advantage
+             * @default []
+             */
+            advantage: (number | null)[];
+            /** Algorithm */
+            algorithm?: string | null;
+            /**
+             * By
+             * @description Who learned from it.
+             */
+            by?: string | null;
+            /**
+             * Clipped
+             * @description Whether the loss stopped the token's gradient.
+             * @default []
+             */
+            clipped: boolean[];
+            /**
+             * Entropy
+             * @default []
+             */
+            entropy: (number | null)[];
+            id: components["schemas"]["JsonValue"];
+            /**
+             * Ids
+             * @default []
+             */
+            ids: number[];
+            /**
+             * Kl
+             * @description To the reference, by the loss's own estimator.
+             * @default []
+             */
+            kl: (number | null)[];
+            /**
+             * Log Prob
+             * @default []
+             */
+            log_prob: (number | null)[];
+            /**
+             * Log Ratio
+             * @description New policy to old.
+             * @default []
+             */
+            log_ratio: (number | null)[];
+            /**
+             * Mask
+             * @description Whether the token is trained; what others said is not.
+             * @default []
+             */
+            mask: boolean[];
+            /**
+             * Node
+             * @description Who wrote it.
+             */
+            node?: string | null;
+            /**
+             * Pieces
+             * @description The text of each token; together they are the completion, with its marks.
+             * @default []
+             */
+            pieces: string[];
+            /** Port */
+            port?: string | null;
+            /**
+             * Rewards
+             * @description By scorer, scores that stand at tokens; null where there is none.
+             * @default {}
+             */
+            rewards: {
+                [key: string]: (number | null)[];
+            };
         };
         /** Samples */
         Samples: {
@@ -3281,6 +4740,51 @@ export interface components {
             remains: string;
             /** @description The strongest that this machine gives. */
             wall: components["schemas"]["Wall"];
+        };
+        /** ScoredRow */
+        ScoredRow: {
+            /**
+             * Columns
+             * @description The others that a reward sees.
+             */
+            columns: JsonObject;
+            /** Completion */
+            completion: Json;
+            /** Id */
+            id: string;
+            /** Prompt */
+            prompt: Json;
+            /** Target */
+            target: Json;
+        };
+        /** Scores */
+        Scores: {
+            /**
+             * Combine
+             * @description `credit.combine` of the learner.
+             */
+            combine: string;
+            /**
+             * Missing
+             * @description `credit.missing` of the learner.
+             */
+            missing: string;
+            /**
+             * Note
+             * @description What is different from a run, in words.
+             */
+            note: string | null;
+            /** Rows */
+            rows: components["schemas"]["ScoredRow"][];
+            /** Seconds */
+            seconds: number;
+            /** Sources */
+            sources: components["schemas"]["SourceScores"][];
+            /**
+             * Totals
+             * @description What the learner is paid: the sources with their weights, before baselines.
+             */
+            totals: (number | null)[];
         };
         /**
          * SectionSchemas
@@ -3322,6 +4826,73 @@ export interface components {
             token: string;
         };
         /**
+         * Sketch
+         * @description The graph, as much of it as a thumbnail draws.
+         */
+        Sketch: {
+            /**
+             * Edges
+             * @description One for each two nodes that are joined, and whether any edge between them teaches.
+             */
+            edges: components["schemas"]["SketchEdge"][];
+            /** Nodes */
+            nodes: components["schemas"]["SketchNode"][];
+        };
+        /** SketchEdge */
+        SketchEdge: {
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+            /** Teaches */
+            teaches: boolean;
+        };
+        /** SketchNode */
+        SketchNode: {
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Learns */
+            learns: boolean;
+        };
+        /**
+         * Sort
+         * @description What a list of runs is sorted by.
+         * @enum {string}
+         */
+        Sort: "created" | "ended" | "name" | "state" | "step";
+        /**
+         * SourceScores
+         * @description What one source says of the rows.
+         */
+        SourceScores: {
+            /** Edge */
+            edge: string;
+            /**
+             * Error
+             * @description Why there are no scores at all.
+             */
+            error: string | null;
+            /** Failures */
+            failures: components["schemas"]["RowProblem"][];
+            /** Line */
+            line: number | null;
+            /** Node */
+            node: string;
+            /** Printed */
+            printed: string;
+            /**
+             * Scores
+             * @description A number a row; null: nothing, or no score; numbers at positions as an object.
+             */
+            scores: unknown[];
+            /** Seconds */
+            seconds: number;
+            /** Weight */
+            weight: number;
+        };
+        /**
          * SpanEstimate
          * @description When a stage runs in a step.
          */
@@ -3346,6 +4917,24 @@ export interface components {
              * @description Seconds from the start of the step.
              */
             start: number;
+        };
+        /**
+         * SpecChange
+         * @description One field in which two loops differ.
+         */
+        SpecChange: {
+            new: components["schemas"]["JsonValue"];
+            /** @description Null where it is left to its default, or not there. */
+            old: components["schemas"]["JsonValue"];
+            /** Path */
+            path: string;
+            /** Words */
+            words: string;
+        };
+        /** SpecChanges */
+        SpecChanges: {
+            /** Changes */
+            changes: components["schemas"]["SpecChange"][];
         };
         /**
          * StageAtWork
@@ -3452,6 +5041,11 @@ export interface components {
              */
             pool?: string | null;
             /**
+             * Rank Seconds
+             * @description Where several ranks of its pool worked on it: how long each had work.
+             */
+            rank_seconds?: number[] | null;
+            /**
              * Round
              * @description Where edges with `rounds` repeat it: in which round.
              */
@@ -3507,6 +5101,12 @@ export interface components {
          */
         StageGauge: {
             /**
+             * Blocked
+             * @description Share of the step in which what it reads was there and its lane was not free yet.
+             * @default 0
+             */
+            blocked: number;
+            /**
              * Evaluation
              * @description Runs in evaluations only: time and share are those between evaluations, up to now. The
              *     `evaluate` of a probe is a whole evaluation, the stages that ran for it included.
@@ -3529,6 +5129,12 @@ export interface components {
              * @description Share of the step, 0 to 1.
              */
             share: number;
+            /**
+             * Starved
+             * @description Share of the step in which its lane was free and what it reads was not there yet.
+             * @default 0
+             */
+            starved: number;
             /**
              * Tokens Per Second
              * @description While it runs.
@@ -3554,6 +5160,14 @@ export interface components {
          */
         StageSeconds: {
             /**
+             * Memory Bytes
+             * @description By stage, the most that one GPU, or one process without a GPU, holds in it.
+             * @default {}
+             */
+            memory_bytes: {
+                [key: string]: number | null;
+            };
+            /**
              * Stages
              * @description Seconds of each stage in a step.
              * @default {}
@@ -3563,6 +5177,14 @@ export interface components {
             };
             /** Step Seconds */
             step_seconds?: number | null;
+            /**
+             * Tokens Per Second
+             * @description Of each stage while it runs.
+             * @default {}
+             */
+            tokens_per_second: {
+                [key: string]: number | null;
+            };
         } & {
             [key: string]: unknown;
         };
@@ -3735,58 +5357,111 @@ export interface components {
             };
             schema: components["schemas"]["JsonSchema"];
         };
-        /** TriedReward */
-        TriedReward: {
+        /**
+         * TellingInfo
+         * @description A value that a node shows on its card.
+         */
+        TellingInfo: {
+            /** Label */
+            label: string;
             /**
-             * Error
-             * @description What is wrong with the reward as a whole, if it gave no scores at all.
+             * Paths
+             * @description Where it may stand: the first of these that is set, else the first with a default.
              */
-            error: string | null;
-            /** Failures */
-            failures: components["schemas"]["RowProblem"][];
-            /**
-             * Printed
-             * @description What the code printed, cut to a limit.
-             */
-            printed: string;
-            /**
-             * Scores
-             * @description A number a row, a list where the reward scores steps, null where it does not apply.
-             */
-            scores: unknown[];
-            /** Seconds */
-            seconds: number;
-            /** Traceback */
-            traceback: string | null;
+            paths: string[];
+        };
+        /** Token */
+        Token: {
+            /** Id */
+            id: number;
+            /** Is Learned */
+            is_learned: boolean;
+            /** Text */
+            text: string;
         };
         /**
-         * TryReward
-         * @description Sample rows, and exactly one of a Python reward or a built-in one.
+         * TokenText
+         * @description One text of a row.
          */
-        TryReward: {
+        TokenText: {
             /**
-             * Code
-             * @description Python with `def reward(prompts, completions, **columns)`; runs in a limited process.
+             * Count
+             * @description Of all tokens, those that are not shown included.
              */
-            code?: string | null;
-            /** Memory Mib */
-            memory_mib?: number;
+            count: number;
+            /** Learned */
+            learned: number;
+            /** Problem */
+            problem: string | null;
+            /** Row */
+            row: string;
             /**
-             * Rows
-             * @description Rows as columns: `prompt`, `completion`, `answer`, ...; `scores` maps nodes to numbers.
+             * Side
+             * @description `whole`, or of a pair `chosen` and `rejected`.
              */
-            rows: {
-                [key: string]: components["schemas"]["JsonValue"];
-            }[];
+            side: string;
+            /** Tokens */
+            tokens: components["schemas"]["Token"][];
+        };
+        /** TokenizedRows */
+        TokenizedRows: {
+            lengths: components["schemas"]["Lengths"] | null;
+            /** Reader */
+            reader: string;
             /**
-             * Source
-             * @description A built-in reward as it stands in a loop: `{name: exact_match, column: answer}`.
+             * Readers
+             * @description `node.port` of the models that the rows reach.
              */
-            source?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            } | null;
-            /** Timeout Seconds */
-            timeout_seconds?: number;
+            readers: string[];
+            /** Texts */
+            texts: components["schemas"]["TokenText"][];
+            /**
+             * Vocabulary
+             * @description Tokens that the model knows.
+             */
+            vocabulary: number;
+        };
+        /** TokensOfSamples */
+        TokensOfSamples: {
+            /** Rows */
+            rows: components["schemas"]["SampleTokens"][];
+            /** Step */
+            step: number;
+        };
+        /**
+         * Traits
+         * @description What the gallery sorts and filters by.
+         */
+        Traits: {
+            /**
+             * Algorithms
+             * @description Titles, of whatever learns beside imitating.
+             */
+            algorithms: string[];
+            /** Gpus */
+            gpus: number;
+            /** Hardware */
+            hardware: string;
+            /** Is Whole */
+            is_whole: boolean;
+            /**
+             * Learners
+             * @description Nodes that learn.
+             */
+            learners: string[];
+            /** Lesson */
+            lesson: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "online" | "offline" | "reward_modeling";
+            /** Needs Gpus */
+            needs_gpus: boolean;
+            /** Seconds */
+            seconds: number;
+            /** Tags */
+            tags: string[];
         };
         /** VersionDiff */
         VersionDiff: {
@@ -3951,6 +5626,341 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listExplained: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeEntry"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    explainAlgorithm: {
+        parameters: {
+            query: {
+                settings: string;
+                max_new_tokens?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlgorithmHelp"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    explainCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description Bad Request */
@@ -4515,6 +6525,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Loop"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    searchLoops: {
+        parameters: {
+            query: {
+                q: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoopHit"][];
                 };
             };
             /** @description Bad Request */
@@ -6087,6 +8210,118 @@ export interface operations {
             };
         };
     };
+    aboutLoopPreset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["About"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     listModelPresets: {
         parameters: {
             query?: never;
@@ -6197,7 +8432,117 @@ export interface operations {
             };
         };
     };
-    previewReward: {
+    listPresetNames: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string[];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewOverlap: {
         parameters: {
             query?: never;
             header?: never;
@@ -6206,7 +8551,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TryReward"];
+                "application/json": components["schemas"]["AskOverlap"];
             };
         };
         responses: {
@@ -6216,7 +8561,457 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TriedReward"];
+                    "application/json": components["schemas"]["Overlap"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    preparePreviews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewRows: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskRows"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetPage"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewScores: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskScores"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Scores"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskTokens"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenizedRows"];
                 };
             };
             /** @description Bad Request */
@@ -6317,9 +9112,13 @@ export interface operations {
                 limit?: number;
                 /** @description runs to pass over */
                 offset?: number;
+                /** @description X-Next-Cursor of the page before */
+                cursor?: string | null;
+                sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["RunStateName"] | null;
                 loop_id?: string | null;
-                /** @description words in the name, the id or the state */
+                tag?: string | null;
+                /** @description words in the name, the id, the state or a tag */
                 search?: string | null;
             };
             header?: never;
@@ -6657,6 +9456,236 @@ export interface operations {
             };
         };
     };
+    listRunSeries: {
+        parameters: {
+            query: {
+                runs: string[];
+                /** @description `node.metric`, or a metric of every node */
+                metrics?: string[];
+                /** @description first step */
+                from?: number;
+                /** @description last step */
+                to?: number;
+                /** @description points of a curve, at most */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CurvesOfRuns"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunTags: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string[];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     getRun: {
         parameters: {
             query?: never;
@@ -6879,7 +9908,7 @@ export interface operations {
             };
         };
     };
-    renameRun: {
+    changeRun: {
         parameters: {
             query?: never;
             header?: never;
@@ -6890,7 +9919,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RenameRun"];
+                "application/json": components["schemas"]["ChangeRun"];
             };
         };
         responses: {
@@ -6901,6 +9930,353 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    acknowledgeRunAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcknowledgeAlert"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compareRun: {
+        parameters: {
+            query?: {
+                /** @description another run */
+                run?: string | null;
+                /** @description a saved loop */
+                loop?: string | null;
+                /** @description of that loop */
+                version?: number | null;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpecChanges"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunCheckpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCheckpoints"];
                 };
             };
             /** @description Bad Request */
@@ -7117,6 +10493,10 @@ export interface operations {
                 /** @description `seq` of the last event that is known already */
                 after?: number;
                 limit?: number;
+                /** @description begin with the first event of this step */
+                step?: number | null;
+                /** @description the events just before this `seq` */
+                before?: number | null;
             };
             header?: never;
             path: {
@@ -7244,6 +10624,234 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunMarks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunMarks"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    moveRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7706,6 +11314,243 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SampleSteps"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunSampleTokens: {
+        parameters: {
+            query: {
+                step: number;
+                /** @description the id of one row */
+                row?: string | null;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokensOfSamples"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getRunSeries: {
+        parameters: {
+            query?: {
+                /** @description `node.metric`, or a metric of every node */
+                metrics?: string[];
+                /** @description first step */
+                from?: number;
+                /** @description last step */
+                to?: number;
+                /** @description points of a curve, at most */
+                buckets?: number;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCurves"];
                 };
             };
             /** @description Bad Request */
@@ -8488,6 +12333,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DumpResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readFragment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParseText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fragment"];
                 };
             };
             /** @description Bad Request */

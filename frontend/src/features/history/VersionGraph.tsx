@@ -16,8 +16,8 @@ const EDGE = 24;
 export function VersionGraph({ before, after }: { before: LoopDocument; after: LoopDocument }) {
   const catalog = useCatalog();
   const drawn = useMemo(() => {
-    const placed = withPlaces(catalog, after, false, before.layout);
-    return drawVersions(withPlaces(catalog, before, false, placed.layout), placed);
+    const placed = withPlaces(catalog, after, before.layout);
+    return drawVersions(withPlaces(catalog, before, placed.layout), placed);
   }, [catalog, before, after]);
   const { left, top, width, height } = drawn;
   return (

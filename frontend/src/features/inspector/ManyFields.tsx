@@ -40,6 +40,7 @@ export function ManyFields({ kind, nodes }: { kind: string; nodes: readonly stri
       scope: ["nodes", nodes[0] ?? ""],
       diagnostics: NONE,
       hidden,
+      keepsWrong: false,
       ...locks,
       differing: new Map([...differing].map(([path, values]) => [path, wordsOf(values)])),
       write: (path, to, keep = 0) =>

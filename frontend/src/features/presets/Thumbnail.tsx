@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import type { Catalog, Sketch } from "@/api/types";
-import { nodeColors } from "@/lib/colors";
+import { IDENTITIES, nodeColors } from "@/lib/colors";
 import { KindIcon } from "@/ui/KindIcon";
 import { drawSketch, SKETCH_BOX, type SketchBox } from "./sketch";
 import { useSeen } from "./useSeen";
@@ -28,8 +28,11 @@ function Drawing({ catalog, sketch }: { catalog: Catalog; sketch: Sketch }) {
   const drawing = useMemo(() => drawSketch(sketch), [sketch]);
   const colors = useMemo(() => {
     const nodes = Object.fromEntries(sketch.nodes.map(({ id, kind }) => [id, { kind }]));
-    return nodeColors(catalog, nodes);
-  }, [catalog, sketch]);
+    const learners = new Set(drawing.lessons.map(({ learner }) => learner));
+    const ids = sketch.nodes.map(({ id }) => id).filter((id) => learners.has(id));
+    const numbers = ids.map((id, place) => [id, (place % IDENTITIES) + 1]);
+    return nodeColors(catalog, nodes, Object.fromEntries(numbers));
+  }, [catalog, sketch, drawing]);
   const { width, height, boxes, lines, lessons } = drawing;
   return (
     <svg
