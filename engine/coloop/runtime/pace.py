@@ -212,10 +212,11 @@ class Pace:
         """Stages of the phase, then those that only evaluations run."""
         steps, evaluations = self._step_window(), self._evaluation_windows()
         gauges = _stage_gauges(steps, evaluation=False)
+        aside: dict[str, StageGauge] = {}
         for window in evaluations:
             for stage, gauge in _stage_gauges(window, evaluation=True).items():
-                gauges.setdefault(stage, gauge)
-        return gauges
+                aside[stage] = _together(aside[stage], gauge) if stage in aside else gauge
+        return aside | gauges
 
     def seconds_of_stages(self) -> dict[str, float]:
         """Mean seconds of a run of every stage of every phase, as it was when it was last on."""
@@ -332,6 +333,40 @@ def _stage_gauges(window: _Window, *, evaluation: bool) -> dict[str, StageGauge]
 
 def _share(seconds: float, whole: float) -> float:
     return min(1.0, seconds / whole) if whole else 0.0
+
+
+def _together(one: StageGauge, other: StageGauge) -> StageGauge:
+    """A stage that several probes ask, as its edges count it: all that they ask of it."""
+    share = one.share + other.share
+    part = one.share / share if share else 0.5
+
+    def mean(left: float | None, right: float | None) -> float | None:
+        return _plus(_times(left, part), _times(right, 1 - part))
+
+    return one.model_copy(
+        update={
+            "seconds": one.seconds * part + other.seconds * (1 - part),
+            "share": min(1.0, share),
+            "samples_per_second": mean(one.samples_per_second, other.samples_per_second),
+            "tokens_per_second": mean(one.tokens_per_second, other.tokens_per_second),
+            "wall_samples_per_second": _plus(
+                one.wall_samples_per_second, other.wall_samples_per_second
+            ),
+            "wall_tokens_per_second": _plus(
+                one.wall_tokens_per_second, other.wall_tokens_per_second
+            ),
+            "starved": min(1.0, one.starved + other.starved),
+            "blocked": min(1.0, one.blocked + other.blocked),
+        }
+    )
+
+
+def _plus(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 def _rate(count: int, seconds: float) -> float | None:

@@ -93,8 +93,8 @@ const NAME_AROUND = 61;
 /** The least that a value has beside its label. */
 const VALUE_ROOM = 74;
 /** "GRPO · lr 1e-6", and what a node does beside its rate. */
-const LEARN_ROOM = 176;
-const LIVE_ROOM = 160;
+const LEARN_ROOM = 192;
+const LIVE_ROOM = 176;
 
 function portsWidth({ inputs, outputs }: ShownPorts, row: number): number {
   return 26 + textWidth(inputs[row]?.name ?? "", 12) + 16 + textWidth(outputs[row]?.name ?? "", 12);

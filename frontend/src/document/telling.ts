@@ -106,7 +106,12 @@ export function learningText(
   const names = kind.learning.names.flatMap((path) => valuesAt(node, path.split(".")));
   const rate = valuesAt(node, kind.learning.rate.split("."))[0];
   const words = [...new Set(names.map((name) => titles.get(String(name)) ?? String(name)))];
-  return [...words.slice(0, 2), ...(rate === undefined ? [] : [`lr ${sayRate(rate)}`])].join(" · ");
+  const [first, ...more] = words;
+  const algorithm = first && more.length > 0 ? `${first} +${more.length}` : first;
+  return [
+    ...(algorithm ? [algorithm] : []),
+    ...(rate === undefined ? [] : [`lr ${sayRate(rate)}`]),
+  ].join(" · ");
 }
 
 function sayRate(rate: Json): string {

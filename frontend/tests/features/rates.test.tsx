@@ -53,7 +53,7 @@ describe("rates of a node", () => {
     });
 
     expect(screen.getByText("3.00 rows/s")).toBeTruthy();
-    expect(screen.getByText("10 % · evaluates")).toBeTruthy();
+    expect(screen.getByText("eval 10 %")).toBeTruthy();
     expect(stageRates(gauges, "probe").map(wholeText)[0]).toContain("of the time, in evaluations");
   });
 

@@ -27,13 +27,15 @@ def step(pace: Pace, clock: Clock, phase: str = "rl", seconds: float = 2.0, rows
     pace.step_finished(seconds)
 
 
-def evaluation(pace: Pace, clock: Clock, seconds: float = 1.0, rows: int = 10) -> None:
+def evaluation(
+    pace: Pace, clock: Clock, seconds: float = 1.0, rows: int = 10, probe: str = "probe"
+) -> None:
     pace.evaluation_began()
     pace.stage_finished("actor.generate", seconds / 2, rows, 0)
     pace.delivered(HELD, rows)
     pace.delivered(PROMPTS, rows)
     clock.now += seconds
-    pace.evaluation_finished("probe", "probe.evaluate", seconds, rows)
+    pace.evaluation_finished(probe, f"{probe}.evaluate", seconds, rows)
 
 
 def test_a_stage_is_told_while_busy_and_over_the_whole_step() -> None:
@@ -68,6 +70,20 @@ def test_evaluations_do_not_count_as_work_of_the_step() -> None:
     assert held.rows_per_second == pytest.approx(20 / 6)
     assert pace.evaluation_share == pytest.approx(2 / 6)
     assert pace.nodes()["probe"].busy == pytest.approx(2 / 6)
+
+
+def test_a_stage_that_two_probes_ask_gives_as_many_rows_as_its_edges_bring() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+
+    evaluation(pace, clock, rows=10)
+    evaluation(pace, clock, rows=30, probe="exam")
+
+    gauge = pace.stages()["actor.generate"]
+    assert gauge.wall_samples_per_second == pytest.approx(10 / 2 + 30 / 2)
+    assert gauge.wall_samples_per_second == pytest.approx(pace.edges()[PROMPTS].rows_per_second)
+    assert gauge.share == pytest.approx(0.5)
+    assert gauge.samples_per_second == pytest.approx(40.0)
 
 
 def test_the_rate_of_evaluations_falls_until_the_next_one() -> None:

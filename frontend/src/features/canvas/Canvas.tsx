@@ -77,8 +77,6 @@ export function Canvas() {
 
   return (
     <section
-      onPointerDownCapture={onTouch}
-      onWheelCapture={onTouch}
       {...roving}
       aria-label="Graph"
       className="canvas-frame relative h-full w-full"
@@ -100,6 +98,8 @@ export function Canvas() {
           onNodesChange={onNodesChange}
           onEdgesChange={onEdgesChange}
           onNodeDragStop={onDragStop}
+          // A move that nobody made by hand is the fit itself.
+          onMoveStart={(event) => event && onTouch()}
           onSelectionDragStop={onDragStop}
           onPaneClick={() => useSelection.getState().clear()}
           {...connecting}

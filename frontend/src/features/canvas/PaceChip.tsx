@@ -8,7 +8,7 @@ const HELP: Partial<Record<PaceState, string>> = {
   busy: "Share of the step's time in which its stages run.",
   starved: "It waits for rows: its machine was free, what it reads was not there yet.",
   blocked: "Its rows were there, its machine was still taken.",
-  evaluates: "Share of the time, in evaluations.",
+  evaluates: "It works in evaluations only: their share of the time.",
   rests: "No stage of it runs in this phase.",
 };
 
@@ -61,7 +61,7 @@ function wordsOf(state: PaceState, share: string, isOver: boolean): string {
     case "none":
       return isOver ? "no rate" : "no rate yet";
     case "evaluates":
-      return `${share} · evaluates`;
+      return `eval ${share}`;
     default:
       return `${state} ${share}`;
   }
