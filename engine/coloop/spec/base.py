@@ -60,6 +60,7 @@ Choices = Literal[
     "pools",
     "ports",
     "probe_metrics",
+    "task_columns",
 ]
 """What a value is chosen from: things of the loop, or lists of the catalog."""
 Reference = Literal["node", "metric", "path", "template"]

@@ -77,7 +77,9 @@ class DatasetNode(BaseNode):
     """Rows from outside."""
     source: Source = setting()
     """Where the rows come from."""
-    columns: dict[Text, Text] = setting(default_factory=dict)
+    columns: dict[Text, Text] = setting(
+        default_factory=dict, widget="select", choices="task_columns"
+    )
     """Name in the loop (`prompt`, `target`, `answer`, `chosen`, ...): name in the source."""
     rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
     """Rows of one step; null: all of them."""

@@ -43,9 +43,7 @@ class Rollout(Section):
     """Most tokens that the policy writes in the whole trajectory."""
     expected_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
     """Mean length of what it writes, for the estimate; null: half of `max_new_tokens`."""
-    temperature: Number = setting(
-        1.0, ge=0, le=10, hot=True, widget="slider", short="temperature {}"
-    )
+    temperature: Number = setting(1.0, ge=0, le=10, hot=True, widget="slider", short="T {}")
     """Randomness of sampling; 0 is greedy."""
     top_p: Number = setting(1.0, gt=0, le=1, level="advanced", hot=True, widget="slider")
     """Sample from the likeliest tokens that hold this share; 1: all."""

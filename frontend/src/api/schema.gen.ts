@@ -2729,7 +2729,7 @@ export interface components {
              * X-Choices
              * @enum {string}
              */
-            "x-choices"?: "algorithms" | "architectures" | "columns" | "groupings" | "hardware" | "metrics" | "nodes" | "phases" | "pools" | "ports" | "probe_metrics";
+            "x-choices"?: "algorithms" | "architectures" | "columns" | "groupings" | "hardware" | "metrics" | "nodes" | "phases" | "pools" | "ports" | "probe_metrics" | "task_columns";
             /** X-Hidden */
             "x-hidden"?: boolean;
             /** X-Hot */

@@ -5,6 +5,7 @@ import { setField } from "@/document/commands/setField";
 import { useOpenParts } from "@/features/inspector/form/openParts";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { usePreferences } from "@/session/preferences";
+import { choose } from "../fixtures/choose";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
@@ -43,9 +44,7 @@ describe("parts of a form", () => {
   it("a part is a line while it is closed, and generation weighs as much as learning", () => {
     show(loop);
 
-    expect(part(/^Generation/).textContent).toBe(
-      "Generation5 a prompt · 2,048 tokens · temperature 1",
-    );
+    expect(part(/^Generation/).textContent).toBe("Generation5 a prompt · 2,048 tokens · T 1");
     expect(part(/^Learning/).textContent).toBe("Learninggrpo · lr 1e-6");
     expect(part(/^Generation/).getAttribute("aria-expanded")).toBe("true");
     expect(part(/^Learning/).getAttribute("aria-expanded")).toBe("true");
@@ -140,4 +139,20 @@ it("a long pattern has all of the width", () => {
   const field = screen.getByLabelText("Answer");
   expect(field.tagName).toBe("TEXTAREA");
   expect(field).toHaveProperty("value", pattern);
+});
+
+it("columns of a built-in task are chosen from those that it has", () => {
+  const { wrapper: Wrapper, store } = insideLoop();
+  store
+    .getState()
+    .dispatch(setField, { node: "problems", path: ["columns"], value: { target: "nosuch" } });
+  render(
+    <Wrapper>
+      <NodeInspector id="problems" />
+    </Wrapper>,
+  );
+
+  choose(screen.getByRole("combobox", { name: /^target/ }), "answer");
+
+  expect(store.getState().document.nodes.problems?.columns).toEqual({ target: "answer" });
 });

@@ -102,11 +102,19 @@ interface ChoiceProps {
 }
 
 function Choice({ collision, chosen, onChoose }: ChoiceProps) {
-  const { mine, theirs, key } = collision;
+  const { mine, theirs, key, path } = collision;
+  const [head, where, ...inside] = path.map(String);
+  const isOfNode = head === "nodes" && where !== undefined;
   return (
     <li className="flex flex-wrap items-center gap-2 border-line border-b px-3 py-2 text-xs last:border-b-0">
       <span className="min-w-0 flex-1 break-words">
-        <b className="font-medium">{key}</b>
+        {isOfNode ? (
+          <>
+            <b className="font-medium">{where}</b> {inside.join(".")}
+          </>
+        ) : (
+          <b className="font-medium">{key}</b>
+        )}
         <span className="block text-muted">
           Mine: {shown(mine)} · Theirs: {shown(theirs)}
         </span>

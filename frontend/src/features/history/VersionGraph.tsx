@@ -10,7 +10,8 @@ const LOOK: Record<Standing, { mark: string; said: string; ink: string; ground: 
   removed: { mark: "−", said: "removed", ink: "var(--error)", ground: "var(--error-soft)" },
   changed: { mark: "~", said: "changed", ink: "var(--warning)", ground: "var(--warning-soft)" },
 };
-const EDGE = 24;
+/** Room for edges that lead back. */
+const EDGE = 88;
 
 /** Two versions of a loop, one over the other: what came, what went and what is different. */
 export function VersionGraph({ before, after }: { before: LoopDocument; after: LoopDocument }) {

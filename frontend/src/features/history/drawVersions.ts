@@ -75,6 +75,6 @@ function standingOf(before: unknown, after: unknown): Standing {
 function curve(from: Point, to: Point): string {
   const [x, y] = [from[0] + WIDTH, from[1] + HEIGHT / 2];
   const [endX, endY] = [to[0], to[1] + HEIGHT / 2];
-  const bend = Math.max(40, Math.abs(endX - x) / 2);
+  const bend = endX < x ? 80 : Math.max(40, (endX - x) / 2);
   return `M${x} ${y}C${x + bend} ${y} ${endX - bend} ${endY} ${endX} ${endY}`;
 }

@@ -78,7 +78,7 @@ export function NodeInspector({ id }: { id: string }) {
           )
         }
       />
-      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
+      <div className="min-h-0 flex-1 overflow-y-auto px-4 pt-1 pb-2">
         {data.algorithm ? <LearnsButton node={id} /> : null}
         {kind && !kind.runnable ? (
           <Badge tone="info" className="mb-1">

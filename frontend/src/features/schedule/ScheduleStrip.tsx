@@ -30,10 +30,13 @@ export function ScheduleStrip() {
       aria-label="Schedule at a glance"
       className="flex h-[104px] shrink-0 gap-4 overflow-hidden border-line border-t bg-surface px-4 py-2"
     >
-      <div className="flex w-28 shrink-0 flex-col text-xs">
-        <h2 className="font-semibold text-sm">Schedule</h2>
+      <div className="flex w-28 shrink-0 flex-col text-xs leading-4">
+        <h2 className="font-semibold text-sm leading-5">Schedule</h2>
         <span className="tabular text-muted">{lengthText(strip)}</span>
-        <ul className="mt-1 flex min-h-0 flex-1 flex-col justify-around overflow-y-auto">
+        <ul
+          className="flex flex-col justify-around overflow-y-auto"
+          style={{ height: heightOf(strip) }}
+        >
           {learners.map((node) => (
             <li key={node} className="flex items-center gap-1.5">
               <i
@@ -55,7 +58,7 @@ export function ScheduleStrip() {
             <Item key={item.at.join(".")} item={item} share={item.steps / strip.steps} />
           ))}
         </div>
-        <div className="min-h-0 flex-1">
+        <div style={{ height: heightOf(strip) }}>
           <Rows strip={strip} colorOf={colorOf} />
         </div>
       </div>
@@ -65,6 +68,15 @@ export function ScheduleStrip() {
       ) : null}
     </section>
   );
+}
+
+const LINE = 16;
+const MOST_HEIGHT = 50;
+const ROW_HEIGHT = 24;
+
+/** Of all rows of learners: few are not drawn thick. */
+function heightOf({ learners }: Strip): number {
+  return Math.min(MOST_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
 }
 
 function lengthText({ steps, isKnown }: Strip): string {
@@ -154,7 +166,7 @@ function OneRound({ item, round, colorOf }: OneRoundProps) {
           Edit
         </Button>
       </div>
-      <div className="min-h-0 flex-1">
+      <div style={{ height: heightOf(round) - LINE }}>
         <Rows strip={round} colorOf={colorOf} hasGaps />
       </div>
       <span className="truncate text-muted" title={parts}>

@@ -81,7 +81,7 @@ export function FormPart({ part, root, value, without }: FormPartProps) {
     <Collapsible.Root
       open={isOpen}
       onOpenChange={(next) => toggle(part.name, next)}
-      className="-mx-4 border-line border-t px-4 py-1"
+      className="-mx-4 border-line border-t px-4 py-1 first:border-t-0"
     >
       <Collapsible.Trigger className="flex min-h-9 w-full items-center gap-2 text-left">
         <ChevronRight

@@ -5,7 +5,9 @@ import { useCatalog, useDocument } from "@/document/context";
 import { phaseNames } from "@/document/phases";
 import { poolsOf } from "@/document/pools";
 import { teachingPorts } from "@/document/teaching";
-import type { LoopDocument } from "@/document/types";
+import type { LoopDocument, NodeData } from "@/document/types";
+import { isObject } from "@/lib/paths";
+import { useForm } from "./FormContext";
 
 export interface Suggestion {
   value: string;
@@ -16,7 +18,7 @@ export interface Suggestion {
 const NONE: Suggestion[] = [];
 
 /** By what a field names: things that exist in the loop, or that the catalog has. */
-type Source = (catalog: Catalog, document: LoopDocument) => Suggestion[];
+type Source = (catalog: Catalog, document: LoopDocument, node: NodeData | null) => Suggestion[];
 
 /** By what the catalog says that a field's value is chosen from. */
 const BY_CHOICES: Partial<Record<Choices, Source>> = {
@@ -29,6 +31,7 @@ const BY_CHOICES: Partial<Record<Choices, Source>> = {
   hardware: (catalog) => catalog.hardware.map(({ name, title }) => ({ value: name, title })),
   architectures: (catalog) =>
     catalog.architectures.map(({ name, title }) => ({ value: name, title })),
+  task_columns: (catalog, _, node) => plain(taskColumns(catalog, node)),
   metrics: (catalog, document) => plain(reportedMetrics(catalog, document)),
 };
 
@@ -36,9 +39,11 @@ export function useSuggestions({ choosesFrom }: Pick<Field, "choosesFrom">): Sug
   const catalog = useCatalog();
   const source = choosesFrom ? BY_CHOICES[choosesFrom] : undefined;
   const document = useDocument((state) => (source ? state.document : null));
+  const { scope } = useForm();
+  const id = scope[0] === "nodes" ? String(scope[1]) : null;
   return useMemo(
-    () => (source && document ? source(catalog, document) : NONE),
-    [catalog, document, source],
+    () => (source && document ? source(catalog, document, document.nodes[id ?? ""] ?? null) : NONE),
+    [catalog, document, source, id],
   );
 }
 
@@ -49,6 +54,13 @@ function plain(values: readonly string[]): Suggestion[] {
 function poolNames(document: LoopDocument): string[] {
   const names = poolsOf(document).map(({ name }) => name);
   return names.length > 0 ? names : ["main"];
+}
+
+/** Columns of the built-in task that a node takes its rows from, or of that part of it. */
+function taskColumns(catalog: Catalog, node: NodeData | null): string[] {
+  const source = node && isObject(node.source) ? node.source : {};
+  const task = catalog.tasks.find(({ name }) => name === source.task);
+  return task ? (task.parts[String(source.part)] ?? task.columns) : [];
 }
 
 /** "probe.accuracy": what nodes say that they measure. */
