@@ -235,6 +235,19 @@ class AlgorithmInfo(Part):
     runnable: bool
 
 
+class RemedyInfo(Part):
+    """One field that shortens a step where a run waits for itself."""
+
+    when: str
+    """`pools_wait`: several pools wait for each other, so that a step takes as long as all of them
+    together; with it, as long as the busiest."""
+    label: str
+    reason: str
+    path: str
+    value: int
+    """That the field has then, and at least where nothing is to be done."""
+
+
 class ChartInfo(Part):
     """Metrics that stand on one chart."""
 
@@ -308,6 +321,8 @@ class Catalog(Part):
     """What probes report; `@k` stands for a number of samples."""
     chart_order: list[str]
     """Metrics that one looks at first, in that order; a name is that of a learner or a probe."""
+    remedies: list[RemedyInfo]
+    """What helps a run that its stages' waits hold back."""
     charts: list[ChartInfo]
     """Which metrics stand together on the charts that a run opens with, the first first."""
     json_schema: SectionSchemas = Field(alias="schema")

@@ -1456,6 +1456,11 @@ export interface components {
             probe_metrics: {
                 [key: string]: components["schemas"]["Metric"];
             };
+            /**
+             * Remedies
+             * @description What helps a run that its stages' waits hold back.
+             */
+            remedies: components["schemas"]["RemedyInfo"][];
             /** Rewards */
             rewards: components["schemas"]["RewardInfo"][];
             schema: components["schemas"]["SectionSchemas"];
@@ -4031,6 +4036,29 @@ export interface components {
             total: number;
             /** Unit */
             unit: string;
+        };
+        /**
+         * RemedyInfo
+         * @description One field that shortens a step where a run waits for itself.
+         */
+        RemedyInfo: {
+            /** Label */
+            label: string;
+            /** Path */
+            path: string;
+            /** Reason */
+            reason: string;
+            /**
+             * Value
+             * @description That the field has then, and at least where nothing is to be done.
+             */
+            value: number;
+            /**
+             * When
+             * @description `pools_wait`: several pools wait for each other, so that a step takes as long as all of them
+             *     together; with it, as long as the busiest.
+             */
+            when: string;
         };
         /** ResumeRun */
         ResumeRun: {

@@ -1,20 +1,14 @@
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { Canvas } from "@/features/canvas/Canvas";
 import { RunEditBar } from "@/features/runs/RunEditBar";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
 import { Loading } from "@/ui/States";
+import { ChartsPanel, TimelinePanel } from "./panels";
 import { RunDock } from "./RunDock";
 import { RunSettings } from "./RunSettings";
 import { useWindowSize } from "./useWindowSize";
-
-const ChartsPanel = lazy(() =>
-  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel })),
-);
-const TimelinePanel = lazy(() =>
-  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel })),
-);
 
 const CHARTS_SHARE = 0.4;
 const LEAST_CHARTS = 300;

@@ -16,6 +16,12 @@ const MemoryPanel = lazy(() =>
 const PlanPanel = lazy(() =>
   import("@/features/plan/PlanPanel").then((module) => ({ default: module.PlanPanel })),
 );
+export const ChartsPanel = lazy(() =>
+  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel })),
+);
+export const TimelinePanel = lazy(() =>
+  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel })),
+);
 const SamplesPanel = lazy(() =>
   import("@/features/samples/SamplesPanel").then((module) => ({ default: module.SamplesPanel })),
 );

@@ -15,25 +15,25 @@ export interface Checkpoint {
 
 export const MAX_MARKS = 1000;
 
-export function markOf(event: RunEvent): Mark | null {
-  const step = event.step;
-  if (typeof step !== "number") return null;
-  switch (event.type) {
-    case "phase":
-      return event.state === "started"
-        ? { kind: "phase", step, label: String(event.phase ?? event.name ?? "") }
-        : null;
-    case "checkpoint":
-      return event.best === true ? null : { kind: "checkpoint", step, label: "checkpoint" };
-    case "edit":
-      return { kind: "edit", step, label: editLabel(event.changes) };
-    case "alert":
-      return event.cleared === true || event.level === "info"
-        ? null
-        : { kind: "alert", step, label: String(event.message ?? event.code ?? "alert") };
-    default:
-      return null;
-  }
+/** By the type of an event, what its mark says; null: there is none. */
+const LABELS: Record<Mark["kind"], (event: RunEvent) => string | null> = {
+  phase: (event) => (event.state === "started" ? String(event.phase ?? event.name ?? "") : null),
+  checkpoint: (event) => (event.best === true ? null : "checkpoint"),
+  edit: (event) => editLabel(event.changes),
+  alert: (event) =>
+    event.cleared === true || event.level === "info"
+      ? null
+      : String(event.message ?? event.code ?? "alert"),
+};
+
+function isMarked(type: string): type is Mark["kind"] {
+  return type in LABELS;
+}
+
+export function markOf({ type, ...event }: RunEvent): Mark | null {
+  if (typeof event.step !== "number" || !isMarked(type)) return null;
+  const label = LABELS[type]({ type, ...event });
+  return label === null ? null : { kind: type, step: event.step, label };
 }
 
 function editLabel(changes: unknown): string {
@@ -43,7 +43,9 @@ function editLabel(changes: unknown): string {
     .join(", ");
 }
 
+const WRITTEN: ReadonlySet<string> = new Set(["checkpoint"]);
+
 export function checkpointOf(event: RunEvent): Checkpoint | null {
-  if (event.type !== "checkpoint" || typeof event.step !== "number") return null;
+  if (!WRITTEN.has(event.type) || typeof event.step !== "number") return null;
   return { step: event.step, path: String(event.path ?? ""), isBest: event.best === true };
 }

@@ -32,7 +32,7 @@ export interface Preferences {
   snapsToGrid: boolean;
   lastLoop: string | null;
   smoothing: number;
-  samplesView: "groups" | "table";
+  samplesView: "byPrompt" | "table";
   /** Charts that are shown although nothing in the loop asks for them. */
   pinnedCharts: readonly string[];
   runChartsWidth: number;
@@ -62,7 +62,7 @@ export const usePreferences = create<Preferences>()(
       snapsToGrid: true,
       lastLoop: null,
       smoothing: 0.6,
-      samplesView: "groups",
+      samplesView: "byPrompt",
       pinnedCharts: [],
       runChartsWidth: 0,
       runTimelineHeight: 136,

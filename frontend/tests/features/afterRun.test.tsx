@@ -8,7 +8,7 @@ import { LiveBadge, useHasFailed } from "@/features/canvas/LiveBadge";
 import { AlertList } from "@/features/runs/AlertList";
 import { RunActions } from "@/features/runs/RunActions";
 import { RunProgress } from "@/features/runs/RunProgress";
-import { readReport } from "@/features/runs/report";
+import { timesOf } from "@/features/runs/report";
 import { LiveRun } from "@/live/LiveRun";
 import { useSelection } from "@/session/selection";
 import { TooltipProvider } from "@/ui/Tooltip";
@@ -16,8 +16,18 @@ import { insideLoop } from "../fixtures/open";
 import { aRun, aStage, someGauges } from "../fixtures/runs";
 
 const REPORT = {
-  predicted: { step_seconds: 0.4, stages: { "actor.learn": 0.1, "actor.sync": 0.02 } },
-  measured: { step_seconds: 0.5, stages: { "actor.learn": 0.3, "actor.generate": 0.2 } },
+  predicted: {
+    step_seconds: 0.4,
+    stages: { "actor.learn": 0.1, "actor.sync": 0.02 },
+    tokens_per_second: { "actor.learn": 900 },
+    memory_bytes: { "actor.learn": 3 * 2 ** 30 },
+  },
+  measured: {
+    step_seconds: 0.5,
+    stages: { "actor.learn": 0.3, "actor.generate": 0.2 },
+    tokens_per_second: { "actor.learn": 300 },
+    memory_bytes: { "actor.learn": 2 * 2 ** 30 },
+  },
 };
 function Marked() {
   return <i>{`${useHasFailed("actor")} ${useHasFailed("exact")}`}</i>;
@@ -99,15 +109,25 @@ describe("a run that has ended", () => {
 
     fireEvent.click(screen.getByRole("button", { name: "Report" }));
 
-    const row = await screen.findByRole("row", { name: /actor\.learn/ });
-    expect(within(row).getByText("100 ms")).toBeTruthy();
-    expect(within(row).getByText("300 ms")).toBeTruthy();
-    expect(within(row).getByText("× 3.0")).toBeTruthy();
+    const rowOf = async (table: RegExp) => {
+      const part = await screen.findByRole("table", { name: table });
+      return within(within(part).getByRole("row", { name: /actor\.learn/ }));
+    };
+    const [time, rate, memory] = [
+      await rowOf(/Time/),
+      await rowOf(/Tokens/),
+      await rowOf(/Memory/),
+    ];
+    expect(time.getByText("100 ms")).toBeTruthy();
+    expect(time.getByText("300 ms")).toBeTruthy();
+    expect(time.getByText("−67 %")).toBeTruthy(); // 0.1 for 0.3
+    expect(rate.getByText("+200 %")).toBeTruthy(); // 900 for 300
+    expect(memory.getByText("+50 %")).toBeTruthy(); // 3 GiB for 2
   });
 
   it("a stage that did not run, or was not predicted, is said to be so", () => {
-    const rows = readReport(REPORT).map(({ stage, predicted, measured }) => [
-      stage,
+    const rows = timesOf(REPORT).map(({ name, predicted, measured }) => [
+      name,
       predicted,
       measured,
     ]);
@@ -202,7 +222,7 @@ describe("progress", () => {
     const { live } = show(<RunProgress />);
     act(() => live.applyGauges(gauges));
 
-    fireEvent.click(screen.getByRole("button", { name: /actor\.learn 80 %/ }));
+    fireEvent.click(screen.getByRole("button", { name: /actor\.learn sets the pace:/ }));
 
     const reason = await screen.findByRole("dialog", { name: "What holds the run back" });
     expect(reason.textContent).toContain("actor.learn takes 80 % of a step of 400 ms");

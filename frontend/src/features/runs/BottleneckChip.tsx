@@ -2,12 +2,12 @@ import { Flame } from "lucide-react";
 import { Popover } from "radix-ui";
 import { useState } from "react";
 import type { Gauges } from "@/api/types";
-import { useDocument } from "@/document/context";
+import { useCatalog, useDocument } from "@/document/context";
 import { formatSeconds, formatShare } from "@/lib/format";
-import { readPath } from "@/lib/paths";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
+import { RichText } from "@/ui/RichText";
 import { type Bottleneck, bottleneckOf, type Remedy, remedyOf } from "./bottleneck";
 import { ForkDialog } from "./ForkDialog";
 
@@ -17,13 +17,12 @@ const SHOWN = 6;
 export function BottleneckChip() {
   const live = useLiveRun();
   const gauges = useLive<Gauges | null>("gauges", (run) => run.state.gauges, null);
-  const staleness = useDocument(({ document }) =>
-    Number(readPath(document.rest, ["schedule", "max_staleness"]) ?? 0),
-  );
+  const catalog = useCatalog();
+  const loop = useDocument(({ document }) => document.rest);
   const [isForking, setForking] = useState(false);
   const found = bottleneckOf(gauges, live?.state.spans ?? []);
   if (!found || !live) return null;
-  const remedy = remedyOf(found, live.state.spans, staleness);
+  const remedy = remedyOf(catalog, loop, found, live.state.spans);
   return (
     <div className="flex min-w-0 items-center gap-2 rounded-2 border border-warning/25 bg-warning-soft py-0.5 pr-1 pl-2.5 text-warning">
       <Popover.Root>
@@ -100,7 +99,11 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
         {found.stepSeconds ? ` of ${formatSeconds(found.stepSeconds)}` : ""}: what shortens it most
         shortens the step.
       </p>
-      {remedy ? <p>{remedy.reason}</p> : null}
+      {remedy ? (
+        <p>
+          <RichText text={remedy.reason} />
+        </p>
+      ) : null}
       <ul className="flex flex-col gap-1 text-xs" aria-label="Stages of a step">
         {stages.slice(0, SHOWN).map(([stage, { seconds, share }]) => (
           <li key={stage} className="flex items-center gap-2">

@@ -85,8 +85,8 @@ export function ForkDialog({ isOpen, onClose, changes = {}, reason }: ForkDialog
       {kept.error ? <Failed title="The checkpoints could not be read" error={kept.error} /> : null}
       {kept.data && steps.length === 0 ? (
         <p className="text-sm">
-          No checkpoint is kept yet. A run writes one as often as <code>run.checkpoint_every</code>{" "}
-          says, and when it is stopped.
+          No checkpoint is kept yet. A run writes one as often as its loop says, and when it is
+          stopped.
         </p>
       ) : null}
       {steps.length > 0 ? (

@@ -1,5 +1,7 @@
 /** What holds a run back, and what would help: one stage, by its share of a step, wherever it is named. Pure. */
-import type { Gauges } from "@/api/types";
+import type { Catalog, Gauges } from "@/api/types";
+import type { LoopDocument } from "@/document/types";
+import { parsePath, readPath } from "@/lib/paths";
 import type { StageSpan } from "@/live/state";
 
 export interface Bottleneck {
@@ -60,28 +62,25 @@ export interface Remedy {
   label: string;
   /** Why, in a sentence. */
   reason: string;
-  /** Seconds of a step with it; null where that cannot be said from what was measured. */
-  stepSeconds: number | null;
-  /** Fields that a new run from here has otherwise; none: somebody has to decide. */
+  /** Seconds of a step with it. */
+  stepSeconds: number;
+  /** Fields that a new run from here has otherwise. */
   changes: Readonly<Record<string, number>>;
 }
 
-/** Pools that wait for each other work side by side where rows may be a step late. */
+/** Pools that wait for each other could work side by side: the busiest one alone makes the step then. */
 export function remedyOf(
+  catalog: Pick<Catalog, "remedies">,
+  loop: LoopDocument["rest"],
   found: Bottleneck,
   spans: readonly StageSpan[],
-  staleness: number,
 ): Remedy | null {
+  const known = catalog.remedies.find((one) => one.when === "pools_wait");
   const work = poolWork(spans);
-  if (work.size < 2 || staleness >= 1 || found.stepSeconds === null) return null;
-  const busiest = Math.max(...work.values()) / windowOf(spans);
-  const seconds = found.stepSeconds * busiest;
+  if (!known || work.size < 2 || found.stepSeconds === null) return null;
+  if (Number(readPath(loop, parsePath(known.path)) ?? 0) >= known.value) return null;
+  const seconds = (found.stepSeconds * Math.max(...work.values())) / windowOf(spans);
   if (seconds > 0.95 * found.stepSeconds) return null;
-  return {
-    label: "Write a step ahead",
-    reason:
-      "The pools wait for each other. With rows that may be one step late (schedule.max_staleness: 1) a step takes as long as its busiest pool.",
-    stepSeconds: seconds,
-    changes: { "schedule.max_staleness": 1 },
-  };
+  const { label, reason, path, value } = known;
+  return { label, reason, stepSeconds: seconds, changes: { [path]: value } };
 }

@@ -21,7 +21,7 @@ interface GroupViewProps {
 
 /** The rows of one prompt; the one that is read, and beside it what answers to it. */
 export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewProps) {
-  const [view, setView] = useState<TokenView>("advantage");
+  const [view, setView] = useState<TokenView>("ofAdvantage");
   const tokens = useSampleTokens(step, rows);
   const groups = groupsOf(rows, sorting);
   const read = rows.find((row) => idOf(row) === chosen) ?? groups[0]?.rows[0];

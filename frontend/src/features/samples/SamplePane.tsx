@@ -8,7 +8,7 @@ import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
 import { Segmented } from "@/ui/Segmented";
 import { sampleText } from "./sampleText";
-import { fullValue, type TokenView, VIEWS, valuesOf, viewsOf } from "./shades";
+import { fullValue, isSigned, type TokenView, VIEWS, valuesOf, viewsOf } from "./shades";
 import { PlainText, TokenText } from "./TokenText";
 
 interface SamplePaneProps {
@@ -84,7 +84,6 @@ function ScoreBadge({ name, value }: { name: string; value: number | null }) {
 /** What the shades mean. */
 function Legend({ tokens, view }: { tokens: SampleTokens; view: TokenView }) {
   const full = formatMetric(fullValue(valuesOf(tokens, view)));
-  const isSigned = view !== "kl" && view !== "entropy";
   const swatch = (tone: string) => (
     <span
       aria-hidden="true"
@@ -94,7 +93,7 @@ function Legend({ tokens, view }: { tokens: SampleTokens; view: TokenView }) {
   );
   return (
     <p className="tabular flex shrink-0 flex-wrap items-center gap-x-3 gap-y-0.5 border-line border-t px-3 py-1 text-muted text-xs">
-      {isSigned ? (
+      {isSigned(view) ? (
         <>
           <span className="flex items-center gap-1">
             {swatch("var(--error)")} −{full}

@@ -105,7 +105,7 @@ export function SamplesPanel() {
           label="View of the samples"
           value={view}
           options={[
-            { value: "groups", label: "By prompt" },
+            { value: "byPrompt", label: "By prompt" },
             { value: "table", label: "Table" },
           ]}
           onChange={(samplesView) => set({ samplesView })}
@@ -121,10 +121,10 @@ export function SamplesPanel() {
         onShow={(at, id) => {
           setChosen(at);
           setOpen({ key: id, step: at });
-          set({ samplesView: "groups" });
+          set({ samplesView: "byPrompt" });
         }}
       />
-      {view === "groups" ? (
+      {view === "byPrompt" ? (
         <GroupView
           rows={shown}
           step={rows[0]?.step ?? step}

@@ -45,7 +45,7 @@ interface TokensProps {
 function Tokens({ line, tokens, view, values, full }: TokensProps) {
   return line.places.map(({ place, text }) => {
     const isTrained = tokens.mask[place] !== false;
-    const isScored = view === "reward" || isTrained;
+    const isScored = view === "ofScores" || isTrained;
     return (
       <span
         key={place}

@@ -11,6 +11,8 @@ export interface PromptGroup {
 
 export type Sorting = "given" | "best" | "worst";
 
+const SIGNS: Record<Sorting, number> = { given: 0, best: -1, worst: 1 };
+
 export function idOf(row: SampleRow): string {
   return typeof row.id === "string" ? row.id : String(row.id ?? row.seq);
 }
@@ -48,8 +50,8 @@ export function groupsOf(rows: readonly SampleRow[], sorting: Sorting): PromptGr
     group.rows.push(row);
   }
   const all = [...groups.values()];
-  if (sorting === "given") return all;
-  const sign = sorting === "best" ? -1 : 1;
+  const sign = SIGNS[sorting];
+  if (sign === 0) return all;
   return all.toSorted((a, b) => sign * (meanReward(a) - meanReward(b)));
 }
 

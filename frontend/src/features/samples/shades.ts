@@ -2,31 +2,33 @@
 import type { SampleTokens } from "@/api/types";
 import { formatMetric } from "@/lib/format";
 
-export type TokenView = "advantage" | "kl" | "ratio" | "reward" | "entropy";
+export type TokenView = "ofAdvantage" | "ofKl" | "ofRatio" | "ofScores" | "ofEntropy";
 
 export const VIEWS: readonly { value: TokenView; label: string; title: string }[] = [
-  { value: "advantage", label: "advantage", title: "Made more likely, or less" },
-  { value: "kl", label: "KL", title: "How far it is from the reference" },
-  { value: "ratio", label: "ratio", title: "Log ratio of the new policy to the old one" },
-  { value: "reward", label: "reward", title: "Scores that stand at tokens" },
-  { value: "entropy", label: "entropy", title: "How open the choice was" },
+  { value: "ofAdvantage", label: "advantage", title: "Made more likely, or less" },
+  { value: "ofKl", label: "KL", title: "How far it is from the reference" },
+  { value: "ofRatio", label: "ratio", title: "Log ratio of the new policy to the old one" },
+  { value: "ofScores", label: "scores", title: "Scores that stand at tokens" },
+  { value: "ofEntropy", label: "entropy", title: "How open the choice was" },
 ];
 
 type Values = readonly (number | null)[];
 
+const READ: Record<TokenView, (tokens: SampleTokens) => Values> = {
+  ofAdvantage: (tokens) => tokens.advantage,
+  ofKl: (tokens) => tokens.kl,
+  ofRatio: (tokens) => tokens.log_ratio,
+  ofScores: (tokens) => Object.values(tokens.rewards)[0] ?? [],
+  ofEntropy: (tokens) => tokens.entropy,
+};
+
 export function valuesOf(tokens: SampleTokens, view: TokenView): Values {
-  switch (view) {
-    case "advantage":
-      return tokens.advantage;
-    case "kl":
-      return tokens.kl;
-    case "ratio":
-      return tokens.log_ratio;
-    case "entropy":
-      return tokens.entropy;
-    case "reward":
-      return Object.values(tokens.rewards)[0] ?? [];
-  }
+  return READ[view](tokens);
+}
+
+/** Whether less than nothing is possible: then it helps or hurts. */
+export function isSigned(view: TokenView): boolean {
+  return view !== "ofKl" && view !== "ofEntropy";
 }
 
 /** Those that the row has numbers for. */
@@ -50,7 +52,7 @@ export function fullValue(values: Values): number {
 
 export function shadeOf(value: number | null | undefined, view: TokenView, full: number): Shade {
   const strength = Math.min(1, Math.abs(value ?? 0) / full);
-  if (view === "kl" || view === "entropy") return { tone: "plain", strength };
+  if (!isSigned(view)) return { tone: "plain", strength };
   return { tone: (value ?? 0) < 0 ? "bad" : "good", strength };
 }
 

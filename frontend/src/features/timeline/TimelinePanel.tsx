@@ -37,7 +37,7 @@ export function TimelinePanel() {
   const version = useLiveVersion("spans");
   const nodes = useDocument((state) => Object.keys(state.document.nodes).join());
   const [span, setSpan] = useState<Window>("60");
-  const [grouping, setGrouping] = useState<Grouping>("pools");
+  const [grouping, setGrouping] = useState<Grouping>("byPool");
   const [manual, setManual] = useState<Range | null>(null);
   const [hovered, setHovered] = useState<StageSpan | null>(null);
   const spans = live?.state.spans ?? [];
@@ -53,7 +53,7 @@ export function TimelinePanel() {
   const range =
     manual ?? lastSeconds(spans, span === "all" ? Number.POSITIVE_INFINITY : Number(span), now);
   const overlap = overlapShare(rows, range, now);
-  const rowHeight = grouping === "pools" ? ROW : LOW_ROW;
+  const rowHeight = grouping === "byPool" ? ROW : LOW_ROW;
   return (
     <section aria-label="Timeline" className="flex h-full min-h-0 flex-col bg-surface">
       <div className="flex min-h-9 shrink-0 flex-wrap items-center gap-x-3 px-3 text-xs">
@@ -71,9 +71,9 @@ export function TimelinePanel() {
           label="Rows"
           value={grouping}
           options={[
-            { value: "pools", label: "Pools" },
-            ...(hasRanks ? [{ value: "ranks" as const, label: "Ranks" }] : []),
-            { value: "stages", label: "Stages" },
+            { value: "byPool", label: "Pools" },
+            ...(hasRanks ? [{ value: "byRank" as const, label: "Ranks" }] : []),
+            { value: "byStage", label: "Stages" },
           ]}
           onChange={setGrouping}
         />

@@ -22,6 +22,8 @@ export interface Painting {
   brush: Range | null;
 }
 
+/** Verbs that are drawn lightly: they stand beside others of the same node. */
+const LIGHT: ReadonlySet<string> = new Set(["learn"]);
 const FEWEST_STEP_PIXELS = 56;
 
 export function drawTimeline(canvas: HTMLCanvasElement, painting: Painting): void {
@@ -152,7 +154,7 @@ function drawBar(
   context.fillStyle = resolveColor("var(--surface)");
   context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
   context.fillStyle = resolveColor(colorOf(span.node));
-  const isLight = verb === "learn" || bar.end === null;
+  const isLight = LIGHT.has(verb) || bar.end === null;
   context.globalAlpha = span === hovered ? 1 : isLight ? 0.45 : 0.92;
   context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
   context.globalAlpha = 1;

@@ -1,7 +1,7 @@
 /** The timeline's rows and bars: a row for each stage, pool by pool in the order of the loop. Pure. */
 import type { StageSpan } from "@/live/state";
 
-export type Grouping = "pools" | "ranks" | "stages";
+export type Grouping = "byPool" | "byRank" | "byStage";
 
 export interface TimelineRow {
   key: string;
@@ -33,14 +33,14 @@ export function timelineRows(
   nodes: readonly string[],
   grouping: Grouping,
 ): TimelineRow[] {
-  if (grouping === "stages") return stageRows(spans, nodes);
+  if (grouping === "byStage") return stageRows(spans, nodes);
   // What an evaluation runs stands there for itself.
   const own = spans.filter((span) => !(span.pool === null && span.stage.endsWith(".evaluate")));
   const pools = [...new Set(own.map((span) => span.pool))].toSorted(byDriverLast);
   return pools.flatMap((pool) => {
     const inPool = own.filter((span) => span.pool === pool);
     const ranks = Math.max(1, ...inPool.map((span) => span.ranks.length));
-    if (grouping === "ranks" && ranks > 1) {
+    if (grouping === "byRank" && ranks > 1) {
       return Array.from({ length: ranks }, (_, rank) => rankRow(pool, rank, inPool));
     }
     return [poolRow(pool, inPool, ranks)];
