@@ -32,7 +32,7 @@ def test_an_unknown_code_is_refused_with_near_ones(client: Client) -> None:
 def test_an_algorithm_is_explained_with_the_settings_of_a_node(client: Client) -> None:
     settings = {"name": "dr_grpo", "clip_high": 0.28}
 
-    found = asked(client, settings, max_new_tokens=64)
+    found = asked(client, settings, rollout=json.dumps({"max_new_tokens": 64}))
 
     assert found.json() == explain_algorithm(settings, max_new_tokens=64).model_dump(mode="json")
     assert "64" in found.text

@@ -11,7 +11,7 @@ from coloop_server.explain import service
 router = APIRouter(prefix="/explain", tags=["explain"])
 
 Settings = Annotated[str, Query(min_length=2, max_length=service.MAX_SETTINGS)]
-Tokens = Annotated[int | None, Query(ge=1, le=10_000_000)]
+Rollout = Annotated[str | None, Query(max_length=service.MAX_SETTINGS)]
 
 
 @router.get("", operation_id="listExplained")
@@ -21,9 +21,10 @@ def list_explained() -> list[CodeEntry]:
 
 
 @router.get("/algorithm", operation_id="explainAlgorithm")
-def explain_algorithm(settings: Settings, max_new_tokens: Tokens = None) -> AlgorithmHelp:
-    """Formulas and curves of an algorithm; `settings` is its section of a node as JSON."""
-    return service.explain_algorithm(settings, max_new_tokens)
+def explain_algorithm(settings: Settings, rollout: Rollout = None) -> AlgorithmHelp:
+    """Formulas and curves of an algorithm; `settings` is its section of a node as JSON, `rollout`
+    the node's."""
+    return service.explain_algorithm(settings, rollout)
 
 
 @router.get("/{code}", operation_id="explainCode")

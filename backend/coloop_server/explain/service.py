@@ -20,10 +20,12 @@ def explain_code(code: str) -> codes.Explanation:
     return found
 
 
-def explain_algorithm(text: str, max_new_tokens: int | None) -> algorithm.AlgorithmHelp:
+def explain_algorithm(text: str, rollout: str | None) -> algorithm.AlgorithmHelp:
     try:
-        settings = json.loads(text)
-        return algorithm.explain_algorithm(settings, max_new_tokens=max_new_tokens)
+        settings, writes = json.loads(text), json.loads(rollout or "{}")
+        limit = writes.get("max_new_tokens") if isinstance(writes, dict) else None
+        known = limit if isinstance(limit, int) and limit > 0 else None
+        return algorithm.explain_algorithm(settings, max_new_tokens=known)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:]) or "settings"

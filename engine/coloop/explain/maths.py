@@ -225,13 +225,15 @@ def to_mathml(tree: Maths) -> MathElement:
 def _element(tree: Maths) -> MathElement:
     match tree:
         case Symbol(name):
-            return MathElement(tag="mi", text=name, upright=len(name) > 1)
+            thin = "\N{THIN SPACE}" if name == "log" else ""
+            return MathElement(tag="mi", text=name + thin, upright=len(name) > 1)
         case Number(value):
             return _number(digits(value))
         case Sign(sign):
             return MathElement(tag="mo", text=sign)
         case Words(words):
-            return MathElement(tag="mtext", text=words)
+            gap = "\N{NO-BREAK SPACE}"
+            return MathElement(tag="mtext", text=f"{gap}{words}{gap}")
         case Row(parts):
             return _branch("mrow", parts)
         case Index(base, below, above):
@@ -265,6 +267,8 @@ def _number(text: str) -> MathElement:
         tag="msup",
         children=[MathElement(tag="mn", text="10"), MathElement(tag="mn", text=f"−{power[1:]}")],
     )
+    if head == "1":
+        return ten
     parts = [MathElement(tag="mn", text=head), MathElement(tag="mo", text="·"), ten]
     return MathElement(tag="mrow", children=parts)
 

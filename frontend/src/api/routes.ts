@@ -33,11 +33,16 @@ export const fetchAboutPreset = (name: string) =>
 export const fetchCodeHelp = (code: string) =>
   read(client.GET("/api/explain/{code}", { params: { path: { code } } }));
 
-/** Formulas and curves of an algorithm's section, as a node has it. */
-export const fetchAlgorithmHelp = (settings: JsonObject, maxNewTokens: number | null) =>
+/** Formulas and curves of an algorithm with the settings of a node. */
+export const fetchAlgorithmHelp = (settings: JsonObject, rollout: JsonObject | null) =>
   read(
     client.GET("/api/explain/algorithm", {
-      params: { query: { settings: JSON.stringify(settings), max_new_tokens: maxNewTokens } },
+      params: {
+        query: {
+          settings: JSON.stringify(settings),
+          rollout: rollout === null ? null : JSON.stringify(rollout),
+        },
+      },
     }),
   );
 

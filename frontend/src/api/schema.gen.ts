@@ -70,7 +70,8 @@ export interface paths {
         };
         /**
          * Explain Algorithm
-         * @description Formulas and curves of an algorithm; `settings` is its section of a node as JSON.
+         * @description Formulas and curves of an algorithm; `settings` is its section of a node as JSON, `rollout`
+         *     the node's.
          */
         get: operations["explainAlgorithm"];
         put?: never;
@@ -5862,7 +5863,7 @@ export interface operations {
         parameters: {
             query: {
                 settings: string;
-                max_new_tokens?: number | null;
+                rollout?: string | null;
             };
             header?: never;
             path?: never;

@@ -17,7 +17,7 @@ const Tour = lazy(() =>
 /** Loaded when first opened. */
 export function OnDemand() {
   const isGallery = useDialogs((state) => state.open === "gallery");
-  const isExplained = useExplaining((state) => state.shown !== null);
+  const isExplained = useExplaining((state) => state.code !== null || state.node !== null);
   const isTour = useTourState((state) => state.step !== null);
   return (
     <Suspense fallback={null}>

@@ -6,8 +6,8 @@ import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
 import { useNarrow } from "./useNarrow";
 
-const AboutPanel = lazy(() =>
-  import("@/features/about/AboutPanel").then((module) => ({ default: module.AboutPanel })),
+const AboutLoop = lazy(() =>
+  import("@/features/about/AboutLoop").then((module) => ({ default: module.AboutLoop })),
 );
 
 const NARROW = 300;
@@ -31,7 +31,7 @@ export function SettingsPane() {
         max={560}
         onResize={(size) => set({ inspectorWidth: size })}
       />
-      <AboutLoop />
+      <AboutAbove />
       <div className="min-h-0 flex-1">
         <Inspector />
       </div>
@@ -40,7 +40,7 @@ export function SettingsPane() {
 }
 
 /** Above the settings of the loop: what it teaches, until it is closed. */
-function AboutLoop() {
+function AboutAbove() {
   const { isOpen } = useAbout();
   const isLoop = useSelection(
     ({ nodes, edges, phase, entry }) => nodes.length + edges.length === 0 && !phase && !entry,
@@ -48,7 +48,7 @@ function AboutLoop() {
   if (!isOpen || !isLoop) return null;
   return (
     <Suspense fallback={null}>
-      <AboutPanel />
+      <AboutLoop />
     </Suspense>
   );
 }

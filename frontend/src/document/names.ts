@@ -12,14 +12,14 @@ export function loopNameProblem(name: string): string | null {
   const signs = [...new Set(name.match(LOOP_SIGNS) ?? [])].map(signName);
   if (signs.length > 0) {
     const last = signs.at(-1);
-    const list = signs.length === 1 ? last : `${signs.slice(0, -1).join(", ")} and ${last}`;
-    return `A name has no ${list}: only letters, digits, dots, dashes and underscores.`;
+    const list = signs.length === 1 ? last : `${signs.slice(0, -1).join(", ")} or ${last}`;
+    return `A name cannot hold ${list}: only letters, digits, dots, dashes and underscores.`;
   }
   return `A name begins with a letter or a digit, not with “${name[0]}”.`;
 }
 
 function signName(sign: string): string {
-  return /\s/u.test(sign) ? "blank" : `“${sign}”`;
+  return /\s/u.test(sign) ? "a blank" : `“${sign}”`;
 }
 
 /** The nearest name that can be taken; empty where nothing is left. */

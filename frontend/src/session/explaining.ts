@@ -1,14 +1,17 @@
-/** What the sheet of help shows: the page of a code, what a node computes, or nothing. */
+/** What the sheet of help shows: the page of a code, or what a node computes; neither: it is closed. */
 import { create } from "zustand";
 
-export type Explained = { what: "code"; code: string } | { what: "node"; node: string } | null;
-
 interface Explaining {
-  shown: Explained;
-  show: (shown: Explained) => void;
+  code: string | null;
+  node: string | null;
+  explain: (what: { code: string } | { node: string }) => void;
+  close: () => void;
 }
 
+const NOTHING = { code: null, node: null } as const;
+
 export const useExplaining = create<Explaining>()((set) => ({
-  shown: null,
-  show: (shown) => set({ shown }),
+  ...NOTHING,
+  explain: (what) => set({ ...NOTHING, ...what }),
+  close: () => set(NOTHING),
 }));

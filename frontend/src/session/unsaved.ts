@@ -6,18 +6,22 @@ const KEY = "coloop.unsaved";
 /** Presets are looked at and left; the newest are remembered. */
 const MOST = 40;
 
-function read(): string[] {
+/** Where a browser keeps nothing, as long as the page is open. */
+let memory: readonly string[] = [];
+
+function read(): readonly string[] {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
     return Array.isArray(kept) ? kept.filter((id) => typeof id === "string") : [];
   } catch {
-    return [];
+    return memory;
   }
 }
 
 function write(ids: readonly string[]): void {
+  memory = ids.slice(-MOST);
   try {
-    localStorage.setItem(KEY, JSON.stringify(ids.slice(-MOST)));
+    localStorage.setItem(KEY, JSON.stringify(memory));
   } catch {
     // Without storage the server is asked, and says that it has no such loop.
   }

@@ -3,7 +3,7 @@ import { useExplaining } from "@/session/explaining";
 
 /** Opens the help of a problem or an alert. */
 export function WhyButton({ code }: { code: string }) {
-  const show = useExplaining((state) => state.show);
+  const explain = useExplaining((state) => state.explain);
   return (
     <button
       type="button"
@@ -11,7 +11,7 @@ export function WhyButton({ code }: { code: string }) {
       className="inline-flex h-6 shrink-0 items-center gap-1 rounded-1 px-1 text-accent-text text-xs hover:underline"
       onClick={(event) => {
         event.stopPropagation();
-        show({ what: "code", code });
+        explain({ code });
       }}
     >
       <CircleHelp size={12} aria-hidden="true" />

@@ -173,7 +173,7 @@ describe("loops as files", () => {
 
       fireEvent.change(screen.getByLabelText("Name"), { target: { value: "my loop" } });
       await submit();
-      expect(screen.getByText(/Letters, digits/)).toBeDefined();
+      expect(screen.getByText(/cannot hold a blank/)).toBeDefined();
       fireEvent.keyDown(screen.getByLabelText("Name"), { key: "Escape" });
 
       expect(useDialogs.getState().open).toBeNull();

@@ -9,14 +9,15 @@ import { Maths } from "./Maths";
 interface AlgorithmPageProps {
   port: string | null;
   settings: JsonObject;
-  maxNewTokens: number | null;
+  /** How the node writes: a constant divisor is the length of its texts. */
+  rollout: JsonObject | null;
 }
 
 /** What an algorithm computes with these settings, formula by formula, and how its curves should look. */
-export function AlgorithmPage({ port, settings, maxNewTokens }: AlgorithmPageProps) {
+export function AlgorithmPage({ port, settings, rollout }: AlgorithmPageProps) {
   const help = useQuery({
-    queryKey: ["explain", "algorithm", settings, maxNewTokens],
-    queryFn: () => fetchAlgorithmHelp(settings, maxNewTokens),
+    queryKey: ["explain", "algorithm", settings, rollout],
+    queryFn: () => fetchAlgorithmHelp(settings, rollout),
     placeholderData: keepPreviousData,
     retry: false,
   });

@@ -6,23 +6,24 @@ import { NodePage } from "./NodePage";
 
 /** Help at the side: of a problem or an alert, or of what a node computes. */
 export function ExplainSheet() {
-  const shown = useExplaining((state) => state.shown);
-  const show = useExplaining((state) => state.show);
-  const isThere = useDocument(
-    (state) => shown?.what !== "node" || shown.node in state.document.nodes,
-  );
-  if (!shown || !isThere) return null;
-  const isCode = shown.what === "code";
+  const { code, node, close } = useExplaining();
+  const isThere = useDocument((state) => node !== null && node in state.document.nodes);
+  if (code !== null) {
+    return (
+      <Sheet title="Why?" description={code} isOpen onClose={close}>
+        <CodePage code={code} />
+      </Sheet>
+    );
+  }
+  if (node === null || !isThere) return null;
   return (
     <Sheet
-      title={isCode ? "Why?" : `What ${shown.node} learns`}
-      description={
-        isCode ? shown.code : "Formulas with its own settings, and how its curves should look"
-      }
+      title={`What ${node} learns`}
+      description="Formulas with its own settings, and its curves"
       isOpen
-      onClose={() => show(null)}
+      onClose={close}
     >
-      {isCode ? <CodePage code={shown.code} /> : <NodePage node={shown.node} />}
+      <NodePage node={node} />
     </Sheet>
   );
 }

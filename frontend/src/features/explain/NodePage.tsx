@@ -15,7 +15,6 @@ export function NodePage({ node }: { node: string }) {
     return algorithmsOf(data as JsonObject | undefined, ports);
   }, [data, inputs]);
   const rollout = data?.rollout;
-  const limit = isObject(rollout) ? rollout.max_new_tokens : null;
   if (found.length === 0) {
     return (
       <p className="text-muted text-sm">
@@ -31,7 +30,7 @@ export function NodePage({ node }: { node: string }) {
           key={`${port}.${index}`}
           port={port}
           settings={settings}
-          maxNewTokens={typeof limit === "number" ? limit : null}
+          rollout={isObject(rollout) ? rollout : null}
         />
       ))}
     </div>

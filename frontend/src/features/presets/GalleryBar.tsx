@@ -37,12 +37,14 @@ export function GalleryBar(props: GalleryBarProps) {
         ))}
       </div>
       <span className="flex-1" />
-      <Select
-        label="Order of the presets"
-        value={props.order}
-        options={ORDERS}
-        onChange={props.onOrder}
-      />
+      <span className="w-40">
+        <Select
+          label="Order of the presets"
+          value={props.order}
+          options={ORDERS}
+          onChange={props.onOrder}
+        />
+      </span>
     </div>
   );
 }
@@ -71,7 +73,7 @@ function SearchBox({ words, onWords }: { words: string; onWords: (words: string)
         ref={field}
         role="searchbox"
         aria-label="Search presets"
-        placeholder="Search by idea, tag or paper"
+        placeholder="Search by idea or tag"
         className={`${WIDE_CONTROL} h-8 rounded-2 pr-8 pl-8`}
         value={words}
         onChange={(event) => onWords(event.target.value)}

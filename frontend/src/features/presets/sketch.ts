@@ -21,7 +21,7 @@ export interface SketchDrawing {
   width: number;
   height: number;
   boxes: readonly SketchBox[];
-  /** Data, as SVG paths. */
+  /** Data and what is read beside it, as SVG paths. */
   lines: readonly string[];
   /** Lessons, each in the colour of who learns. */
   lessons: readonly { learner: string; path: string }[];
@@ -43,17 +43,23 @@ export function drawSketch(sketch: Sketch): SketchDrawing {
   const at = new Map(boxes.map((box) => [box.id, box]));
   const bottom = Math.max(...boxes.map(({ y }) => y)) + BOX;
   const lines: string[] = [];
+  let lanes = 0;
   const lessons: { learner: string; path: string }[] = [];
   for (const { source, target, teaches } of sketch.edges) {
     const [from, to] = [at.get(source), at.get(target)];
     if (!from || !to || from === to) continue;
-    if (teaches && to.x <= from.x)
-      lessons.push({ learner: target, path: lane(from, to, bottom + LANE * (lessons.length % 3)) });
-    else lines.push(curve(from, to));
+    if (to.x > from.x) {
+      lines.push(curve(from, to));
+      continue;
+    }
+    const path = lane(from, to, bottom + LANE * (lanes % 3));
+    lanes += 1;
+    if (teaches) lessons.push({ learner: target, path });
+    else lines.push(path);
   }
   return {
     width: Math.max(...boxes.map(({ x }) => x)) + BOX,
-    height: bottom + (lessons.length > 0 ? LANE * Math.min(lessons.length, 3) + 4 : 0),
+    height: bottom + (lanes > 0 ? LANE * Math.min(lanes, 3) + 4 : 0),
     boxes,
     lines,
     lessons,

@@ -13,7 +13,7 @@ import { CostFacts } from "./CostFacts";
 import { useAbout } from "./useAbout";
 
 /** What the open preset teaches, how long it takes, which curves to expect and what each node does. */
-export function AboutPanel() {
+export function AboutLoop() {
   const { preset, close } = useAbout();
   const about = useQuery({
     queryKey: ["about", preset],
