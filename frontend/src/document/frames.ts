@@ -9,8 +9,8 @@ export interface Frame extends Area {
   members: readonly string[];
 }
 
-const AROUND = 20;
-export const FRAME_HEAD = 34;
+/** Between a frame and its boxes: above for its head. Less than boxes of a column have between them. */
+const AROUND = { side: 14, top: 34, bottom: 10 } as const;
 /** A pool without nodes waits below the graph. */
 const EMPTY = { width: 304, height: 132, gap: 32 } as const;
 
@@ -52,10 +52,10 @@ function goesAlong({ members }: Frame, moved: ReadonlySet<string>): boolean {
 
 function grown({ left, top, right, bottom }: Area): Area {
   return {
-    left: left - AROUND,
-    top: top - AROUND - FRAME_HEAD,
-    right: right + AROUND,
-    bottom: bottom + AROUND,
+    left: left - AROUND.side,
+    top: top - AROUND.top,
+    right: right + AROUND.side,
+    bottom: bottom + AROUND.bottom,
   };
 }
 

@@ -8,7 +8,7 @@ import { GRID } from "./geometry";
 import type { LoopDocument, Note, Point } from "./types";
 
 /** Their place in a layout. No node can have this name. */
-export const NOTES = "_notes";
+export const NOTES = "$notes";
 export const NOTE_SIZE: Point = [208, 112];
 export const LEAST_NOTE: Point = [112, 64];
 

@@ -203,17 +203,17 @@ describe("notes", () => {
 
     const spec = toSpec(loop);
 
-    expect(spec.layout).toMatchObject({ actor: [320, 0], _notes: { note_1: note } });
+    expect(spec.layout).toMatchObject({ actor: [320, 0], $notes: { note_1: note } });
     expect(fromSpec(spec)).toEqual(loop);
   });
 
   it("that do not read are kept as they are", () => {
     const odd = { note_1: { at: "here" } };
-    const spec = { ...toSpec(smallLoop()), layout: { _notes: odd } };
+    const spec = { ...toSpec(smallLoop()), layout: { $notes: odd } };
 
     const loop = fromSpec(spec);
 
     expect(loop.notes).toBeUndefined();
-    expect(toSpec(loop).layout).toMatchObject({ _notes: odd });
+    expect(toSpec(loop).layout).toMatchObject({ $notes: odd });
   });
 });
