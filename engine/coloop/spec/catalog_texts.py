@@ -254,11 +254,11 @@ KIND_TEXTS: dict[str, KindText] = {
             "judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, majority, "
             "checker, proof"
         ),
-        summary=("method", *_MODEL),
+        summary=_MODEL,
         telling=(
+            Telling("method", ("method",)),
             Telling("template", ("template.text",)),
             Telling("verdict", ("read.verdict", "read.number", "read.score", "checker", "answer")),
-            Telling("completions", ("rollout.completions_per_prompt",)),
         ),
         learning=_LEARNING,
     ),

@@ -43,7 +43,7 @@ export function tellingValues(
       return [{ label, path, field: isPlain(field) ? field : null, value, text: sayValue(value) }];
     }
     for (const one of parts) {
-      if (one.includes(ANY) || !hasParent(node, one)) continue;
+      if (one.includes(ANY) || !holds(catalog, document, id, one)) continue;
       const field = fieldAt(catalog, document, ["nodes", id, ...one]);
       const fallback = field?.fallback;
       if (!isPlain(field) || fallback === undefined || fallback === null) continue;
@@ -53,9 +53,15 @@ export function tellingValues(
   });
 }
 
-/** What is not set at all has no defaults that would hold. */
-function hasParent(node: NodeData, path: readonly string[]): boolean {
-  return path.length === 1 || isObject(readPath(node, path.slice(0, -1)));
+/** Defaults inside of something hold where it is set, or where it is never without a value. */
+function holds(catalog: Catalog, document: LoopDocument, id: string, path: readonly string[]) {
+  for (let length = 1; length < path.length; length += 1) {
+    const around = path.slice(0, length);
+    if (isObject(readPath(document.nodes[id], around))) continue;
+    const field = fieldAt(catalog, document, ["nodes", id, ...around]);
+    if (field?.shape !== "object" || field.isNullable) return false;
+  }
+  return true;
 }
 
 function isPlain(field: Field | null): field is Field {

@@ -1,0 +1,119 @@
+// @vitest-environment jsdom
+/** Cards: values that are read and changed in place, ports that unfold, learners in their colour. */
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { ReactFlow } from "@xyflow/react";
+import { afterEach, describe, expect, it } from "vitest";
+import { tellingValues } from "@/document/telling";
+import { CardValues } from "@/features/canvas/CardValues";
+import { LearnBar } from "@/features/canvas/LearnBar";
+import { PortFold } from "@/features/canvas/PortFold";
+import { useSelection } from "@/session/selection";
+import { catalog, smallLoop } from "../fixtures/loops";
+import { insideLoop } from "../fixtures/open";
+
+afterEach(cleanup);
+
+function values(node: string) {
+  const { store, wrapper } = insideLoop();
+  render(<CardValues node={node} isReachable />, { wrapper });
+  return store;
+}
+
+const completions = () => screen.getByRole("button", { name: /^completions of actor/ });
+
+describe("values of a card", () => {
+  it("are those that the kind calls telling, defaults too", () => {
+    const said = tellingValues(catalog, smallLoop(), "actor").map(({ label, text }) => [
+      label,
+      text,
+    ]);
+
+    expect(said.map(([label]) => label)).toEqual(["completions", "max tokens", "temperature"]);
+    expect(said.every(([, text]) => text !== "")).toBe(true);
+  });
+
+  it("every kind has some, and no value of it stands twice", () => {
+    for (const kind of Object.values(catalog.kinds)) {
+      const loop = { ...smallLoop(), nodes: { one: { ...kind.template, kind: kind.kind } } };
+      const said = tellingValues(catalog, loop, "one");
+      expect(said.length, kind.kind).toBeGreaterThan(0);
+      expect(new Set(said.map(({ label }) => label)).size).toBe(said.length);
+    }
+  });
+
+  it("turn into a field, and are one undo entry when Enter keeps them", () => {
+    const store = values("actor");
+
+    fireEvent.click(completions());
+    const field = screen.getByRole("textbox", { name: "completions of actor" });
+    fireEvent.change(field, { target: { value: "1" } });
+    fireEvent.change(field, { target: { value: "12" } });
+    fireEvent.keyDown(field, { key: "Enter" });
+
+    const { document, history } = store.getState();
+    expect(document.nodes.actor).toMatchObject({ rollout: { completions_per_prompt: 12 } });
+    expect(history.past.map(({ label }) => label)).toEqual(["Change completions of actor"]);
+    expect(completions().textContent).toBe("12");
+  });
+
+  it("stay as they were after Escape, and while what is typed does not read", () => {
+    const store = values("actor");
+    const before = store.getState().document;
+
+    fireEvent.click(completions());
+    const field = screen.getByRole("textbox", { name: "completions of actor" });
+    fireEvent.change(field, { target: { value: "2.5" } });
+    fireEvent.keyDown(field, { key: "Enter" });
+    expect(screen.getByRole("alert").textContent).toContain("whole number");
+    fireEvent.keyDown(field, { key: "Escape" });
+
+    expect(screen.queryByRole("textbox")).toBeNull();
+    expect(store.getState().document).toBe(before);
+  });
+
+  it("of several lines lead to the form", () => {
+    const loop = smallLoop();
+    loop.nodes.ask = { kind: "template", text: "Sum:\n{{ prompt }}" };
+    const { wrapper } = insideLoop({ document: loop });
+    render(<CardValues node="ask" isReachable />, { wrapper });
+
+    const text = screen.getByRole("button", { name: "text of ask: Sum:" });
+    fireEvent.click(text);
+
+    expect(screen.queryByRole("textbox")).toBeNull();
+    expect(useSelection.getState().focus).toMatchObject({ node: "ask", field: "text" });
+  });
+});
+
+it("the bar of a learner says how it learns, and leads there", () => {
+  const loop = smallLoop();
+  Object.assign(loop.nodes.actor ?? {}, { algorithm: { rewards: { name: "grpo" } } });
+  const { wrapper } = insideLoop({ document: loop });
+  render(<LearnBar node="actor" isReachable />, { wrapper });
+
+  const bar = screen.getByRole("button", { name: /^actor learns: GRPO/ });
+  fireEvent.click(bar);
+
+  expect(useSelection.getState().focus).toMatchObject({ node: "actor", field: "algorithm" });
+});
+
+const FREE = catalog.kinds.actor?.inputs.slice(1, 4) ?? [];
+const FOLD = { node: "actor", side: "input", ports: FREE, top: 40, isReachable: true } as const;
+const FoldCard = () => <PortFold {...FOLD} fitting={null} isDrawnFrom={false} />;
+const BOX = { type: "card", position: { x: 0, y: 0 }, data: {}, width: 200, height: 90 };
+
+it("the ports of a side open by their count, over the box, and close with Escape", () => {
+  const { wrapper: Loop } = insideLoop();
+  render(
+    <Loop>
+      <ReactFlow nodes={[{ ...BOX, id: "actor" }]} nodeTypes={{ card: FoldCard }} />
+    </Loop>,
+  );
+  const count = screen.getByRole("button", { name: /^3 free inputs of actor: / });
+
+  fireEvent.click(count);
+  for (const { name } of FREE) expect(screen.getByLabelText(`input actor.${name}`)).toBeTruthy();
+
+  fireEvent.keyDown(count, { key: "Escape" });
+  expect(screen.queryByLabelText(`input actor.${FREE[0]?.name}`)).toBeNull();
+});
