@@ -235,7 +235,7 @@ KIND_TEXTS: dict[str, KindText] = {
         summary=("source.type", *_MODEL),
         telling=(
             Telling("check", ("source.name",)),
-            Telling("file", ("source.file", "source.url")),
+            Telling("source", ("source.file", "source.url", "source.code")),
             Telling("reads", ("source.pattern", "source.column", "source.max")),
         ),
         learning=_LEARNING,

@@ -116,7 +116,6 @@ export function Canvas() {
           deleteKeyCode={null}
           zoomOnDoubleClick={false}
           panOnScroll
-          elevateEdgesOnSelect
           attributionPosition="bottom-right"
           ariaLabelConfig={HOW_TO_GET_ABOUT}
         >

@@ -8,7 +8,8 @@ const SHARES = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.48].flatM
   by === 0 ? [0.5] : [0.5 - by, 0.5 + by],
 );
 /** Beside the line, where on it there is no room. */
-const SHIFTS = [0, -16, 16, -28, 28, -44, 44, -64, 64, -88, 88, -112, 112];
+const SHIFTS = [0, -16, 16, -26, 26];
+const FAR_SHIFTS = [-44, 44, -64, 64, -88, 88, -112, 112];
 const BESIDE = 14;
 
 /** On the longest straight piece if there is one, else along the line; not across another line where that can be. */
@@ -18,7 +19,7 @@ export function placeLabel(
   taken: readonly Area[],
   lines: readonly Area[],
 ): Point | null {
-  const near = placesOf(points, width);
+  const near = [...straightPlaces(points, width), ...alongPlaces(points, SHIFTS)];
   const isFree = (place: Point, areas: readonly Area[], apart: number) => {
     const area = labelArea(place, width);
     return !areas.some((other) => overlap(area, other, apart));
@@ -29,7 +30,14 @@ export function placeLabel(
     if (isFree(place, lines, 1)) return place;
     spare ??= place;
   }
-  return spare ?? near.find((place) => isFree(place, taken, 0)) ?? null;
+  if (spare) return spare;
+  // Further away it is still said, and pointing at it shows whose it is.
+  const far = alongPlaces(points, FAR_SHIFTS);
+  return (
+    far.find((place) => isFree(place, taken, APART) && isFree(place, lines, 1)) ??
+    [...near, ...far].find((place) => isFree(place, taken, 0)) ??
+    null
+  );
 }
 
 export function labelArea([x, y]: Point, width: number): Area {
@@ -41,12 +49,10 @@ export function labelArea([x, y]: Point, width: number): Area {
   };
 }
 
-function placesOf(points: readonly Point[], width: number): Point[] {
-  const along = straightPlaces(points, width);
+function alongPlaces(points: readonly Point[], shifts: readonly number[]): Point[] {
   const total = lengthOf(points);
   const line = SHARES.map((share) => pointAt(points, share * total));
-  const beside = SHIFTS.flatMap((shift) => line.map(([x, y]): Point => [x, y + shift]));
-  return [...along, ...beside];
+  return shifts.flatMap((shift) => line.map(([x, y]): Point => [x, y + shift]));
 }
 
 /** Only orthogonal lines have pieces this long; a curve is told in short ones. */
