@@ -2,13 +2,14 @@
  * Sizes of a drawn node. The layout, the edges and the boxes themselves count on them, so they stand in one
  * place. A node shows the ports that have an edge; the others fold away until they are asked for.
  */
+import { isDraft } from "immer";
 import type { Catalog, InputPort, KindInfo, OutputPort } from "@/api/types";
 import { edgeFacts } from "./edges";
 import { isLearner } from "./identities";
 import { tellingValues } from "./telling";
 import { textWidth } from "./textWidth";
-import type { LoopDocument } from "./types";
-import { edgeWays } from "./ways";
+import type { LoopDocument, NodeData } from "./types";
+import { type EdgeWays, edgeWays } from "./ways";
 
 export const GRID = 16;
 /** The widest box, and the narrowest. */
@@ -60,6 +61,20 @@ export function shownPorts(catalog: Catalog, document: LoopDocument, node: strin
  * as much room: a loop is drawn alike on either page.
  */
 export function nodeSize(catalog: Catalog, document: LoopDocument, node: string): Size {
+  const data = document.nodes[node];
+  if (!data || isDraft(document)) return measure(catalog, document, node);
+  const ways = edgeWays(catalog, document);
+  const last = known.get(data);
+  if (last?.node === node && last.ways === ways) return last.size;
+  const size = measure(catalog, document, node);
+  known.set(data, { node, ways, size });
+  return size;
+}
+
+/** Of every node as it is: what it is joined with decides as well. */
+const known = new WeakMap<NodeData, { node: string; ways: EdgeWays; size: Size }>();
+
+function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
   const ports = shownPorts(catalog, document, node);
   const ways = edgeWays(catalog, document);
   const kind = kindOf(catalog, document.nodes[node]?.kind);

@@ -11,6 +11,8 @@ const SHARES = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.48].flatM
 const SHIFTS = [0, -16, 16, -26, 26];
 const FAR_SHIFTS = [-44, 44, -64, 64, -88, 88, -112, 112];
 const BESIDE = 14;
+/** As far as a label stands from its line. */
+export const FURTHEST_LABEL = 128;
 
 /** On the longest straight piece if there is one, else along the line; not across another line where that can be. */
 export function placeLabel(

@@ -5,9 +5,18 @@
  */
 import type { Way } from "@/document/ways";
 import { curvePath, curvePoints, roundedPath } from "./edgePath";
-import { LABEL_HEIGHT, labelArea, placeLabel } from "./labels";
-import { routeAround, routeInLane, type Taken } from "./search";
-import { type Area, areaOf, crosses, lineArea, type Point, type RouteBox, union } from "./shapes";
+import { FURTHEST_LABEL, LABEL_HEIGHT, labelArea, placeLabel } from "./labels";
+import { routeAround, routeInLane, Sides, type Taken } from "./search";
+import {
+  type Area,
+  areaOf,
+  crosses,
+  lineArea,
+  overlap,
+  type Point,
+  type RouteBox,
+  union,
+} from "./shapes";
 import { planSockets, type Socket } from "./sockets";
 
 export interface RouteEdge {
@@ -73,7 +82,8 @@ export function routeEdges(boxes: readonly RouteBox[], edges: readonly RouteEdge
   const byId = new Map(boxes.map((box) => [box.id, box]));
   const known = edges.filter(({ source, target }) => byId.has(source) && byId.has(target));
   const sockets = planSockets(byId, known);
-  const taken: Taken = { boxes: boxes.map(areaOf), across: [], down: [] };
+  const areas = boxes.map(areaOf);
+  const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
   const lines = new Map<string, { path: string; points: Point[] }>();
 
   const sided = known.filter(({ way }) => way === "data" || way === "measure");
@@ -204,8 +214,10 @@ function routeLearning(
       right: Math.max(...along, middle + half),
     };
   };
-  for (const plan of planned.toSorted((a, b) => span(wide(a)) - span(wide(b)))) {
-    const own = wide(plan);
+  const sorted = planned
+    .map((plan) => ({ ...plan, own: wide(plan) }))
+    .toSorted((a, b) => span(a.own) - span(b.own));
+  for (const { own, ...plan } of sorted) {
     const isFree = (track: readonly { left: number; right: number }[]) =>
       track.every(({ left, right }) => right + 16 <= own.left || own.right + 16 <= left);
     let index = tracks.findIndex(isFree);
@@ -245,8 +257,16 @@ function withLabels(
   for (const { key, way, label: width } of order) {
     const line = lines.get(key);
     if (!line) continue;
-    const others = pieces.filter((piece) => piece.key !== key).map(({ area }) => area);
-    const label = width > 0 ? placeLabel(line.points, width, taken, others) : null;
+    if (width === 0) {
+      routes.set(key, { way, ...line, label: null });
+      continue;
+    }
+    const near = grown(union(piecesOf(line.points)), width / 2 + FURTHEST_LABEL);
+    const others = pieces
+      .filter((piece) => piece.key !== key && overlap(piece.area, near))
+      .map(({ area }) => area);
+    const free = taken.filter((area) => overlap(area, near));
+    const label = placeLabel(line.points, width, free, others);
     if (label) taken.push(labelArea(label, width));
     routes.set(key, { way, ...line, label });
   }
@@ -255,6 +275,10 @@ function withLabels(
 
 function piecesOf(points: readonly Point[]): Area[] {
   return points.slice(1).map((point, index) => lineArea(points[index] as Point, point));
+}
+
+function grown({ left, top, right, bottom }: Area, by: number): Area {
+  return { left: left - by, top: top - by, right: right + by, bottom: bottom + by };
 }
 
 function extent(boxes: readonly Area[], routes: ReadonlyMap<string, Route>): Area {

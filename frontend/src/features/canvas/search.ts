@@ -14,6 +14,7 @@ export interface Track {
 
 export interface Taken {
   boxes: readonly Area[];
+  sides: Sides;
   /** Horizontal and vertical pieces. */
   across: Track[];
   down: Track[];
@@ -25,6 +26,30 @@ const APART = 10;
 /** The first line beside a box, and further ones. */
 const BESIDE = [18, 28, 38, 48, 58];
 const BELOW = [18, 28, 38, 12];
+/** As far as a line goes aside to come down. */
+const ASIDE = 700;
+const MOST_SIDES = 48;
+
+/** Places of vertical lines beside all boxes. */
+export class Sides {
+  private readonly all: readonly number[];
+
+  constructor(boxes: readonly Area[]) {
+    const found = boxes.flatMap(({ left, right }) =>
+      BESIDE.flatMap((off) => [left - off, right + off]),
+    );
+    this.all = [...new Set(found)].toSorted((a, b) => a - b);
+  }
+
+  /** Those not far from a place, the nearest first. */
+  near(x: number): number[] {
+    return this.all
+      .filter((side) => Math.abs(side - x) < ASIDE)
+      .toSorted((a, b) => Math.abs(a - x) - Math.abs(b - x))
+      .slice(0, MOST_SIDES);
+  }
+}
+
 /** What a turn costs, in lengths of line. */
 const LANE = 34;
 
@@ -164,36 +189,43 @@ function downFrom(
 
 const TURNS = [14, 22, 30, 38];
 
+/** What lies between two heights. */
+function between({ sides, boxes, across, down }: Taken, top: number, bottom: number): Taken {
+  return {
+    sides,
+    boxes: boxes.filter((box) => box.top < bottom && top < box.bottom),
+    across: across.filter(({ at }) => at > top && at < bottom),
+    down: down.filter(({ from, to }) => from < bottom && top < to),
+  };
+}
+
 function findDown(
   x: number,
   y: number,
   way: 1 | -1,
   goal: number,
-  taken: Taken,
+  all: Taken,
   by: string,
 ): Point[] | null {
+  const taken = between(all, Math.min(y, goal) - 50, Math.max(y, goal) + 50);
   if (isFreeDown(taken, x, y + way * CLEAR, goal, by)) {
     return [
       [x, y],
       [x, goal],
     ];
   }
-  const sides = taken.boxes.flatMap((box) =>
-    BESIDE.flatMap((off) => [box.left - off, box.right + off]),
-  );
-  const near = [...new Set(sides)].toSorted((a, b) => Math.abs(a - x) - Math.abs(b - x));
-  for (const side of near) {
-    for (const step of TURNS) {
-      const turn = y + way * step;
-      if (!isFreeDown(taken, side, turn, goal, by)) continue;
-      if (!isFreeAcross(taken, turn, x, side, by)) continue;
-      return [
-        [x, y],
-        [x, turn],
-        [side, turn],
-        [side, goal],
-      ];
-    }
+  for (const side of all.sides.near(x)) {
+    if (!isFreeDown(taken, side, y + way * (TURNS[0] ?? 0), goal, by)) continue;
+    const turn = TURNS.map((step) => y + way * step).find((at) =>
+      isFreeAcross(taken, at, x, side, by),
+    );
+    if (turn === undefined) continue;
+    return [
+      [x, y],
+      [x, turn],
+      [side, turn],
+      [side, goal],
+    ];
   }
   return null;
 }

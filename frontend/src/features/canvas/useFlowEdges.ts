@@ -33,10 +33,11 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
   const lastEdges = useRef<FlowEdge[]>([]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes and their ports
-  const drawing = useMemo(() => {
-    const { document } = store.getState();
-    return routeEdges(nodes.map(boxOf), routeParts(catalog, document, runId !== null));
-  }, [store, loopEdges, shape, nodes, catalog, runId]);
+  const parts = useMemo(
+    () => routeParts(catalog, store.getState().document, runId !== null),
+    [store, loopEdges, shape, catalog, runId],
+  );
+  const drawing = useMemo(() => routeEdges(nodes.map(boxOf), parts), [nodes, parts]);
   const { routes, sockets } = drawing;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes and their ports
