@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 AXE = Path(__file__).resolve().parents[2] / "frontend/node_modules/axe-core/axe.min.js"
-DOCKS = ("Problems", "YAML", "Schedule", "Memory")
+DOCKS = ("Problems", "YAML", "Schedule", "Memory", "Data")
 LOOK = """async () => {
     const { violations } = await axe.run(document, { resultTypes: ["violations"] });
     return violations.map(({ id, nodes }) =>
@@ -55,6 +55,10 @@ def test_the_editor_can_be_used_by_everyone(page: Callable[[str], Page], server:
         if tab.get_attribute("aria-selected") != "true":
             tab.click()
         found[dock] = violations(editor)
+
+    editor.get_by_role("link", name="Rewards").click()
+    expect(editor.get_by_role("button", name="Run preview")).to_be_visible()
+    found["rewards"] = violations(editor)
 
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 

@@ -47,7 +47,6 @@ export function PreviewPane({ payee, edges, preview, onChoose }: PreviewPaneProp
         <h2 className="font-semibold text-base">Preview</h2>
         <RowsChoice payee={payee} onChange={setRows} />
         <span className="flex-1" />
-        <LabelledSelect label="Sort" value={sorting} options={SORTINGS} onChange={setSorting} />
         {isPending ? (
           <Button icon={<X size={14} />} onClick={cancel}>
             Cancel
@@ -77,6 +76,7 @@ export function PreviewPane({ payee, edges, preview, onChoose }: PreviewPaneProp
         isPending={isPending}
         reason={reason}
         sorting={sorting}
+        onSort={setSorting}
         onChoose={onChoose}
       />
     </section>
@@ -89,10 +89,11 @@ interface FoundProps {
   isPending: boolean;
   reason: string | null;
   sorting: Sorting;
+  onSort: (sorting: Sorting) => void;
   onChoose: (node: string) => void;
 }
 
-function Found({ found, edges, isPending, reason, sorting, onChoose }: FoundProps) {
+function Found({ found, edges, isPending, reason, sorting, onSort, onChoose }: FoundProps) {
   const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
   if (table === null || found === null) {
     if (isPending) return <Loading label="Scoring the rows" rows={6} />;
@@ -105,11 +106,14 @@ function Found({ found, edges, isPending, reason, sorting, onChoose }: FoundProp
   }
   return (
     <div className="flex min-h-0 flex-1 flex-col" aria-busy={isPending}>
-      <p className="shrink-0 px-4 py-1.5 text-muted text-xs" role="status">
-        {formatPlural(found.rows.length, "row")} in {formatSeconds(found.seconds)}
-        {found.note === null ? "" : `. ${found.note}`}
-        {isPending ? " · scoring again" : ""}
-      </p>
+      <div className="flex shrink-0 items-center gap-3 px-4 py-1.5 text-muted text-xs">
+        <p className="min-w-0 flex-1" role="status">
+          {formatPlural(found.rows.length, "row")} in {formatSeconds(found.seconds)}
+          {found.note === null ? "" : `. ${found.note}`}
+          {isPending ? " · scoring again" : ""}
+        </p>
+        <LabelledSelect label="Sort" value={sorting} options={SORTINGS} onChange={onSort} />
+      </div>
       <ScoreTable sources={table.sources} rows={sorted(table.rows, sorting)} onChoose={onChoose} />
     </div>
   );

@@ -7,10 +7,10 @@ import { useCatalog, useDocument, useNodeColor, useOpenLoop, useSync } from "@/d
 import { problemsAt } from "@/document/problems";
 import type { LoopDocument } from "@/document/types";
 import { readPath } from "@/lib/paths";
+import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
 import type { Mark } from "@/ui/code/editor";
 import { Empty, Loading } from "@/ui/States";
-import { useWords } from "./useWords";
 
 const CodeEditor = lazy(() =>
   import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),

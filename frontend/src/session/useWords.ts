@@ -3,7 +3,12 @@ import { useMemo } from "react";
 import { previewRows } from "@/api/routes";
 import { useCatalog, useDocument } from "@/document/context";
 import { datasetsOf } from "@/document/datasets";
-import type { Word } from "@/ui/code/completePython";
+
+/** A name that code may use. */
+export interface Word {
+  label: string;
+  detail: string;
+}
 
 const ALWAYS: readonly Word[] = [
   { label: "prompts", detail: "what was asked, one a row" },
