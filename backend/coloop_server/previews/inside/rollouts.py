@@ -12,7 +12,7 @@ from coloop.runtime.start import run
 from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import rollout_of
 from coloop.spec.io import dump
-from coloop.spec.nodes import DatasetNode, EvaluateNode, model_of
+from coloop.spec.nodes import DatasetNode, EvaluateNode, RewardNode, model_of
 from coloop.spec.paths import apply_overrides
 from coloop_server.previews.inside.walk import NotHere
 from coloop_server.previews.schemas import Job, RolledOutRows
@@ -90,7 +90,7 @@ def _one_step(spec: LoopSpec, wanted: RolledOutRows, learner: str) -> LoopSpec:
     for name, node in small.nodes.items():
         if isinstance(node, DatasetNode):
             changes[f"nodes.{name}.rows_per_step"] = max(1, wanted.count // each)
-        if hasattr(node, "on_error") and node.on_error == "stop":
+        if isinstance(node, RewardNode) and node.source.type != "model" and node.on_error == "stop":
             changes[f"nodes.{name}.on_error"] = "skip_row"
         if wanted.run is not None and name == learner and model_of(node) is not None:
             changes[f"nodes.{name}.model"] = {"type": "run", "run": wanted.run, "node": learner}

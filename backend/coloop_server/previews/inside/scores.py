@@ -20,7 +20,7 @@ from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algo
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.homes import rollout_of
 from coloop.spec.io import parse
-from coloop.spec.nodes import RewardNode, model_of
+from coloop.spec.nodes import RewardNode
 from coloop.spec.paths import apply_overrides
 from coloop.tables import Row, Table, Tokens
 from coloop.tables.row import child_row, root_row
@@ -79,9 +79,17 @@ def scores_of(job: Job, spec: LoopSpec) -> Scores:
         totals=totals,
         combine=credit.combine,
         missing=credit.missing,
-        note=given.note,
+        note=_note(given, walk),
         seconds=time.monotonic() - began,
     )
+
+
+def _note(given: Given, walk: Walk) -> str | None:
+    told = [given.note] if given.note else []
+    if walk.recorded:
+        names = " and ".join(dict.fromkeys(walk.recorded))
+        told.append(f"What {names} said is shown as it was recorded.")
+    return " ".join(told) or None
 
 
 def _edges_of(spec: LoopSpec, learner: str) -> list[Edge]:
@@ -100,7 +108,7 @@ def _to_preview(spec: LoopSpec, edges: Sequence[Edge]) -> LoopSpec:
         f"edges.{spec.edges.index(edge)}.weight": 1.0 for edge in edges if edge.weight == 0
     }
     for name, node in spec.nodes.items():
-        if isinstance(node, RewardNode) and node.on_error == "stop":
+        if isinstance(node, RewardNode) and node.source.type != "model" and node.on_error == "stop":
             changes[f"nodes.{name}.on_error"] = "skip_row"
     return apply_overrides(spec, changes)
 
@@ -237,17 +245,20 @@ def _tokens(learner: str, text: str, walk: Walk, own: Mapping[str, Any]) -> Toke
 
 
 def _scored(edge: Edge, walk: Walk, learner: str, given: Given) -> EdgeScores | None:
-    """What an edge brings to the learner's rows; of a model what it said in the run. None where
-    its source said nothing."""
+    """What an edge brings to the learner's rows; of a source that cannot be asked here what it said
+    in the run. None where it said nothing."""
     node = edge.source.node
     table = walk.tables.tables.get((node, edge.source.port))
     if table is not None:
         current = next(one for one in walk.spec.edges if one.key == edge.key)
         inputs = [Input(edge=current, table=table)]
         return score_rows(learner, walk.context, given.rows, inputs).edges[0]
-    if model_of(walk.spec.nodes[node]) is None or not any(node in one for one in given.recorded):
+    said = walk.said.get(node)
+    is_recorded = any(node in one for one in given.recorded)
+    if not is_recorded or (said is not None and not said.is_left_out):
         return None
     walk.said[node] = Said()
+    walk.recorded.append(node)
     scores = [_number(one.get(node)) for one in given.recorded]
     return EdgeScores(name=edge.id or node, weight=edge.weight, scores=scores)
 

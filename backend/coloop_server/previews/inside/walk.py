@@ -42,6 +42,8 @@ class Said:
     error: str | None = None
     traceback: str | None = None
     seconds: float = 0.0
+    is_left_out: bool = False
+    """It was not asked here; a run may have recorded what it said."""
 
     @property
     def failures(self) -> Sequence[RowFailure]:
@@ -111,6 +113,8 @@ class Walk:
     tables: Unrolled = field(default_factory=Unrolled)
     said: dict[str, Said] = field(default_factory=dict)
     """By node."""
+    recorded: list[str] = field(default_factory=list)
+    """Nodes that were not asked, and of which it is known what they said before."""
     _roles: dict[str, Role] = field(default_factory=dict)
 
     @cached_property
@@ -158,7 +162,7 @@ class Walk:
     def _do(self, stage: Stage) -> Said:
         why = self._why_not(stage)
         if why is not None:
-            return Said(error=why)
+            return Said(error=why, is_left_out=True)
         began = time.monotonic()
         try:
             role = self._role(stage.node)
@@ -173,7 +177,7 @@ class Walk:
     def _why_not(self, stage: Stage) -> str | None:
         kind = self.spec.nodes[stage.node].kind
         if model_of(self.spec.nodes[stage.node]) is not None:
-            return "a model says it; `Roll out now` asks it on rows that are written now"
+            return "a model says it: shown where a run, or a roll-out, recorded it of these rows"
         if stage.calls:
             return (
                 f"this {kind} calls {', '.join(stage.calls)} while it works, which only a run does"
@@ -187,7 +191,7 @@ class Walk:
         if unsaid:
             return f"it reads what `{unsaid[0]}` says: {self.said[unsaid[0]].error}"
         if missing:
-            return f"it reads what `{missing[0]}` gives, which only a run does"
+            return f"it reads what `{missing[0]}` gives, which is there in a run alone"
         return None
 
     def _role(self, node: str) -> Role:

@@ -13,7 +13,7 @@ export function LengthChart({ lengths }: { lengths: Lengths }) {
   const told = `${formatPlural(measured, "row")}, mean ${mean.toFixed(0)}, longest ${longest} tokens`;
   return (
     <section>
-      <h3 className="mb-1 font-semibold text-sm">Length in tokens</h3>
+      <h2 className="mb-1 font-semibold text-sm">Length in tokens</h2>
       <p className="mb-3 text-muted text-xs">{told}</p>
       <div
         role="img"

@@ -99,13 +99,13 @@ function Text({ text }: { text: TokenText }) {
   const hidden = text.count - text.tokens.length;
   return (
     <li className="rounded-2 border border-line bg-surface">
-      <h3 className="flex gap-3 border-line border-b px-3 py-1.5 text-xs">
+      <div className="flex gap-3 border-line border-b px-3 py-1.5 text-xs">
         <b className="font-mono font-semibold">{text.row}</b>
         {text.side === "whole" ? null : <span>{text.side}</span>}
         <span className="tabular text-muted">
           {formatPlural(text.count, "token")}, {text.learned} learned
         </span>
-      </h3>
+      </div>
       {text.problem ? (
         <p className="px-3 py-2 text-error text-xs">{text.problem}</p>
       ) : (

@@ -48,13 +48,12 @@ export function SourceRow(props: SourceRowProps) {
       <button
         type="button"
         aria-pressed={isChosen}
-        className={classes(
-          "flex w-full items-center gap-2 text-left",
-          edge.weight === 0 && "opacity-70",
-        )}
+        className="flex w-full items-center gap-2 text-left"
         onClick={onChoose}
       >
-        <span className="loop-node-icon size-7 shrink-0">
+        <span
+          className={classes("loop-node-icon size-7 shrink-0", edge.weight === 0 && "opacity-50")}
+        >
           <KindIcon name={kind?.icon} size={14} />
         </span>
         <span className="min-w-0 flex-1">
