@@ -2,6 +2,7 @@
 import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { setField } from "@/document/commands/setField";
+import { locksOf } from "@/document/locks";
 import { useOpenParts } from "@/features/inspector/form/openParts";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { usePreferences } from "@/session/preferences";
@@ -155,4 +156,74 @@ it("columns of a built-in task are chosen from those that it has", () => {
   choose(screen.getByRole("combobox", { name: /^target/ }), "answer");
 
   expect(store.getState().document.nodes.problems?.columns).toEqual({ target: "answer" });
+});
+
+describe("what the check knows of a node", () => {
+  const plan = {
+    phases: [],
+    probes: [],
+    explain: [],
+    decisions: [
+      {
+        path: "nodes.actor.training.micro_batch",
+        value: 4,
+        reason: "the largest that fits in 6 GiB",
+      },
+    ],
+    ladders: ["warm-up", "rl"].map((phase) => ({
+      node: "actor",
+      phase,
+      is_exact: true,
+      note: "",
+      rungs: [
+        { name: "prompts", count: 8, sign: "" as const, by: 1, of: "" },
+        { name: "completions", count: 40, sign: "×" as const, by: 5, of: "completions a prompt" },
+        { name: "updates", count: 2.5, sign: "÷" as const, by: 16, of: "rows an update" },
+      ],
+    })),
+  };
+  const showWith = (loop = smallLoop()) => {
+    const { wrapper: Wrapper, store, syncStore } = insideLoop({ document: loop });
+    syncStore.setState({
+      check: { report: { ok: true, diagnostics: [] }, estimate: null, plan, mode: null },
+    });
+    render(
+      <Wrapper>
+        <NodeInspector id="actor" />
+      </Wrapper>,
+    );
+    return store;
+  };
+
+  it("the batch is a ladder of numbers that multiply out, once where all phases have the same", () => {
+    showWith();
+
+    const batch = screen.getByRole("region", { name: "Batch of a step" });
+    expect(
+      within(batch)
+        .getAllByRole("listitem")
+        .map((item) => item.textContent),
+    ).toEqual([
+      "8prompts",
+      "× 5 completions a prompt",
+      "40completions",
+      "÷ 16 rows an update",
+      "2.5updates",
+    ]);
+  });
+
+  it("a value that was decided says so and why, and can be locked; one that is set says nothing", () => {
+    level("advanced");
+    const store = showWith();
+    expect(screen.getByRole("button", { name: "Why Micro batch is 4" })).toBeTruthy();
+
+    fireEvent.click(screen.getByRole("button", { name: "Keep fitting from changing Micro batch" }));
+    expect(locksOf(store.getState().document)).toEqual(["nodes.actor.training.micro_batch"]);
+    fireEvent.click(screen.getByRole("button", { name: "Let fitting change Micro batch" }));
+    expect(locksOf(store.getState().document)).toEqual([]);
+    expect(screen.queryByRole("button", { name: /^Keep fitting from changing Epochs/ })).toBeNull();
+
+    fireEvent.change(screen.getByLabelText("Micro batch"), { target: { value: "2" } });
+    expect(screen.queryByRole("button", { name: /^Why Micro batch/ })).toBeNull();
+  });
 });

@@ -9,6 +9,7 @@ import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { LearnsButton } from "@/ui/LearnsButton";
+import { BatchLadders } from "./BatchLadders";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
@@ -87,6 +88,7 @@ export function NodeInspector({ id }: { id: string }) {
         ) : null}
         {form.lockReason ? <p className="pb-2 text-muted text-xs">{form.lockReason}</p> : null}
         <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
+        <BatchLadders node={id} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
             <FormFields field={field} value={data} without={["kind"]} />
