@@ -31,7 +31,8 @@ export function Segmented<V extends string>({
           key={option.value}
           title={option.title}
           className={classes(
-            "flex flex-1 cursor-pointer items-center justify-center rounded-1 px-2 text-xs has-focus-visible:outline-2 has-focus-visible:outline-focus",
+            "flex cursor-pointer items-center justify-center whitespace-nowrap rounded-1 px-2 text-xs has-focus-visible:outline-2 has-focus-visible:outline-focus",
+            isWide && "flex-1",
             option.value === value
               ? "bg-raised font-medium text-text shadow-1"
               : "text-muted hover:text-text",

@@ -205,10 +205,8 @@ describe("what the check knows of a node", () => {
         .map((item) => item.textContent),
     ).toEqual([
       "8prompts",
-      "× 5 completions a prompt",
-      "40completions",
-      "÷ 16 rows an update",
-      "2.5updates",
+      "× 5 completions a prompt40completions",
+      "÷ 16 rows an update2.5updates",
     ]);
   });
 

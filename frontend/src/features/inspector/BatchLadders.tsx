@@ -1,4 +1,3 @@
-import { Fragment } from "react";
 import { type Ladder, type Rung, useLadders } from "@/document/ladder";
 
 /** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
@@ -7,45 +6,49 @@ export function BatchLadders({ node }: { node: string }) {
   const [first] = ladders;
   if (!first) return null;
   const isOne = ladders.every((one) => said(one) === said(first));
+  const shown = isOne ? [first] : ladders;
+  const notes = [...new Set(shown.map(({ note }) => note).filter((note) => note !== ""))];
   return (
-    <section aria-label="Batch of a step" className="my-2 rounded-2 bg-sunken px-3 py-2">
-      {(isOne ? [first] : ladders).map((ladder) => (
+    <section aria-label="Batch of a step" className="my-2 rounded-2 bg-sunken px-3 py-2 text-xs">
+      {shown.map((ladder) => (
         <div key={ladder.phase} className="py-0.5">
-          {isOne ? null : <p className="truncate text-muted text-xs">{ladder.phase}</p>}
-          <ol className="flex flex-wrap items-start gap-x-2 gap-y-1 text-xs">
+          {isOne ? null : <p className="truncate text-muted">{ladder.phase}</p>}
+          <ol className="flex flex-wrap gap-x-2 gap-y-1">
             {ladder.rungs.map((rung) => (
-              <Step key={rung.name} rung={rung} isExact={ladder.is_exact} />
+              <Step key={rung.name} rung={rung} />
             ))}
           </ol>
-          {ladder.note ? <p className="text-muted text-xs">{ladder.note}</p> : null}
         </div>
+      ))}
+      {notes.map((note) => (
+        <p key={note} className="pt-1 text-muted">
+          {note}
+        </p>
       ))}
     </section>
   );
 }
 
-function Step({ rung, isExact }: { rung: Rung; isExact: boolean }) {
+/** A number, and by what it came of the one before. */
+function Step({ rung: { sign, by, of, count, name } }: { rung: Rung }) {
   return (
-    <Fragment>
-      {rung.sign === "" ? null : (
-        <li className="text-muted" title={`${rung.sign} ${short(rung.by)} ${rung.of}`}>
-          {rung.sign} {short(rung.by)}
-          <span className="sr-only"> {rung.of}</span>
-        </li>
+    <li className="flex gap-2 leading-4">
+      {sign === "" ? null : (
+        <span className="tabular text-muted" title={`${sign} ${short(by)} ${of}`}>
+          {sign} {short(by)}
+          <span className="sr-only"> {of}</span>
+        </span>
       )}
-      <li className="leading-4">
-        <b className="tabular block font-semibold">
-          {isExact ? "" : "≈ "}
-          {short(rung.count)}
-        </b>
-        <span className="text-muted">{rung.name}</span>
-      </li>
-    </Fragment>
+      <span>
+        <b className="tabular block font-semibold">{short(count)}</b>
+        <span className="text-muted">{name}</span>
+      </span>
+    </li>
   );
 }
 
-function said({ rungs, note }: Ladder): string {
-  return JSON.stringify([rungs, note]);
+function said({ rungs }: Ladder): string {
+  return JSON.stringify(rungs);
 }
 
 /** At most one decimal. */
