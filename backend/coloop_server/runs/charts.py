@@ -7,8 +7,10 @@ from coloop_server.runs.schemas import CurveOutline, CurvesOfRuns, RunCurves, Ru
 from coloop_server.runs.series import (
     SECONDS,
     TOKENS,
+    Ends,
     Key,
     Points,
+    cut_ends,
     fold,
     values_at,
     width_for,
@@ -32,13 +34,25 @@ def curves_of(
     def is_wanted(key: Key) -> bool:
         return key[1] in names or ".".join(key) in names
 
-    taken = {run: watch.snapshot(is_wanted) for run, watch in watches.items()}
-    shown = [points for one in taken.values() for points in shown_in(one).values()]
-    width = width_for(shown, first, last, buckets)
-    return CurvesOfRuns(
-        width=width,
-        runs=[run_curves(run, one, first, last, width) for run, one in taken.items()],
-    )
+    is_part = first > 0 or last < LAST_STEP
+    ends = [
+        cut
+        for watch in watches.values()
+        for one in watch.ends(is_wanted)
+        for cut in ([one] if not is_part else within_part(watch, one, first, last))
+    ]
+    width = width_for(ends, buckets)
+    # One run after the other: the points of all at once may be more than there is memory for.
+    runs = [
+        run_curves(run, watch.snapshot(is_wanted), first, last, width)
+        for run, watch in watches.items()
+    ]
+    return CurvesOfRuns(width=width, runs=runs)
+
+
+def within_part(watch: Watch, ends: Ends, first: int, last: int) -> list[Ends]:
+    found = watch.series.read([ends.key]).values()
+    return [cut for points in found if (cut := cut_ends(points, ends, first, last))]
 
 
 def shown_in(snapshot: Snapshot) -> dict[Key, Points]:

@@ -12,9 +12,9 @@ their file until somebody asks for them or the run goes on. Safe to use from sev
 import json
 import logging
 import math
-import mmap
 import os
 import threading
+import weakref
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CURVES = 400
 MAX_NAME = 300
+HEAD_BYTES = 64 * 1024
 NO_NODE = "run"
 """What stands for the node of a metric that belongs to the whole run."""
 MAX_STAGES = 200
@@ -101,13 +102,32 @@ class Curve:
         return self.points
 
 
+class KeptFile:
+    """Curves that were kept. It stays this file when another one takes its name meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        with open_plain(path) as file:
+            self.descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self.descriptor)
+        self.size = os.fstat(self.descriptor).st_size
+
+    def first_line(self) -> bytes:
+        found = b""
+        while b"\n" not in found and (more := os.pread(self.descriptor, HEAD_BYTES, len(found))):
+            found += more
+        return found[: found.find(b"\n") + 1]
+
+    def read(self, start: int, end: int) -> bytes:
+        return os.pread(self.descriptor, end - start, start)
+
+
 class SeriesIndex:
     """All curves of one run."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.curves: dict[Key, Curve] = {}
-        self.file: mmap.mmap | None = None
+        self.file: KeptFile | None = None
         self.attempt = 0
         self.step = 0
         """The last step that an event named; it counts for events without one."""
@@ -198,8 +218,8 @@ class SeriesIndex:
         if self.file is not None:
             middle = curve.place + curve.count * points.steps.itemsize
             end = middle + curve.count * points.values.itemsize
-            points.steps.frombytes(self.file[curve.place : middle])
-            points.values.frombytes(self.file[middle:end])
+            points.steps.frombytes(self.file.read(curve.place, middle))
+            points.values.frombytes(self.file.read(middle, end))
         return points
 
     # Asking
@@ -242,9 +262,9 @@ class SeriesIndex:
         middle = curve.place + curve.count * size
         end = middle + curve.count * array("d").itemsize
         steps, values = array("i"), array("d")
-        steps.frombytes(self.file[curve.place : curve.place + size])
-        steps.frombytes(self.file[middle - size : middle])
-        values.frombytes(self.file[end - values.itemsize : end])
+        steps.frombytes(self.file.read(curve.place, curve.place + size))
+        steps.frombytes(self.file.read(middle - size, middle))
+        values.frombytes(self.file.read(end - values.itemsize, end))
         return steps[0], steps[1], values[0]
 
     # Keeping
@@ -281,9 +301,8 @@ class SeriesIndex:
     def recall(self, path: Path, end: int) -> bool:
         """Go on from a file that was kept; False where it is another one, or none."""
         try:
-            with open_plain(path) as file:
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            line = mapped.readline()
+            file = KeptFile(path)
+            line = file.first_line()
             head = json.loads(line)
             if head["format"] != FORMAT or head["end"] != end:
                 return False
@@ -291,12 +310,12 @@ class SeriesIndex:
             for node, metric, place, count, attempt in head["curves"]:
                 curves[(node, metric)] = Curve(None, len(line) + place, count, attempt)
             size = sum(curve.count for curve in curves.values())
-            if len(mapped) != len(line) + size * (array("i").itemsize + array("d").itemsize):
+            if file.size != len(line) + size * (array("i").itemsize + array("d").itemsize):
                 return False
         except (OSError, ValueError, KeyError, TypeError):
             return False
         with self.lock:
-            self.file, self.curves = mapped, curves
+            self.file, self.curves = file, curves
             self.attempt, self.step = head["attempt"], head["step"]
             self.began, self.spent, self.last_at = head["began"], head["spent"], head["last_at"]
             self.stages = head["stages"]
@@ -345,14 +364,22 @@ def within(points: Points, first: int, last: int) -> range:
     return range(bisect_left(points.steps, first), bisect_right(points.steps, last))
 
 
-def width_for(curves: Iterable[Points], first: int, last: int, buckets: int) -> int:
+def cut_ends(points: Points, ends: Ends, first: int, last: int) -> Ends | None:
+    """The ends of what lies between two steps; None where nothing does."""
+    found = within(points, first, last)
+    if not found:
+        return None
+    steps, values = points
+    return Ends(ends.key, len(found), steps[found[0]], steps[found[-1]], values[found[-1]])
+
+
+def width_for(curves: Sequence[Ends], buckets: int) -> int:
     """Steps in a bucket, a power of two: 1 where every point can be told, else the narrowest that
     gives no curve more than `buckets`, its two ends on their own."""
-    ranges = [(points.steps, found) for points in curves if (found := within(points, first, last))]
-    if all(len(found) <= buckets for _, found in ranges):
+    if all(one.points <= buckets for one in curves):
         return 1
-    begin = min(steps[found[0]] for steps, found in ranges)
-    end = max(steps[found[-1]] for steps, found in ranges)
+    begin = min(one.first_step for one in curves)
+    end = max(one.last_step for one in curves)
     width = 1
     while end // width - begin // width + 1 > max(buckets - 2, 1):
         width *= 2

@@ -103,6 +103,9 @@ class Watch:
         self.summary.gauge(gauges)
         return True
 
+    def ends(self, wanted: Callable[[Key], bool]) -> list[Ends]:
+        return [one for one in self.series.ends() if wanted(one.key)]
+
     def snapshot(self, wanted: Callable[[Key], bool]) -> Snapshot:
         """Curves with nothing in them that the last `seq` does not count in."""
         with self.lock:

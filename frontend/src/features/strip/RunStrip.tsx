@@ -32,7 +32,7 @@ export function RunStrip({ loopId, menu }: RunStripProps) {
     refetchInterval: ({ state }) =>
       state.data?.items.some((run) => !isFinal(run.state)) ? REFRESH : false,
   });
-  const shown = runs.data?.items ?? [];
+  const shown = (runs.data?.items ?? []).toSorted((a, b) => rank(a) - rank(b));
   const sparks = useSparks(shown, catalog);
   if (shown.length === 0) return null;
   const hidden = (runs.data?.total ?? 0) - shown.length;
@@ -61,6 +61,11 @@ export function RunStrip({ loopId, menu }: RunStripProps) {
       ) : null}
     </section>
   );
+}
+
+/** What goes on stands first; else the newest. */
+function rank(run: RunSummary): number {
+  return isFinal(run.state) || run.state === "queued" ? 1 : 0;
 }
 
 interface RunChipProps {
