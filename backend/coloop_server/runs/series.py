@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CURVES = 400
 MAX_NAME = 300
-HEAD_BYTES = 64 * 1024
+HEAD_BYTES = 4096
 NO_NODE = "run"
 """What stands for the node of a metric that belongs to the whole run."""
 MAX_STAGES = 200
