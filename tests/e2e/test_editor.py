@@ -406,7 +406,7 @@ def test_a_preset_is_looked_at_and_becomes_a_loop_with_the_first_change(
     page.get_by_role("button", name="Presets").click()
     gallery = page.get_by_role("dialog", name="Presets")
     expect(gallery.get_by_role("listitem")).to_have_count(len(list(PRESETS.glob("*.yaml"))))
-    gallery.get_by_label("Filter presets").fill("two-halves")
+    gallery.get_by_label("Search presets").fill("two-halves")
     expect(gallery.get_by_role("listitem")).to_have_count(1)
     gallery.get_by_role("article", name="two-halves").get_by_role("button").click()
 

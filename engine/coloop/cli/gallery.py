@@ -16,7 +16,7 @@ def list_command(*, as_json: bool) -> int:
     """Prints name, title and description of every loop."""
     loops = presets.list_loops()
     if as_json:
-        from coloop.explain.about import traits
+        from coloop.explain.about import tags_of
 
         print_json(
             [
@@ -24,7 +24,7 @@ def list_command(*, as_json: bool) -> int:
                     "name": loop.name,
                     "title": loop.title,
                     "description": loop.description,
-                    "tags": traits(loop.name).tags,
+                    "tags": list(tags_of(loop.name)),
                 }
                 for loop in loops
             ]

@@ -95,12 +95,19 @@ class Traits(Value):
 def _written() -> dict[str, dict[str, Any]]:
     """What is written of each preset, with what it takes from another."""
     path = presets.presets_root() / "about.yaml"
+    if not path.exists():
+        return {}
     loaded: dict[str, dict[str, Any]] = YAML(typ="safe").load(path.read_text("utf-8"))
     return {name: {**loaded.get(own.get("like", ""), {}), **own} for name, own in loaded.items()}
 
 
 def written_names() -> tuple[str, ...]:
     return tuple(_written())
+
+
+def tags_of(name: str) -> tuple[str, ...]:
+    """Words by which a preset is found; none of a loop of which nothing is written."""
+    return tuple(_written().get(name, {}).get("tags", ()))
 
 
 def _own(name: str) -> dict[str, Any]:

@@ -15,19 +15,21 @@ export function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
     ],
   ];
   return (
-    <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5 rounded-2 bg-sunken px-3 py-2 text-xs">
-      {facts.map(([name, text]) => (
-        <div key={name} className="contents">
-          <dt className="text-muted">{name}</dt>
-          <dd className="tabular">{text}</dd>
-        </div>
-      ))}
-      <div className="col-span-2 text-faint">
+    <div className="rounded-2 bg-sunken px-3 py-2 text-xs">
+      <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5">
+        {facts.map(([name, text]) => (
+          <div key={name} className="contents">
+            <dt className="text-muted">{name}</dt>
+            <dd className="tabular">{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <p className="mt-0.5 text-muted">
         {cost.is_whole
           ? "Estimated; a phase may end earlier."
           : "Estimated for the phases whose steps are known."}
-      </div>
-    </dl>
+      </p>
+    </div>
   );
 }
 
