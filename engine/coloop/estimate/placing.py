@@ -122,6 +122,8 @@ def place(
             seconds=perf_counter() - start,
         )
     reason = "no other of those that were tried is faster and fits"
+    if not yours.fits:
+        reason = "none of those that were tried fits with the settings as they are"
     if not gpus:
         reason = "without GPUs the compiler chooses the processes itself"
     elif not tried:

@@ -2,23 +2,26 @@
 
 Looks at the GPU that is furthest over, at the stage of its peak, and takes the next relaxation that
 helps there, in the order of what it costs: fewer rows at once, gradient checkpointing, a chunked
-loss, sharding, what rests in the host's memory, more GPUs for one copy. What a loop learns is never
+loss, sharding, what rests in the host's memory. What a loop learns is never
 changed: adapters in place of full training are for people to choose.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from math import gcd
 from pathlib import Path
 from typing import Any
 
 from coloop.errors import SpecProblem
 from coloop.estimate.estimator import explain
 from coloop.estimate.report import Explanation, GpuEstimate
+from coloop.plan.unread import unread_by_backend
 from coloop.plan.unrolled import Unrolled
+from coloop.sizing.facts import resolve_architecture
 from coloop.sizing.machine import lay_out
 from coloop.sizing.processor import processor_here
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import owner_of, weights_groups
+from coloop.spec.groups import owner_of, training_of, weights_groups
 from coloop.spec.paths import apply_overrides, get_value
 
 GIB = 2**30
@@ -60,7 +63,7 @@ def relax(
     """Takes one relaxation after the other until everything fits or none helps; settings that are
     locked stay."""
     changes: list[FitChange] = []
-    current = prices.of(spec)
+    spec, current, pins = _on_one_gpu(spec, prices.of(spec), prices)
     for _ in range(MOST_CHANGES):
         worst = worst_of(current)
         if current.estimate.fits or worst is None:
@@ -70,7 +73,68 @@ def relax(
             break
         change, spec, current = found
         changes.append(change)
-    return spec, changes, current
+    if pins and current.estimate.fits:
+        bare = apply_overrides(spec, {pin.path: None for pin in pins})
+        outcome = prices.of(bare)
+        if outcome.estimate.fits and not list(spread_engines(outcome)):
+            return bare, changes, outcome
+    return spec, [*pins, *changes], current
+
+
+def with_changes(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec | None:
+    """A loop with changes; None where the language has no such values."""
+    if not changes:
+        return spec
+    try:
+        return apply_overrides(spec, {one.path: one.new for one in changes})
+    except SpecProblem:
+        return None
+
+
+def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) -> bool:
+    """Whether a run reads a setting that was changed, and takes its value.
+
+    Args:
+        spec: the loop with the change.
+        explanation: of the loop before it, for what is left open there.
+    """
+    _, node, section, name = change.path.split(".", 3)
+    if section != "training" or change.new is None:
+        return True
+    training = training_of(spec, node)
+    decided = {one.path: one.value for one in explanation.decisions}
+    backend = training.backend or decided.get(f"nodes.{node}.training.backend") or "single"
+    if any(
+        found.field == f"training.{name}" for found in unread_by_backend(node, training, backend)
+    ):
+        return False
+    if name != "tensor_parallel":
+        return True
+    arch, _ = resolve_architecture(spec, node)
+    return arch is not None and gcd(arch.heads, arch.kv_heads) % change.new == 0
+
+
+def _on_one_gpu(
+    spec: LoopSpec, current: Explanation, prices: Prices
+) -> tuple[LoopSpec, Explanation, list[FitChange]]:
+    """Engines that would be spread over several GPUs, on one each: a run takes no others."""
+    reason = "each process writes with an engine of its own, on one GPU"
+    pins = [
+        FitChange(path=path, old=None, new=1, reason=reason)
+        for path in spread_engines(current)
+        if value_at(spec, path) is None
+    ]
+    if not pins:
+        return spec, current, []
+    spec = apply_overrides(spec, {pin.path: pin.new for pin in pins})
+    return spec, prices.of(spec), pins
+
+
+def spread_engines(explanation: Explanation) -> Iterator[str]:
+    """Engines that the compiler spreads over several GPUs."""
+    for one in explanation.decisions:
+        if one.path.endswith(".rollout.tensor_parallel") and one.value > 1:
+            yield one.path
 
 
 def _next(
@@ -86,9 +150,8 @@ def _next(
     for change in _relaxations(spec, current, worst):
         if change.path in locks:
             continue
-        try:
-            tried = apply_overrides(spec, {change.path: change.new})
-        except SpecProblem:
+        tried = with_changes(spec, [change])
+        if tried is None or not is_carried_out(tried, change, current):
             continue
         outcome = prices.of(tried)
         if not _is_better(outcome, current, worst):
@@ -199,12 +262,6 @@ def _smaller_engines(
             )
         if isinstance(sequences, int) and sequences > 8:
             yield from change(f"{path}.max_num_seqs", sequences // 2, "fewer sequences at once")
-        tensor = value_at(spec, f"{path}.tensor_parallel") or decided.get(f"{path}.tensor_parallel")
-        most = gpus_of(explanation, gpu.pool)
-        if isinstance(tensor, int) and tensor * 2 <= min(most, 8):
-            yield from change(
-                f"{path}.tensor_parallel", tensor * 2, "more GPUs share one copy of the weights"
-            )
 
 
 def _lighter_states(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coloop.errors import SpecProblem
 from coloop.estimate.fit import budget_change
 from coloop.estimate.relaxing import (
     FitChange,
@@ -21,7 +20,9 @@ from coloop.estimate.relaxing import (
     merged,
     over_of,
     relax,
+    spread_engines,
     value_at,
+    with_changes,
     worst_of,
 )
 from coloop.estimate.report import Explanation, GpuEstimate
@@ -128,11 +129,9 @@ def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> I
         if not is_solvable(path) or value is None or value_at(spec, path) is not None:
             continue
         change = FitChange(path=path, old=None, new=value, reason="locked as it was chosen")
-        try:
-            _with(spec, [change])
-        except SpecProblem:
-            continue  # decided in other words than a loop says it, such as tokens for rows
-        yield change
+        # Some are decided in other words than a loop says them, such as tokens for rows.
+        if with_changes(spec, [change]) is not None:
+            yield change
 
 
 def _take_back(
@@ -146,13 +145,13 @@ def _take_back(
         for change in _open_again(spec):
             if change.path in locks or prices.asked >= most:
                 continue
-            try:
-                tried = _with(spec, [change])
-            except SpecProblem:
+            tried = with_changes(spec, [change])
+            if tried is None:
                 continue
             outcome = prices.of(tried)
             gain = current.estimate.step_seconds - outcome.estimate.step_seconds
-            if outcome.estimate.fits and gain > LEAST_GAIN * current.estimate.step_seconds:
+            is_faster = gain > LEAST_GAIN * current.estimate.step_seconds
+            if outcome.estimate.fits and is_faster and not [*spread_engines(outcome)]:
                 spec, current = tried, outcome
                 changes.append(change)
         if len(changes) == count:
@@ -206,13 +205,14 @@ def _costed(
 
 
 def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
-    """Open settings that are decided otherwise."""
+    """Open settings that are decided otherwise, what costs least by itself last."""
     old = {one.path: one.value for one in before.decisions}
-    return [
+    found = [
         FitChange(path=one.path, old=None, new=None, reason=one.reason)
         for one in after.decisions
         if is_solvable(one.path) and one.path in old and old[one.path] != one.value
     ]
+    return sorted(found, key=lambda change: change.path.endswith(".micro_batch"))
 
 
 def _shares(

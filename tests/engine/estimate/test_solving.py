@@ -13,6 +13,7 @@ from coloop.plan.refused import outlook_of
 from coloop.spec.io import parse
 from coloop.spec.paths import apply_overrides, get_value
 from coloop.spec.solvable import SOLVABLE, is_solvable, locks_of
+from coloop.validate import validate
 
 ON_GPUS = (
     "grpo-qwen2.5-7b-8xH100",
@@ -22,7 +23,13 @@ ON_GPUS = (
     "tango-qwen2.5-7b-8xH200",
 )
 """One learner, a judge, two pools, four models, two policies."""
-OFFLOAD = "nodes.actor.training.offload"
+TENSOR = "nodes.actor.training.tensor_parallel"
+UTILIZATION = "nodes.actor.rollout.gpu_memory_utilization"
+TIGHT = {
+    "training": {"micro_batch": 1, "gradient_checkpointing": False, "loss_chunk": 1024},
+    "rollout": {"max_new_tokens": 8192},
+}
+"""An actor that is over, and that recomputing or sharing layers would help."""
 CHECKPOINTING = "nodes.actor.training.gradient_checkpointing"
 
 
@@ -75,15 +82,27 @@ def test_what_was_solved_once_stays(name):
 
 
 def test_a_lock_is_kept_and_without_it_the_solution_differs():
-    spec = build(hardware={"preset": "8xH100"})
-    free = solve(spec, budget_fraction=0.3)
+    spec = build(nodes={"actor": TIGHT})
+    free = solve(spec)
 
-    held = solve(spec, budget_fraction=0.3, locks=[OFFLOAD])
+    held = solve(spec, locks=[CHECKPOINTING])
 
-    assert get_value(free.spec, OFFLOAD) == "optimizer"
-    assert get_value(held.spec, OFFLOAD) == "none"
-    locked = next(one for one in held.changes if one.path == OFFLOAD)
-    assert locked.old_value == locked.new_value == "none"
+    assert not free.before.estimate.fits
+    assert free.fits
+    assert get_value(free.spec, CHECKPOINTING) is True
+    assert get_value(held.spec, CHECKPOINTING) is False
+    assert held.fits
+    assert get_value(held.spec, TENSOR) == 2
+
+
+def test_an_open_setting_that_is_locked_is_written_as_it_was_chosen():
+    held = solve(build(), budget_fraction=0.42, locks=[UTILIZATION])
+
+    locked = next(one for one in held.changes if one.path == UTILIZATION)
+    assert locked.old_value == locked.new_value == get_value(held.spec, UTILIZATION)
+    free = solve(build(), budget_fraction=0.42)
+    other = next(one for one in free.changes if one.path == UTILIZATION)
+    assert other.new_value != locked.new_value
 
 
 def test_where_there_is_room_what_only_saved_memory_is_taken_back():
@@ -110,23 +129,32 @@ def test_open_settings_stay_open_and_what_is_chosen_otherwise_is_told():
 
 
 def test_what_cannot_fit_has_ways_out_each_of_which_fits():
-    spec = build()
-    locks = [OFFLOAD, "nodes.actor.training.tensor_parallel"]
-    failed = solve(spec, budget_fraction=0.25, locks=locks)
+    spec, locks = build(nodes={"actor": TIGHT}), [CHECKPOINTING, TENSOR]
+    failed = solve(spec, locks=locks)
 
     ways = ways_of(spec, failed, locks)
 
     assert not failed.fits
     assert failed.over_bytes > 0
-    assert ways[0].touches == "lock"
+    assert [way.unlocks for way in ways[:2]] == [(CHECKPOINTING,), (TENSOR,)]
     ranks = ["lock", "budget", "hardware", "learning"]
-    assert [ranks.index(way.touches) for way in ways] == sorted(
-        ranks.index(way.touches) for way in ways
-    )
+    found = [ranks.index(way.touches) for way in ways]
+    assert found == sorted(found)
+    assert found[-1] == ranks.index("learning")
     for way in ways:
         made = apply_overrides(spec, {one.path: one.new for one in way.changes if one.is_written})
         assert estimate(made).fits, way.title
         assert estimate(made).step_seconds == pytest.approx(way.step_seconds)
+
+
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_a_run_would_take_what_is_offered(name):
+    for budget in (1.0, 0.5):
+        found = solve(_loop(name), budget_fraction=budget)
+
+        if found.fits:
+            assert validate(found.spec).ok
+            assert outlook_of(found.spec).refusals == ()
 
 
 def test_a_message_never_speaks_of_a_command_line():
@@ -146,9 +174,9 @@ def test_a_message_never_speaks_of_a_command_line():
 
 
 def test_locks_are_read_from_the_layout():
-    spec = build(layout={"locks": [OFFLOAD], "actor": [1, 2]})
+    spec = build(layout={"locks": [TENSOR], "actor": [1, 2]})
 
-    assert locks_of(spec) == (OFFLOAD,)
+    assert locks_of(spec) == (TENSOR,)
     assert locks_of(build()) == ()
 
 

@@ -12,7 +12,7 @@ import type { Budget } from "./useBudget";
 /** What the budget changes, each with its cost and its lock; taken or put back as one. */
 export function Changes({ budget }: { budget: Budget }) {
   const { answer, isTrying, own, share } = budget;
-  const changes = (answer?.changes ?? []).filter((change) => change.node !== null);
+  const changes = (answer?.changes ?? []).filter(isTold);
   return (
     <section aria-label="What the budget changes" className="border-line border-b px-4 py-3">
       <div className="flex items-baseline gap-2">
@@ -26,8 +26,11 @@ export function Changes({ budget }: { budget: Budget }) {
       </div>
       {answer ? (
         <>
-          <p className={`mt-1 text-xs ${answer.fits ? "text-muted" : "text-error"}`} role="status">
-            {answer.verdict}
+          <p
+            className={`mt-1 text-xs ${answer.fits || !budget.isSettled ? "text-muted" : "text-error"}`}
+            role="status"
+          >
+            {budget.isSettled ? answer.verdict : "Looking for settings…"}
           </p>
           <ul className="mt-1">
             {changes.map((change) => (
@@ -50,9 +53,16 @@ export function Changes({ budget }: { budget: Budget }) {
         Batch, lengths and learning rate are never touched.
       </p>
       <Buttons budget={budget} count={changes.filter((change) => change.is_written).length} />
-      {answer && !answer.fits ? <Ways ways={answer.ways} budget={budget} /> : null}
+      {answer && !answer.fits && budget.isSettled ? (
+        <Ways ways={answer.ways} isLooking={budget.isAsking} budget={budget} />
+      ) : null}
     </section>
   );
+}
+
+/** The budget itself is told above; what only writes down what holds anyway is nothing new. */
+function isTold({ node, old_text, new_text, is_locked }: FittedValue): boolean {
+  return node !== null && (is_locked || old_text !== new_text);
 }
 
 function ChangeRow({ change }: { change: FittedValue }) {
@@ -171,7 +181,16 @@ const ASKS: Record<FitWay["touches"], string> = {
 };
 
 /** What would make it fit, the least first. */
-function Ways({ ways, budget }: { ways: readonly FitWay[]; budget: Budget }) {
+function Ways({
+  ways,
+  isLooking,
+  budget,
+}: {
+  ways: readonly FitWay[];
+  isLooking: boolean;
+  budget: Budget;
+}) {
+  if (isLooking) return <p className="mt-2 text-muted text-sm">Looking for what would help…</p>;
   if (ways.length === 0) {
     return (
       <p className="mt-2 text-muted text-sm">

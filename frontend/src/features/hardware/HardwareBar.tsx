@@ -53,17 +53,14 @@ function Bar() {
 
 function MachineNote({ budget: { estimate } }: { budget: Budget }) {
   const first = estimate?.gpus[0];
-  const open = useHardwareView((state) => state.open);
   const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
   if (!estimate || !first) return null;
-  const place = isOnCpu ? "process" : "GPU";
   return (
-    <button type="button" className="text-left text-muted text-xs hover:underline" onClick={open}>
+    <span className="tabular text-muted text-xs">
       {isOnCpu
         ? formatPlural(estimate.gpus.length, "process", "processes")
         : `${formatBytes(first.capacity_bytes)} each`}
-      <span className="sr-only"> {place}: open hardware</span>
-    </button>
+    </span>
   );
 }
 

@@ -13,13 +13,11 @@ export interface Trial {
   /** Share of each GPU that is tried; null: the loop's own. */
   budget: number | null;
   answer: FitAnswer | null;
-  /** The loop that the answer is about. */
-  asked: JsonObject | null;
   isAsking: boolean;
   error: string | null;
 }
 
-const NOTHING: Trial = { budget: null, answer: null, asked: null, isAsking: false, error: null };
+const NOTHING: Trial = { budget: null, answer: null, isAsking: false, error: null };
 
 export const useTrial = create<Trial>()(() => NOTHING);
 
@@ -58,10 +56,14 @@ async function ask(spec: JsonObject, budget: number | null): Promise<void> {
   current = mine;
   useTrial.setState({ isAsking: true });
   try {
-    const body = { spec, with_ways: true, ...(budget === null ? {} : { budget_fraction: budget }) };
-    const answer = await fitLoop(body, mine.signal);
+    const share = budget === null ? {} : { budget_fraction: budget };
+    const answer = await fitLoop({ spec, with_ways: false, ...share }, mine.signal);
     if (current !== mine) return;
-    useTrial.setState({ answer, asked: spec, isAsking: false, error: null });
+    useTrial.setState({ answer, isAsking: !answer.fits, error: null });
+    if (answer.fits) return;
+    // What else would help takes longer, and is wanted only where nothing else does.
+    const further = await fitLoop({ spec, with_ways: true, ...share }, mine.signal);
+    if (current === mine) useTrial.setState({ answer: further, isAsking: false });
   } catch (error) {
     if (current !== mine || isAbort(error)) return;
     useTrial.setState({ isAsking: false, error: errorMessage(error) });

@@ -15,6 +15,7 @@ export interface Budget {
   isTrying: boolean;
   /** Whether the answer is about where the slider stands. */
   isSettled: boolean;
+  isAsking: boolean;
   answer: FitAnswer | null;
   /** Costs under the budget: as tried, else of the loop as it is. */
   estimate: Estimate | null;
@@ -33,7 +34,7 @@ export function useBudget(): Budget {
   const { store, catalog } = useOpenLoop();
   const own = useSync((state) => state.check?.budget ?? 1);
   const check = useSync((state) => state.check);
-  const { budget, answer } = useTrial();
+  const { budget, answer, isAsking } = useTrial();
   const isTrying = budget !== null && budget !== own;
   const shown = isTrying ? answer : null;
   const isSettled = answer !== null && isNear(answer.budget_fraction, budget ?? own);
@@ -49,6 +50,7 @@ export function useBudget(): Budget {
       own,
       isTrying,
       isSettled,
+      isAsking,
       answer,
       estimate: shown?.after ?? check?.estimate ?? null,
       time: shown?.after_time ?? check?.time ?? null,
@@ -70,7 +72,7 @@ export function useBudget(): Budget {
         }
       },
     };
-  }, [store, catalog, own, budget, isTrying, isSettled, answer, shown, check]);
+  }, [store, catalog, own, budget, isTrying, isSettled, isAsking, answer, shown, check]);
 }
 
 /** What was tried was about the loop as it was: a change of it, and leaving it, puts the slider back. */
