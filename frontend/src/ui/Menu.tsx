@@ -11,17 +11,39 @@ const ITEM =
 export function Menu({
   trigger,
   align = "start",
+  isOpen,
+  onOpenChange,
+  onClosed,
   children,
 }: {
   trigger: ReactNode;
   align?: "start" | "end";
+  /** Where something else than the trigger opens it, such as what is also dragged. */
+  isOpen?: boolean;
+  onOpenChange?: (isOpen: boolean) => void;
+  /** Gives the focus back, where the trigger has none. */
+  onClosed?: () => void;
   children: ReactNode;
 }) {
   return (
-    <DropdownMenu.Root modal={false}>
+    <DropdownMenu.Root
+      modal={false}
+      {...(isOpen === undefined ? {} : { open: isOpen })}
+      {...(onOpenChange ? { onOpenChange } : {})}
+    >
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal>
-        <DropdownMenu.Content align={align} sideOffset={6} collisionPadding={8} className={PANEL}>
+        <DropdownMenu.Content
+          align={align}
+          sideOffset={6}
+          collisionPadding={8}
+          className={PANEL}
+          onCloseAutoFocus={(event) => {
+            if (!onClosed) return;
+            event.preventDefault();
+            onClosed();
+          }}
+        >
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>

@@ -122,12 +122,14 @@ function useEscape({ isTrying, back }: Budget): void {
   const close = useHardwareView((state) => state.close);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (event.key !== "Escape") return;
       if (document.querySelector("[data-radix-popper-content-wrapper],[role=dialog]")) return;
+      event.stopPropagation();
       if (isTrying) back();
       else close();
     };
-    window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    // Before the shortcuts of the graph, which is not in sight.
+    window.addEventListener("keydown", onKey, { capture: true });
+    return () => window.removeEventListener("keydown", onKey, { capture: true });
   }, [isTrying, back, close]);
 }

@@ -1,4 +1,5 @@
 import { GraduationCap, PenLine, Scale } from "lucide-react";
+import { useRef, useState } from "react";
 import { useNodeColor } from "@/document/context";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 import type { Role } from "./lanes";
@@ -28,39 +29,49 @@ export function RoleChip({ role, pool, budget, label, isFirst }: RoleChipProps) 
   const Icon = ICONS[role.verb] ?? Scale;
   const others = pools.filter((name) => name !== pool);
   const isNew = !pools.includes(role.node) && canSplit;
+  const chip = useRef<HTMLButtonElement>(null);
+  const [isOpen, setOpen] = useState(false);
   return (
-    <Menu
-      trigger={
-        <button
-          type="button"
-          draggable={reason === null}
-          tabIndex={isFirst ? 0 : -1}
-          onDragStart={dragRole(role)}
-          title={`${role.node} ${role.verb}`}
-          aria-label={`${role.node} ${role.verb}, in ${pool}: move`}
-          className="inline-flex h-6 max-w-full items-center gap-1 rounded-2 border px-1.5 font-medium text-xs"
-          style={{
-            color: `color-mix(in srgb, ${color} 70%, var(--text))`,
-            borderColor: `color-mix(in srgb, ${color} 35%, var(--line))`,
-            background: `color-mix(in srgb, ${color} 10%, var(--surface))`,
-          }}
-        >
-          <Icon size={13} className="shrink-0" aria-hidden="true" />
-          <span className="truncate">{label}</span>
-        </button>
-      }
-    >
-      <MenuLabel>{reason ?? `Move ${role.node} ${role.verb}`}</MenuLabel>
-      {reason === null
-        ? others.map((name) => (
-            <MenuItem key={name} onSelect={() => place(role, name)}>
-              To {name}
-            </MenuItem>
-          ))
-        : null}
-      {reason === null && isNew ? (
-        <MenuItem onSelect={() => place(role, role.node)}>To a pool of its own</MenuItem>
-      ) : null}
-    </Menu>
+    <span className="relative inline-flex max-w-full">
+      <button
+        ref={chip}
+        type="button"
+        draggable={reason === null}
+        tabIndex={isFirst ? 0 : -1}
+        aria-haspopup="menu"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(true)}
+        onDragStart={dragRole(role)}
+        title={`${role.node} ${role.verb}`}
+        aria-label={`${role.node} ${role.verb}, in ${pool}: move`}
+        className="inline-flex h-6 max-w-full cursor-grab items-center gap-1 rounded-2 border px-1.5 font-medium text-xs"
+        style={{
+          color: `color-mix(in srgb, ${color} 70%, var(--text))`,
+          borderColor: `color-mix(in srgb, ${color} 35%, var(--line))`,
+          background: `color-mix(in srgb, ${color} 10%, var(--surface))`,
+        }}
+      >
+        <Icon size={13} className="shrink-0" aria-hidden="true" />
+        <span className="truncate">{label}</span>
+      </button>
+      <Menu
+        isOpen={isOpen}
+        onOpenChange={setOpen}
+        onClosed={() => chip.current?.focus()}
+        trigger={<span aria-hidden="true" className="pointer-events-none absolute inset-0" />}
+      >
+        <MenuLabel>{reason ?? `Move ${role.node} ${role.verb}`}</MenuLabel>
+        {reason === null
+          ? others.map((name) => (
+              <MenuItem key={name} onSelect={() => place(role, name)}>
+                To {name}
+              </MenuItem>
+            ))
+          : null}
+        {reason === null && isNew ? (
+          <MenuItem onSelect={() => place(role, role.node)}>To a pool of its own</MenuItem>
+        ) : null}
+      </Menu>
+    </span>
   );
 }
