@@ -10,7 +10,7 @@ from coloop.estimate.ways import Way, ways_of
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
-from coloop.spec.solvable import locks_of
+from coloop.spec.solvable import LOCKS, locks_of
 from coloop.spec.text.patch import patch
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
 from coloop_server.checks.schemas import LoopInput, PredictedTime
@@ -112,7 +112,7 @@ def _way(way: Way, locks: Collection[str]) -> FitWay:
     left = [one for one in locks if one not in way.unlocks]
     edits = edits_of(way.changes)
     if way.unlocks:
-        edits.append(Change(op="set", path="layout.locks", value=left))
+        edits.append(Change(op="set", path=f"layout.{LOCKS}", value=left))
     return FitWay(
         touches=way.touches,
         title=way.title,

@@ -46,7 +46,11 @@ SOLVABLE: dict[str, tuple[str, ...]] = {name: _names(one) for name, one in SECTI
 """Section of a node to the fields of it that fitting may set."""
 
 
+LOCKS = "$locks"
+"""What a layout keeps them under; no node can have this name."""
+
+
 def locks_of(spec: LoopSpec) -> tuple[str, ...]:
     """Paths that a person locked in the editor: fitting leaves them as they are."""
-    said = spec.layout.get("locks")
+    said = spec.layout.get(LOCKS)
     return tuple(one for one in said if isinstance(one, str)) if isinstance(said, list) else ()

@@ -10,7 +10,8 @@ import { useCatalog, useDocument } from "./context";
 import type { LoopDocument } from "./types";
 import { isAllRead } from "./unread";
 
-const KEY = "locks";
+/** Under this key of the layout, which no node can have as its name. */
+const KEY = "$locks";
 const NONE: readonly string[] = [];
 
 export function locksOf(document: LoopDocument): readonly string[] {

@@ -6,6 +6,7 @@ import type { Command } from "@/document/command";
 import { addNode } from "@/document/commands/addNode";
 import { addPhase } from "@/document/commands/addPhase";
 import { applyChanges } from "@/document/commands/applyChanges";
+import { applyFit } from "@/document/commands/applyFit";
 import { connect } from "@/document/commands/connect";
 import { groupPhase } from "@/document/commands/groupPhase";
 import { insertOnEdge } from "@/document/commands/insertOnEdge";
@@ -14,6 +15,7 @@ import { moveNodes } from "@/document/commands/moveNodes";
 import { movePhase } from "@/document/commands/movePhase";
 import { pasteItems } from "@/document/commands/pasteItems";
 import { placeInPool } from "@/document/commands/placeInPool";
+import { placeNode, resizePool } from "@/document/commands/placeNode";
 import { reconnectEdge } from "@/document/commands/reconnectEdge";
 import { removeItems } from "@/document/commands/removeItems";
 import { removePhase } from "@/document/commands/removePhase";
@@ -22,12 +24,15 @@ import { replaceDocument } from "@/document/commands/replaceDocument";
 import { setEdgeOption } from "@/document/commands/setEdgeOption";
 import { setField } from "@/document/commands/setField";
 import { setFields } from "@/document/commands/setFields";
+import { setHardware } from "@/document/commands/setHardware";
 import { setNote } from "@/document/commands/setNote";
 import { setValue } from "@/document/commands/setValue";
+import { setWeights } from "@/document/commands/setWeights";
 import { ungroupPhases } from "@/document/commands/ungroupPhases";
 import { edgeKeys, portRef } from "@/document/edges";
 import { cutFragment, placeFragment } from "@/document/fragment";
 import { dispatch, type History } from "@/document/history";
+import { setLock } from "@/document/locks";
 import { spliceOf } from "@/document/splice";
 import type { LoopDocument } from "@/document/types";
 import { catalog, smallLoop } from "../fixtures/loops";
@@ -63,6 +68,9 @@ const phase = fc.constantFrom([0], [1], [2], [1, 0], [1, 1]);
 const pick = fc.nat({ max: 20 });
 const keyAt = ({ edges }: LoopDocument, at: number) => edgeKeys(edges)[at % edges.length] ?? null;
 
+const LOCKED = "nodes.actor.training.micro_batch";
+const SIZES = { train: 4, rest: 4 };
+
 const NOTES: NonNullable<LoopDocument["notes"]> = {
   note_1: { at: [0, 0], size: [200, 90], text: "why" },
 };
@@ -94,6 +102,14 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
         return { catalog, changes: [{ op, path, value: op === "rename" ? "renamed" : "tag" }] };
       }),
     ),
+  applyFit: fc.tuple(name, fc.boolean()).map(([id, isUnlocked]) =>
+    step("applyFit", applyFit, (document) => {
+      if (!(id in document.nodes)) return null;
+      const path = `nodes.${id}.training.micro_batch`;
+      const edits = [{ op: "set" as const, path, value: 4 }];
+      return { catalog, edits, unlocks: isUnlocked ? [LOCKED] : [] };
+    }),
+  ),
   connect: fc.tuple(name, name).map(([from, to]) =>
     step("connect", connect, (document) => {
       const edge = { from: `${from}.rows`, to: `${to}.prompts` };
@@ -139,6 +155,16 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
   placeInPool: fc
     .tuple(names, fc.constantFrom("train", "write", null))
     .map(([nodes, pool]) => step("placeInPool", placeInPool, { catalog, nodes, pool })),
+  placeNode: fc
+    .tuple(name, fc.constantFrom("train", "write"))
+    .map(([node, pool]) =>
+      step("placeNode", placeNode, { node, pool, path: ["pool"], laidOut: SIZES }),
+    ),
+  resizePool: fc
+    .integer({ min: 0, max: 9 })
+    .map((gpus) =>
+      step("resizePool", resizePool, { pool: "train", gpus, other: "rest", laidOut: SIZES }),
+    ),
   reconnectEdge: fc.tuple(pick, name).map(([at, id]) =>
     step("reconnectEdge", reconnectEdge, (document) => {
       const key = keyAt(document, at);
@@ -180,6 +206,10 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
   setFields: fc
     .tuple(names, value)
     .map(([nodes, to]) => step("setFields", setFields, { nodes, path: ["note"], value: to })),
+  setHardware: fc
+    .constantFrom("cpu", "8xH100")
+    .map((preset) => step("setHardware", setHardware, { catalog, preset })),
+  setLock: fc.boolean().map((isLocked) => step("setLock", setLock, { path: LOCKED, isLocked })),
   setNote: fc
     .tuple(fc.constantFrom("note_1", "note_2"), place, fc.constantFrom("new", "move", "none"))
     .map(([id, at, what]) =>
@@ -190,6 +220,12 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
     ),
   setValue: value.map((to) =>
     step("setValue", setValue, { path: ["run", "seed"], value: to }, "seed"),
+  ),
+  setWeights: fc.tuple(pick, fc.double({ min: 0, max: 1, noNaN: true })).map(([at, weight]) =>
+    step("setWeights", setWeights, (document) => {
+      const key = keyAt(document, at);
+      return key === null ? null : { weights: { [key]: weight } };
+    }),
   ),
   ungroupPhases: phase.map((at) => step("ungroupPhases", ungroupPhases, { at })),
 };

@@ -214,7 +214,7 @@ describe("locks", () => {
     const locked = setLock(document, { path, isLocked: true });
     const open = setLock(locked, { path, isLocked: false });
 
-    expect(toSpec(locked).layout).toMatchObject({ locks: [path], frames: [{ name: "x" }] });
+    expect(toSpec(locked).layout).toMatchObject({ $locks: [path], frames: [{ name: "x" }] });
     expect(locksOf(fromSpec(toSpec(locked)))).toEqual([path]);
     expect(toSpec(open)).toEqual(toSpec(document));
     expect(
@@ -232,14 +232,14 @@ describe("locks", () => {
     const locked = setLock(smallLoop(), { path, isLocked: true });
     const edits = [
       { op: "set" as const, path: "nodes.actor.training.micro_batch", value: 2 },
-      { op: "set" as const, path: "layout.locks", value: [] },
+      { op: "set" as const, path: "layout.$locks", value: [] },
     ];
 
     const fitted = applyFit(locked, { catalog, edits, unlocks: [path] });
 
     expect(locksOf(fitted)).toEqual([]);
     expect(fitted.nodes.actor).toMatchObject({ training: { micro_batch: 2 } });
-    expect(toSpec(fitted).layout).not.toHaveProperty("locks");
+    expect(toSpec(fitted).layout).not.toHaveProperty("$locks");
   });
 });
 

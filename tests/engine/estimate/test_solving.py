@@ -174,7 +174,7 @@ def test_a_message_never_speaks_of_a_command_line():
 
 
 def test_locks_are_read_from_the_layout():
-    spec = build(layout={"locks": [TENSOR], "actor": [1, 2]})
+    spec = build(layout={"$locks": [TENSOR], "actor": [1, 2]})
 
     assert locks_of(spec) == (TENSOR,)
     assert locks_of(build()) == ()
