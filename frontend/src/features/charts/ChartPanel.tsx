@@ -100,14 +100,28 @@ export function ChartPanel({
         >
           {isPinned ? <PinOff size={13} /> : <Pin size={13} />}
         </button>
-        <span className="tabular pt-0.5 text-faint text-xs">
-          {cursor?.step !== undefined && cursor?.step !== null ? `step ${cursor.step}` : ""}
+        <span className="tabular whitespace-nowrap pt-0.5 text-muted text-xs">
+          {cursor?.step !== undefined && cursor?.step !== null
+            ? `step ${cursor.step}`
+            : stepText(latest)}
         </span>
-        <Legend items={legend} />
+        {isWide ? <Legend items={legend} /> : null}
       </figcaption>
+      {isWide ? null : (
+        <div className="flex min-h-5 items-start">
+          <Legend items={legend} />
+        </div>
+      )}
       <div ref={host} style={{ height }} aria-hidden="true" />
     </figure>
   );
+}
+
+/** Curves need not all be told at the same step. */
+function stepText(latest: readonly Latest[]): string {
+  const steps = new Set(latest.flatMap(({ step }) => (step === null ? [] : [step])));
+  if (steps.size === 0) return "";
+  return steps.size === 1 ? `step ${Math.max(...steps)}` : `up to step ${Math.max(...steps)}`;
 }
 
 interface LegendItem {
@@ -121,7 +135,7 @@ interface LegendItem {
 
 function Legend({ items }: { items: readonly LegendItem[] }) {
   return (
-    <ul className="flex min-w-0 flex-1 flex-wrap justify-end gap-x-3 gap-y-0.5">
+    <ul className="flex min-w-0 flex-1 flex-wrap gap-x-3 gap-y-0.5 justify-end">
       {items.map((item) => (
         <li
           key={item.key}

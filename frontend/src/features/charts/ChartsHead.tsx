@@ -1,4 +1,5 @@
 import { Search } from "lucide-react";
+import type { Json } from "@/api/types";
 import { useCatalog, useDocument } from "@/document/context";
 import { teachingPorts } from "@/document/teaching";
 import { isObject } from "@/lib/paths";
@@ -25,12 +26,8 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
     <div className="flex min-h-11 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 px-3 py-1.5">
       <h2 className="font-semibold text-sm">Charts</h2>
       {chosenFor ? (
-        <Badge
-          tone="accent"
-          className="max-w-52 truncate text-xs"
-          title={`Chosen for ${chosenFor}`}
-        >
-          chosen for {chosenFor}
+        <Badge tone="accent" className="min-w-0 max-w-48 text-xs" title={`Chosen for ${chosenFor}`}>
+          <span className="truncate">chosen for {chosenFor}</span>
         </Badge>
       ) : null}
       <span className="flex-1" />
@@ -45,7 +42,7 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
           role="searchbox"
           aria-label="Filter metrics"
           placeholder="metric"
-          className={`${CONTROL} w-28 pl-7`}
+          className={`${CONTROL} w-24 pl-7`}
           value={filter}
           onChange={(event) => onFilter(event.target.value)}
         />
@@ -61,7 +58,7 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
           max={0.99}
           step={0.01}
           value={smoothing}
-          className="w-20 accent-(--accent)"
+          className="w-14 accent-(--accent)"
           onChange={(event) => set({ smoothing: Number(event.target.value) })}
         />
       </label>
@@ -74,15 +71,23 @@ function useChosenFor(): string {
   const catalog = useCatalog();
   return useDocument(({ document }) => {
     const learners = new Set(teachingPorts(catalog, document).map(({ node }) => node));
+    const known = Object.values(catalog.algorithms).flat();
     const counts = new Map<string, number>();
     for (const id of learners) {
       const algorithm = document.nodes[id]?.algorithm;
-      const name = isObject(algorithm) ? algorithm.name : algorithm;
-      if (typeof name !== "string") continue;
-      const known = Object.values(catalog.algorithms).flat();
-      const title = known.find((one) => one.name === name)?.title ?? name;
-      counts.set(title, (counts.get(title) ?? 0) + 1);
+      for (const name of new Set(namesIn(algorithm))) {
+        const title = known.find((one) => one.name === name)?.title ?? name;
+        counts.set(title, (counts.get(title) ?? 0) + 1);
+      }
     }
     return [...counts].map(([title, n]) => (n > 1 ? `${title} × ${n}` : title)).join(", ");
   });
+}
+
+/** An algorithm, or one for each port, or several. */
+function namesIn(value: Json | undefined): string[] {
+  if (typeof value === "string") return [value];
+  if (Array.isArray(value)) return value.flatMap(namesIn);
+  if (!isObject(value)) return [];
+  return typeof value.name === "string" ? [value.name] : Object.values(value).flatMap(namesIn);
 }

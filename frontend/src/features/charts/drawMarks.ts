@@ -18,6 +18,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
   ctx.textAlign = "left";
   ctx.textBaseline = "top";
   let free = Number.NEGATIVE_INFINITY;
+  let lined = Number.NEGATIVE_INFINITY;
   let ticked = Number.NEGATIVE_INFINITY;
   for (const mark of marks) {
     const x = Math.round(plot.valToPos(mark.step, "x", true));
@@ -32,7 +33,9 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
       drawTick(ctx, x, bbox.top + bbox.height);
       continue;
     }
-    ctx.globalAlpha = 0.7;
+    // Phases that follow each other closely are a texture, not lines to read.
+    ctx.globalAlpha = x - lined < 24 * devicePixelRatio ? 0.2 : 0.7;
+    lined = x;
     ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);

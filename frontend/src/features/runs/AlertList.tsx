@@ -16,7 +16,7 @@ export function AlertList() {
   return (
     <ul
       aria-label="Alerts"
-      className="flex max-h-40 shrink-0 flex-col overflow-y-auto border-line border-t text-sm"
+      className="flex shrink-0 flex-col overflow-y-auto border-line text-sm max-lg:max-h-28 max-lg:border-b lg:w-[42%] lg:border-l"
     >
       {byGravity(alerts).map((alert) => (
         <li

@@ -58,21 +58,23 @@ export function LogPanel() {
         />
         {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
       </div>
-      <AlertList />
-      <div
-        ref={box}
-        role="log"
-        aria-label="Log of the run"
-        className="min-h-0 flex-1 overflow-y-auto border-line border-t py-1 font-mono text-xs"
-        onScroll={() => {
-          const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
-          follows.current = scrollHeight - scrollTop - clientHeight < 40;
-        }}
-      >
-        {shown.map((line) => (
-          <Line key={line.seq} line={line} />
-        ))}
-        <div ref={end} />
+      <div className="flex min-h-0 flex-1 border-line border-t max-lg:flex-col-reverse">
+        <div
+          ref={box}
+          role="log"
+          aria-label="Log of the run"
+          className="min-h-0 min-w-0 flex-1 overflow-y-auto py-1 font-mono text-xs"
+          onScroll={() => {
+            const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
+            follows.current = scrollHeight - scrollTop - clientHeight < 40;
+          }}
+        >
+          {shown.map((line) => (
+            <Line key={line.seq} line={line} />
+          ))}
+          <div ref={end} />
+        </div>
+        <AlertList />
       </div>
     </div>
   );
@@ -82,6 +84,13 @@ export function LogPanel() {
 function isShown(line: LogLine, source: string): boolean {
   if (source === STORY) return line.level !== "debug";
   return source === EVERYTHING || line.source === source;
+}
+
+/** The node stands before the line already. */
+function withoutNode({ node, message }: LogLine): string {
+  if (node === null || !message.startsWith(node)) return message;
+  const rest = message.slice(node.length);
+  return /^[:\s]/.test(rest) ? rest.replace(/^[:\s]+/, "") : message;
 }
 
 function Line({ line }: { line: LogLine }) {
@@ -109,7 +118,7 @@ function Line({ line }: { line: LogLine }) {
         </button>
       ) : null}
       <span className="min-w-0 flex-1 whitespace-pre-wrap break-words">
-        {line.message}
+        {withoutNode(line)}
         {detail !== null ? (
           <button
             type="button"
