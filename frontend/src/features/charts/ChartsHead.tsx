@@ -26,7 +26,7 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
     <div className="flex min-h-11 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 px-3 py-1.5">
       <h2 className="font-semibold text-sm">Charts</h2>
       {chosenFor ? (
-        <Badge tone="accent" className="min-w-0 max-w-48 text-xs" title={`Chosen for ${chosenFor}`}>
+        <Badge tone="accent" className="min-w-0 max-w-36 text-xs" title={`Chosen for ${chosenFor}`}>
           <span className="truncate">chosen for {chosenFor}</span>
         </Badge>
       ) : null}

@@ -28,7 +28,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
     ctx.fillStyle = resolveColor(color);
     if (!isLine) {
       // Of ticks that stand closer than can be told apart one is enough.
-      if (x - ticked < 4 * devicePixelRatio) continue;
+      if (x - ticked < 16 * devicePixelRatio) continue;
       ticked = x;
       drawTick(ctx, x, bbox.top + bbox.height);
       continue;

@@ -57,7 +57,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
         points: { size: 6 },
       },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
-      padding: [14, 18, 0, 0],
+      padding: [14, 26, 0, 0],
       axes: [
         {
           stroke: ink,

@@ -63,7 +63,13 @@ function drawAxis(
   context.strokeStyle = resolveColor("var(--line-strong)");
   context.fillStyle = resolveColor("var(--muted)");
   if (steps.length > 0 && width / steps.length >= FEWEST_STEP_PIXELS) {
-    for (const { step, at } of steps) line(context, xOf(at, range, width), height, `step ${step}`);
+    let free = Number.NEGATIVE_INFINITY;
+    for (const { step, at } of steps) {
+      const x = xOf(at, range, width);
+      const text = x < free ? "" : `step ${step}`;
+      line(context, x, height, text);
+      if (text) free = x + context.measureText(text).width + 10;
+    }
     return;
   }
   const step = tickStep(range, width / 90);
