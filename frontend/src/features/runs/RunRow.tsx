@@ -98,7 +98,7 @@ function NameOf({ run, onTag }: RunRowProps) {
         {run.name}
       </Link>
       <span className="flex min-w-0 items-center gap-1">
-        <span className="truncate font-mono text-faint text-xs" title={run.id}>
+        <span className="truncate font-mono text-muted text-xs" title={run.id}>
           {run.id}
         </span>
         {run.tags.map((tag) => (
