@@ -152,6 +152,17 @@ def running() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     options = {"user": identity.pw_uid} if os.geteuid() == 0 else {}
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.enter_context(serving(programs, folder, port, options))
+        yield f"postgresql://coloop@127.0.0.1:{port}/postgres"
+
+
+@contextmanager
+def serving(
+    programs: Path, folder: Path, port: int, options: dict[str, Any]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """The server on a folder, from its first file to its end."""
     data = folder / "data"
     subprocess.run(
         [programs / "initdb", "-D", data, "-U", "coloop", "--auth=trust", "--no-sync"],
@@ -171,11 +182,10 @@ def running() -> Iterator[str]:
         **options,
     )
     try:
-        yield f"postgresql://coloop@127.0.0.1:{port}/postgres"
+        yield server
     finally:
         server.send_signal(signal.SIGQUIT)  # at once: nobody wants the data again
         server.wait(30)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_up(address: str) -> bool:
