@@ -56,8 +56,17 @@ export function LoopsPage() {
           />
         ) : null}
         {loops.data?.length === 0 ? (
-          <Empty icon={<Workflow size={24} />} title="No loops yet">
-            Open a preset below, or begin with an empty canvas.
+          <Empty
+            icon={<Workflow size={24} />}
+            title="No loops yet"
+            action={
+              <Button icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
+                Begin with a small loop
+              </Button>
+            }
+          >
+            Open a preset below: its first change makes it a loop of your own. A YAML file can be
+            dropped anywhere on the page.
           </Empty>
         ) : null}
         <ul>
@@ -66,7 +75,10 @@ export function LoopsPage() {
           ))}
         </ul>
       </section>
-      <h2 className="mt-8 mb-3 font-semibold text-lg">Presets</h2>
+      <h2 className="mt-8 font-semibold text-lg">Start from a loop that works</h2>
+      <p className="mb-3 text-muted text-sm">
+        Each runs as it is. Open one, press Run, then change it.
+      </p>
       <Gallery />
       <NewLoopDialog />
     </PageShell>

@@ -70,6 +70,19 @@ describe("forms from the catalog", () => {
     },
   );
 
+  it("help of an algorithm that is the only one stands once", () => {
+    usePreferences.getState().set({ level: "expert" });
+    const loop = smallLoop();
+    loop.nodes.rm = {
+      kind: "reward",
+      source: { type: "model" },
+      algorithm: { pairs: { name: "bradley_terry" } },
+    };
+    show(<NodeInspector id="rm" />, [], loop);
+
+    expect(screen.getAllByText(/chosen scores higher than rejected/).length).toBe(1);
+  });
+
   it("code says which wall it runs behind", async () => {
     const loop = smallLoop();
     loop.nodes.mine = { kind: "reward", source: { type: "python", code: "def reward(): ..." } };

@@ -107,6 +107,24 @@ def test_an_empty_canvas_is_told_what_it_lacks() -> None:
     assert [one.code for one in report.diagnostics] == ["learning.no_goal"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "lesson"),
+    [
+        ("online", "scores to `actor.rewards`"),
+        ("offline", "pairs to `actor.pairs`"),
+        ("reward_modeling", "pairs to `reward.pairs`"),
+    ],
+)
+def test_a_loop_that_learns_nothing_is_told_a_lesson_of_its_mode(mode: str, lesson: str) -> None:
+    parsed = parse(f"coloop: 1\nname: empty\nmode: {mode}\nnodes: {{}}\nschedule: {{steps: 1}}\n")
+    assert parsed.spec is not None
+
+    [found] = validate(parsed.spec).diagnostics
+
+    assert found.hint is not None
+    assert found.hint.endswith(lesson)
+
+
 def test_a_single_node_of_each_kind_can_be_checked() -> None:
     nodes = {
         "dataset": "{kind: dataset, source: {type: task, task: arithmetic}}",

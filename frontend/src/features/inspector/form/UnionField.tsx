@@ -1,5 +1,7 @@
+import { presetOf } from "@/catalog/presets";
 import type { Field, Variant } from "@/catalog/schema";
 import { chosenVariant, isFlat, isSimple } from "@/catalog/shapes";
+import { useCatalog } from "@/document/context";
 import { isObject } from "@/lib/paths";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
@@ -58,7 +60,6 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
         <Inside
           chosen={chosen}
           title={field.title}
-          says={field.help}
           path={path}
           value={value}
           tags={field.shape === "tagged" ? [field.tag] : []}
@@ -72,26 +73,22 @@ interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
   chosen: Variant;
   /** Of the union: that of a single value, which has none of its own. */
   title: string;
-  /** Help that stands above already. */
-  says: string;
   /** What has told the shape already. */
   tags: readonly string[];
 }
 
 /** The fields of the chosen shape; a union within it asks for its own tag first, on the same level. */
-function Inside({ chosen, title, says, path, value, tags }: InsideProps) {
+function Inside({ chosen, title, path, value, tags }: InsideProps) {
   const { field } = chosen;
+  const catalog = useCatalog();
   const tagLabel = useLabel(field.shape === "tagged" ? field.tagTitle : "");
   if (field.shape === "object") {
+    const inside = isObject(value) ? value : {};
+    const isSaidBelow = presetOf(catalog, field, path, inside)?.help === field.help;
     return (
       <>
-        {field.help === says ? null : <TypeNote text={field.help} />}
-        <ObjectFields
-          field={field}
-          path={path}
-          value={isObject(value) ? value : {}}
-          without={tags}
-        />
+        {isSaidBelow ? null : <TypeNote text={field.help} />}
+        <ObjectFields field={field} path={path} value={inside} without={tags} />
       </>
     );
   }
@@ -120,7 +117,6 @@ function Inside({ chosen, title, says, path, value, tags }: InsideProps) {
         <Inside
           chosen={inner}
           title={title}
-          says={says}
           path={path}
           value={value}
           tags={[...tags, field.tag]}
