@@ -35,6 +35,8 @@ export function SearchList(props: SearchListProps) {
           sideOffset={6}
           collisionPadding={8}
           aria-label={label}
+          // What opened it, such as a dialog that closes, may take the focus once more.
+          onFocusOutside={(event) => event.preventDefault()}
           className="z-50 w-80 overflow-hidden rounded-3 border border-line bg-raised shadow-3 motion-safe:animate-[pop-in_100ms_ease-out]"
         >
           <Command label={label} loop defaultValue={value}>

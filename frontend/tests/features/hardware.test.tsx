@@ -42,7 +42,7 @@ const gpu = (pool: string, index: number, fits = true): GpuEstimate => ({
   fits,
   parts: [
     { node: "actor", part: "weights", bytes: 20 * GIB, stages: ["actor.learn", "actor.generate"] },
-    { node: "actor", part: "logits", bytes: 30 * GIB, stages: ["actor.learn"] },
+    { node: "actor", part: "logits", bytes: (fits ? 30 : 70) * GIB, stages: ["actor.learn"] },
   ],
 });
 

@@ -43,7 +43,8 @@ export function ConfirmRunDialog() {
               look="primary"
               onClick={() => {
                 show(null);
-                setPicking(true);
+                // Once the dialog has given the focus back.
+                setTimeout(() => setPicking(true));
               }}
             >
               Choose hardware
