@@ -70,6 +70,10 @@ EXPECTED_NOISE = (
 """What Chromium itself writes when a server is away or says no; tests bring both about."""
 
 
+ARRANGED = """localStorage.getItem("coloop.preferences") ?? localStorage.setItem(
+    "coloop.preferences", JSON.stringify({ state: { isDockOpen: true }, version: 3 }))"""
+"""The lower panel is open, as who works with it leaves it; a first visit has it closed."""
+
 WATCH = """() => {
     const seen = { lit: [], together: [], rates: [], charts: {}, phases: [] };
     const note = (list, value) => value && !list.includes(value) && list.push(value);
@@ -279,7 +283,8 @@ def open_page(
     server: Server, chromium: Browser, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Page]]:
     """Open an address of the server in a window of its own. Options are those of the browser's
-    context; `beside=page` opens a further tab of the same window."""
+    context; `beside=page` opens a further tab of the same window, `arranged=False` one of somebody
+    who was never here."""
     pages: list[Page] = []
     errors: list[str] = []
 
@@ -293,7 +298,9 @@ def open_page(
 
     failed_before = request.session.testsfailed
 
-    def open_page(path: str = "/", *, beside: Page | None = None, **options: Any) -> Page:
+    def open_page(
+        path: str = "/", *, beside: Page | None = None, arranged: bool = True, **options: Any
+    ) -> Page:
         defaults = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
         context = (
             chromium.new_context(base_url=server.url, reduced_motion="reduce", **defaults | options)
@@ -303,6 +310,8 @@ def open_page(
         if beside is None:
             signed_in = context.request.post("/api/session", data={"token": server.token})
             assert signed_in.ok
+            if arranged:
+                context.add_init_script(ARRANGED)
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
         page.on("console", hear)

@@ -51,7 +51,7 @@ export const usePreferences = create<Preferences>()(
       level: "simple",
       isPaletteOpen: true,
       isInspectorOpen: true,
-      isDockOpen: true,
+      isDockOpen: false,
       dockTab: "schedule",
       dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 },
       runTab: "samples",
