@@ -38,6 +38,13 @@ def choose(page: Page, label: str, option: str) -> None:
     expect(page.get_by_role("listbox")).to_be_hidden()
 
 
+def unfold(page: Page, part: str) -> None:
+    """Open a part of the settings; one that was opened by hand stays open for other nodes."""
+    head = page.get_by_role("button", name=re.compile(f"^{part} ?"), expanded=False)
+    if head.count() > 0:
+        head.first.click()
+
+
 def call(page: Page, name: str) -> None:
     page.get_by_label("Name of the node").fill(name)
     page.keyboard.press("Enter")
@@ -166,6 +173,7 @@ def compose_ppo(page: Page) -> None:
 
     add(page, "reward", "rm")
     choose(page, "Source, type", "model")
+    unfold(page, "Model")
     choose(page, "Model, type", "copy")
     page.get_by_label("Of", exact=True).fill("policy")
     connect(page, "preferences.pairs → rm.pairs", "policy.rollouts → rm.rollouts")
@@ -178,6 +186,7 @@ def compose_ppo(page: Page) -> None:
     connect(page, "policy.rollouts → start.rollouts", "start.log_probs → policy.reference")
 
     add(page, "critic", "critic")
+    unfold(page, "Model")
     choose(page, "Model, type", "copy")
     page.get_by_label("Of", exact=True).fill("rm")
     connect(page, "policy.rollouts → critic.rollouts", "critic.values → policy.values")

@@ -539,6 +539,7 @@ def test_a_new_loop_is_asked_what_it_begins_as_by_keyboard_alone(
     page.keyboard.press("Tab")
     expect(asked.get_by_label("Preset", exact=True)).to_be_focused()
     page.keyboard.type("Superv")
+    page.keyboard.press("Enter")
     expect(asked.get_by_label("Preset", exact=True)).to_contain_text("Supervised")
     asked.get_by_role("button", name="Create").press("Enter")
 

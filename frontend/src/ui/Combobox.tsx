@@ -1,7 +1,7 @@
 import { Command, defaultFilter } from "cmdk";
 import { Check, ChevronsUpDown, Search } from "lucide-react";
 import { Popover } from "radix-ui";
-import { type Ref, useEffect, useId, useState } from "react";
+import { type KeyboardEvent, type Ref, useEffect, useId, useState } from "react";
 import { beginList } from "@/session/choosing";
 import { classes } from "./classes";
 import { CHOSEN } from "./control";
@@ -44,11 +44,13 @@ const TYPED = "typed:";
 export function Combobox<V extends string>(props: ComboboxProps<V>) {
   const { ref, id, label, value, options, isDisabled = false, className, onOpen } = props;
   const [isOpen, setOpen] = useState(false);
+  const [search, setSearch] = useState("");
   const listId = useId();
   const chosen = options.find((option) => option.value === value);
   useEffect(() => (isOpen ? beginList() : undefined), [isOpen]);
   const open = (opens: boolean) => {
     if (opens) onOpen?.();
+    setSearch("");
     setOpen(opens);
   };
   return (
@@ -70,9 +72,12 @@ export function Combobox<V extends string>(props: ComboboxProps<V>) {
             className,
           )}
           onKeyDown={(event) => {
-            if (isOpen || !OPEN_KEYS.includes(event.key)) return;
+            const isLetter = isPrinted(event);
+            if (!isLetter && (isOpen || !OPEN_KEYS.includes(event.key))) return;
             event.preventDefault();
-            open(true);
+            if (!isOpen) open(true);
+            // Typing on the closed list searches it.
+            if (isLetter) setSearch((typed) => typed + event.key);
           }}
         >
           <span className="min-w-0 flex-1 wrap-anywhere">{chosen?.label ?? value}</span>
@@ -88,17 +93,28 @@ export function Combobox<V extends string>(props: ComboboxProps<V>) {
           collisionPadding={8}
           className="z-50 w-[max(var(--radix-popover-trigger-width),260px)] max-w-[min(420px,calc(100vw-16px))] overflow-hidden rounded-2 border border-line bg-raised shadow-3 motion-safe:animate-[pop-in_100ms_ease-out]"
         >
-          <Found {...props} close={() => setOpen(false)} />
+          <Found {...props} search={search} setSearch={setSearch} close={() => setOpen(false)} />
         </Popover.Content>
       </Popover.Portal>
     </Popover.Root>
   );
 }
 
+function isPrinted(event: KeyboardEvent): boolean {
+  const isCommand = event.ctrlKey || event.metaKey || event.altKey;
+  return event.key.length === 1 && event.key !== " " && !isCommand;
+}
+
+interface FoundProps {
+  search: string;
+  setSearch: (search: string) => void;
+  close: () => void;
+}
+
 /** The line to type in and what is found by it. */
-function Found<V extends string>(props: ComboboxProps<V> & { close: () => void }) {
-  const { label, value, options, placeholder = "Search", onChange, onType, close } = props;
-  const [search, setSearch] = useState("");
+function Found<V extends string>(props: ComboboxProps<V> & FoundProps) {
+  const { label, value, options, placeholder = "Search", onChange, onType } = props;
+  const { search, setSearch, close } = props;
   const typed = search.trim();
   const isNew = typed !== "" && !options.some((option) => option.value === typed);
   const groups = [...new Set(options.map((option) => option.group ?? ""))].toSorted(

@@ -30,6 +30,18 @@ describe("a list that is searched", () => {
     expect(screen.queryByRole("listbox")).toBeNull();
   });
 
+  it("is searched by typing while it is closed", () => {
+    const onChange = vi.fn();
+    render(<Combobox label="Model" value="gemma-2-2b" options={MODELS} onChange={onChange} />);
+
+    for (const key of "lla")
+      fireEvent.keyDown(screen.getByLabelText("Model", { selector: "button" }), { key });
+
+    expect(names()).toEqual(["llama-3.2-1b"]);
+    fireEvent.keyDown(screen.getByPlaceholderText("Search"), { key: "Enter" });
+    expect(onChange).toHaveBeenCalledExactlyOnceWith("llama-3.2-1b");
+  });
+
   it("takes a text of one's own only where that is allowed", () => {
     const onType = vi.fn();
     const props = { label: "Model", value: "", options: MODELS, onChange: () => {} };

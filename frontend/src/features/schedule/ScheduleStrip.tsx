@@ -90,6 +90,7 @@ function Item({ item, share }: { item: StripItem; share: number }) {
     <button
       type="button"
       aria-pressed={isChosen}
+      aria-label={`Choose ${item.name}, ${item.length}`}
       title={`${item.name}: ${item.length}`}
       className={classes(
         "min-w-0 overflow-hidden border-line border-l pl-1 text-left text-xs leading-4 hover:bg-hover",
