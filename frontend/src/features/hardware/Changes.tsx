@@ -83,7 +83,7 @@ function ChangeRow({ change }: { change: FittedValue }) {
         {change.old_text === change.new_text ? null : `${change.old_text} → `}
         <b className="text-text">{change.new_text}</b>
       </span>
-      <span className="tabular w-14 shrink-0 text-right text-xs">
+      <span className="tabular min-w-14 shrink-0 whitespace-nowrap text-right text-xs">
         <CostText seconds={change.seconds} />
       </span>
     </li>

@@ -30,6 +30,8 @@ import { useDropRole } from "./usePlacing";
 const WORST = "worst";
 /** GPUs of a pool that have a lane each; of more, all are one lane. */
 const LANES = 16;
+/** Roles that stand on each lane of their pool; more stand above the lanes. */
+const ROLES = 3;
 
 /** Every GPU as a lane: the roles that work there, and what it holds. */
 export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Budget }) {
@@ -86,6 +88,18 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
   if (!worst) return null;
   const lanes = pool.gpus.length > LANES ? [worst] : pool.gpus;
   const spare = worst.usable_bytes - worst.peak_bytes;
+  const isCrowded = roles.length > ROLES;
+  const chips = (isFirst: boolean) =>
+    roles.map((role) => (
+      <RoleChip
+        key={`${role.node} ${role.verb}`}
+        role={role}
+        pool={pool.name}
+        budget={budget}
+        label={roleLabel(role, roles)}
+        isFirst={isFirst}
+      />
+    ));
   return (
     <div
       role="group"
@@ -112,6 +126,7 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
           <Badge tone="error">over budget</Badge>
         )}
       </div>
+      {isCrowded ? <div className="flex flex-wrap gap-1 px-3 pb-2">{chips(true)}</div> : null}
       <ul>
         {lanes.map((gpu) => (
           <li
@@ -121,18 +136,11 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
             <span className="tabular w-9 shrink-0 font-mono text-faint text-xs">
               {lanes.length === pool.gpus.length ? pool.first + gpu.index : `×${pool.gpus.length}`}
             </span>
-            <span className="flex w-64 shrink-0 flex-wrap gap-1 max-xl:w-44">
-              {roles.map((role) => (
-                <RoleChip
-                  key={`${role.node} ${role.verb}`}
-                  role={role}
-                  pool={pool.name}
-                  budget={budget}
-                  label={roleLabel(role, roles)}
-                  isFirst={gpu === lanes[0]}
-                />
-              ))}
-            </span>
+            {isCrowded ? null : (
+              <span className="flex w-64 shrink-0 flex-wrap gap-1 max-xl:w-44">
+                {chips(gpu === lanes[0])}
+              </span>
+            )}
             <LaneMemory gpu={gpu} verb={verb} />
           </li>
         ))}

@@ -92,7 +92,7 @@ function Controls({ budget }: { budget: Budget }) {
           onApply={budget.apply}
         />
       </div>
-      <div className="w-40">
+      <div className="min-w-40 shrink-0">
         <p className="text-muted text-xs">Step time</p>
         <p
           className="tabular flex items-baseline gap-2 whitespace-nowrap font-semibold text-xl"

@@ -8,7 +8,7 @@ import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { usePoolColor } from "./colors";
-import { gainText } from "./StepSplit";
+import { Gain } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
 /** The loop's own placement and a faster one beside it, and which backends are advised. */
@@ -63,10 +63,7 @@ function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
             title={isReadonly ? "The loop cannot be changed here" : undefined}
             onClick={() => !isReadonly && budget.take(edits, "Use suggested placement")}
           >
-            Use suggested{" "}
-            <b className="tabular text-success">
-              {gainText(suggested.step_seconds - yours.step_seconds)}
-            </b>
+            Use suggested <Gain seconds={suggested.step_seconds - yours.step_seconds} />
           </Button>
         </>
       ) : (
