@@ -241,9 +241,6 @@ export const fetchSampleTokens = (id: string, step: number) =>
     }),
   );
 
-export const fetchSampleSteps = (id: string) =>
-  read(client.GET("/api/runs/{run_id}/samples/steps", run(id)));
-
 /** Steps of the checkpoints that are kept. */
 export const fetchCheckpoints = (id: string) =>
   read(client.GET("/api/runs/{run_id}/checkpoints", run(id)));
