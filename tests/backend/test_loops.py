@@ -296,3 +296,25 @@ def test_a_draft_that_is_no_whole_loop_is_found_too(client: TestClient) -> None:
             "model": None,
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_found"),
+    [
+        ("{one: {kind: actor}, two: {kind: critic}}", False),
+        ("{one: {kind: actor, model: critic-of-all}}", True),
+        ("\n  one: {kind: actor}\n  # critic\n  two: {kind: critic}", False),
+        ("\n    one:\n      kind: actor\n      model: {type: hub, path: critic/x}", True),
+        ("\n  one:\n    kind: actor\n    model:\n      type: hub\n      path: a/critic", True),
+        ("\n  one:\n    model: {type: scratch}\n    kind: actor\n    note: no critic", False),
+        ("\n  first: {kind: critic, model: &m critic}\n  one: {kind: actor, model: *m}", True),
+    ],
+)
+def test_all_words_of_a_search_are_of_one_node(
+    client: TestClient, nodes: str, is_found: bool
+) -> None:
+    client.post("/api/loops", json={"yaml": f"coloop: 1\nnodes: {nodes}\n"})
+
+    hits = client.get("/api/loops/search", params={"q": "critic actor"}).json()
+
+    assert [hit["node"] for hit in hits] == (["one"] if is_found else [])
