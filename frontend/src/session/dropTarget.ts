@@ -5,6 +5,8 @@ import type { Guide } from "@/document/guides";
 export interface DropTarget {
   /** The kind of node that is dragged from the list, which a drag tells nobody before it is dropped. */
   kind: string | null;
+  /** The nodes that are dragged. */
+  moved: readonly string[];
   /** The edge in which it would be inserted. */
   edge: string | null;
   /** The pool that it would be placed in, or taken out of. */
@@ -12,7 +14,7 @@ export interface DropTarget {
   guides: readonly Guide[];
 }
 
-const NOTHING: DropTarget = { kind: null, edge: null, pool: null, guides: [] };
+const NOTHING: DropTarget = { kind: null, moved: [], edge: null, pool: null, guides: [] };
 
 export const useDropTarget = create<DropTarget>()(() => NOTHING);
 
@@ -20,6 +22,7 @@ export function aimAt(target: Partial<Omit<DropTarget, "kind">>): void {
   const { kind, ...now } = useDropTarget.getState();
   const next = { ...NOTHING, ...target, kind };
   const isSame =
+    now.moved.join() === next.moved.join() &&
     now.edge === next.edge &&
     now.pool?.name === next.pool?.name &&
     now.pool?.isLeft === next.pool?.isLeft &&

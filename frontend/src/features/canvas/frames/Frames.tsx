@@ -12,25 +12,15 @@ export function Frames({ nodes }: { nodes: readonly Node[] }) {
   const document = useDocument((state) => state.document);
   const aimed = useDropTarget((state) => state.pool);
   const colors = useNodeColors();
+  const moved = useDropTarget((state) => state.moved);
   const frames = useMemo(() => {
     const after = nodes.map(({ id, position, width, height }) => {
       return { id, ...position, width: width ?? 0, height: height ?? 0 };
     });
-    const before = new Map(boxesOf(catalog, document).map((box) => [box.id, box]));
-    const moved = new Set(
-      after
-        .filter((box) => {
-          const old = before.get(box.id);
-          return old !== undefined && (old.x !== box.x || old.y !== box.y);
-        })
-        .map(({ id }) => id),
-    );
-    const stood = after.map((box) => {
-      const old = before.get(box.id);
-      return old ? { ...box, x: old.x, y: old.y } : box;
-    });
-    return framesWhile(catalog, document, stood, after, moved);
-  }, [catalog, document, nodes]);
+    const began = new Map(boxesOf(catalog, document, moved).map((box) => [box.id, box]));
+    const before = after.map((box) => began.get(box.id) ?? box);
+    return framesWhile(catalog, document, before, after, new Set(moved));
+  }, [catalog, document, nodes, moved]);
   if (frames.length === 0) return null;
   return (
     <ViewportPortal>

@@ -63,7 +63,7 @@ export function useDragging() {
       const others = boxes.filter(({ id }) => !wanted.has(id));
       const { by, guides } = guide(moved, others, REACH / getZoom());
       const shifted = moved.map((box) => ({ ...box, x: box.x + by[0], y: box.y + by[1] }));
-      aimAt({ ...aim([...others, ...shifted], shifted), guides });
+      aimAt({ ...aim([...others, ...shifted], shifted), moved: [...wanted.keys()], guides });
       return changes.map((change) => {
         if (change.type !== "position" || !change.position || !wanted.has(change.id)) return change;
         const { x, y } = change.position;
