@@ -61,7 +61,6 @@ async function toSvg(viewport: HTMLElement, { left, top, width, height }: Area):
   const written = viewport.querySelectorAll("textarea");
   for (const [at, field] of copy.querySelectorAll("textarea").entries())
     field.textContent = written[at]?.value ?? "";
-  for (const one of copy.querySelectorAll("[data-selected]")) one.removeAttribute("data-selected");
   copy.style.transform = `translate(${-left}px, ${-top}px)`;
   const frame = document.createElement("div");
   frame.className = "react-flow canvas-frame";

@@ -3,6 +3,7 @@ import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { useOpenLoop } from "@/document/context";
 import { download } from "@/lib/download";
+import { useSelection } from "@/session/selection";
 import { useLoopText } from "./useLoopText";
 
 interface Export {
@@ -27,9 +28,22 @@ export function useExport(): Export {
       exportYaml: () => attempt("yaml", text),
       exportPng: () =>
         attempt("png", async () => {
-          const { makeLoopPng } = await import("./loopPng");
-          return makeLoopPng(await text());
+          const [yaml, { makeLoopPng }] = await Promise.all([text(), import("./loopPng")]);
+          return withoutSelection(() => makeLoopPng(yaml));
         }),
     };
   }, [store, text]);
+}
+
+/** What is selected is drawn otherwise, which belongs in no picture. */
+async function withoutSelection<T>(work: () => Promise<T>): Promise<T> {
+  const { nodes, edges, phase, entry, select, clear } = useSelection.getState();
+  clear();
+  // The page is drawn anew in the next frame, and is to be read after that.
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  try {
+    return await work();
+  } finally {
+    select({ nodes, edges, phase, entry });
+  }
 }
