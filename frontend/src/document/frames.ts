@@ -11,8 +11,8 @@ export interface Frame extends Area {
 
 /** Between a frame and its boxes: above for its head. Less than boxes of a column have between them. */
 const AROUND = { side: 14, top: 34, bottom: 10 } as const;
-/** A pool without nodes waits below the graph. */
-const EMPTY = { width: 304, height: 132, gap: 32 } as const;
+/** A pool without nodes waits beside the graph, where no lines run. */
+const EMPTY = { width: 304, height: 120, gap: 32 } as const;
 
 export function framesOf(catalog: Catalog, document: LoopDocument, boxes: readonly Box[]): Frame[] {
   const pools = poolsOf(document);
@@ -60,19 +60,12 @@ function grown({ left, top, right, bottom }: Area): Area {
 }
 
 function waiting(pools: readonly Pool[], area: Area | null, frames: readonly Frame[]): Frame[] {
-  const left = area?.left ?? 0;
-  const below = Math.max(area?.bottom ?? 0, ...frames.map(({ bottom }) => bottom));
-  const top = below + 2 * EMPTY.gap;
+  const right = Math.max(area?.right ?? 0, ...frames.map((frame) => frame.right));
+  const left = right + 2 * EMPTY.gap;
   return pools.map((pool, place) => {
-    const start = left + place * (EMPTY.width + EMPTY.gap);
-    return {
-      pool,
-      members: [],
-      left: start,
-      top,
-      right: start + EMPTY.width,
-      bottom: top + EMPTY.height,
-    };
+    const top = (area?.top ?? 0) + place * (EMPTY.height + EMPTY.gap);
+    const bottom = top + EMPTY.height;
+    return { pool, members: [], left, top, right: left + EMPTY.width, bottom };
   });
 }
 
