@@ -7,7 +7,7 @@
 import * as routes from "@/api/routes";
 import type { RunEvent } from "@/api/types";
 import { LiveRun } from "./LiveRun";
-import { gaugesOf, playOn, type Record, replayState, timeOfStep } from "./replay";
+import { endOfStep, gaugesOf, playOn, type Record, replayState } from "./replay";
 
 /** Runs with no more events are read whole. */
 const WHOLE = 20_000;
@@ -50,10 +50,11 @@ export class ReplayPlayer {
   /** Shows the run as it stood when a step had ended. */
   async seek(step: number): Promise<void> {
     if (!this.holds(step)) await this.read(step);
-    const isLast = step >= this.lastStep;
-    this.show(
-      isLast ? Number.POSITIVE_INFINITY : (timeOfStep(this.record.events, step) ?? this.begin),
-    );
+    if (step >= this.lastStep) this.show(Number.POSITIVE_INFINITY);
+    else {
+      const end = endOfStep(this.record.events, step);
+      this.show(end ? Date.parse(end.at) : this.begin, end?.seq ?? 0);
+    }
   }
 
   /** Plays on for so many seconds, so many times as fast as it was. */
@@ -72,11 +73,11 @@ export class ReplayPlayer {
     return Date.parse(this.record.events[0]?.at ?? "") || 0;
   }
 
-  private show(time: number): void {
+  private show(time: number, seq = Number.POSITIVE_INFINITY): void {
     const state = this.live.state;
-    const isBack = time < this.time || state.lastSeq === 0;
-    const next = isBack ? replayState(this.record, time) : state;
-    if (!isBack) playOn(next, this.record.events, time);
+    const isBack = time < this.time || seq < state.lastSeq || state.lastSeq === 0;
+    const next = isBack ? replayState(this.record, time, seq) : state;
+    if (!isBack) playOn(next, this.record.events, time, seq);
     this.time = time;
     next.gauges = gaugesOf(next, this.lastStep);
     this.live.restore(next);

@@ -20,19 +20,28 @@ export interface Record {
 /** As many of the newest steps make the rates. */
 const STEPS = 8;
 
-export function replayState({ marks, events }: Record, time: number): LiveState {
+export function replayState(
+  { marks, events }: Record,
+  time: number,
+  seq = Number.POSITIVE_INFINITY,
+): LiveState {
   const state = createLiveState();
   const first = events[0]?.seq ?? Number.POSITIVE_INFINITY;
   for (const event of marks) if (event.seq < first) applyEvent(state, event);
-  playOn(state, events, time);
+  playOn(state, events, time, seq);
   return state;
 }
 
 /** Applies what came after the state, up to a moment. */
-export function playOn(state: LiveState, events: readonly RunEvent[], time: number): void {
+export function playOn(
+  state: LiveState,
+  events: readonly RunEvent[],
+  time: number,
+  seq = Number.POSITIVE_INFINITY,
+): void {
   for (let at = firstAfter(events, state.lastSeq); at < events.length; at += 1) {
     const event = events[at];
-    if (!event || Date.parse(event.at) > time) break;
+    if (!event || event.seq > seq || Date.parse(event.at) > time) break;
     applyEvent(state, event);
   }
 }
@@ -48,15 +57,9 @@ function firstAfter(events: readonly RunEvent[], seq: number): number {
   return low;
 }
 
-/** The moment at which a step has ended: that of the last event of it, or before the next step. */
-export function timeOfStep(events: readonly RunEvent[], step: number): number | null {
-  let found: number | null = null;
-  for (const event of events) {
-    if (typeof event.step === "number" && event.step <= step) {
-      found = Math.max(found ?? 0, Date.parse(event.at));
-    }
-  }
-  return found;
+/** The last event of a step and of those before it. */
+export function endOfStep(events: readonly RunEvent[], step: number): RunEvent | null {
+  return events.findLast((event) => typeof event.step === "number" && event.step <= step) ?? null;
 }
 
 interface Work {

@@ -4,7 +4,7 @@ import type { KeyboardEvent } from "react";
 export function useCardKeys() {
   return (event: KeyboardEvent<HTMLElement>) => {
     const cards = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-card]")];
-    const here = cards.findIndex((card) => card === document.activeElement);
+    const here = cards.indexOf(document.activeElement as HTMLElement);
     if (here < 0) return;
     const next = target(cards, here, event.key);
     if (next === undefined) return;
