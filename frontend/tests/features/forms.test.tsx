@@ -79,6 +79,7 @@ describe("forms from the catalog", () => {
       algorithm: { pairs: { name: "bradley_terry" } },
     };
     show(<NodeInspector id="rm" />, [], loop);
+    for (const part of screen.getAllByRole("button", { expanded: false })) fireEvent.click(part);
 
     expect(screen.getAllByText(/chosen scores higher than rejected/).length).toBe(1);
   });

@@ -64,9 +64,7 @@ export function ObjectFields({ field, path, value, without = [], only }: ObjectF
 
   return (
     <>
-      {preset ? (
-        <PresetNote help={preset.help === field.help ? "" : preset.help} formula={preset.formula} />
-      ) : null}
+      {preset ? <PresetNote help={preset.help} formula={preset.formula} /> : null}
       {ordered.map((property) => (
         <AnyField
           key={property.name}
