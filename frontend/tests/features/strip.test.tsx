@@ -85,7 +85,7 @@ it("a press chooses the phase, and a ramp is a chip", () => {
     </Wrapper>,
   );
 
-  fireEvent.click(screen.getByRole("button", { name: "Choose rl, judge, 3 rounds of 3 + 1" }));
+  fireEvent.click(screen.getByRole("button", { name: "Choose rl, judge 3 rounds of 3 + 1" }));
   expect(useSelection.getState().phase).toEqual([1]);
   expect(screen.getByText("4 steps, 3 ×")).toBeTruthy();
   expect(screen.getAllByRole("img").map((image) => image.getAttribute("aria-label"))).toEqual([

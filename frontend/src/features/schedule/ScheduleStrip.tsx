@@ -90,7 +90,6 @@ function Item({ item, share }: { item: StripItem; share: number }) {
     <button
       type="button"
       aria-pressed={isChosen}
-      aria-label={`Choose ${item.name}, ${item.length}`}
       title={`${item.name}: ${item.length}`}
       className={classes(
         "min-w-0 overflow-hidden border-line border-l pl-1 text-left text-xs leading-4 hover:bg-hover",
@@ -103,6 +102,7 @@ function Item({ item, share }: { item: StripItem; share: number }) {
         else clear();
       }}
     >
+      <span className="sr-only">Choose </span>
       <span className="block truncate font-semibold">{item.name}</span>
       <span className="tabular block truncate text-muted">{item.length}</span>
     </button>

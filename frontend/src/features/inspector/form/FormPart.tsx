@@ -88,9 +88,9 @@ export function FormPart({ part, root, value, without }: FormPartProps) {
           size={14}
           className={`shrink-0 text-faint transition-transform ${isOpen ? "rotate-90" : ""}`}
         />
-        <h3 id={titleId} className="shrink-0 font-semibold text-sm">
+        <h2 id={titleId} className="shrink-0 font-semibold text-sm">
           {part.title}
-        </h3>
+        </h2>
         {worst && !isOpen ? <SeverityIcon severity={worst} size={13} /> : null}
         <span className="min-w-0 flex-1 truncate text-right text-muted text-xs">
           {summariseSection(catalog, { ...part, fields }, value)}
