@@ -102,7 +102,7 @@ function Item({ item, share }: { item: StripItem; share: number }) {
         else clear();
       }}
     >
-      <span className="sr-only">Choose </span>
+      <span className="sr-only">Choose</span>{" "}
       <span className="block truncate font-semibold">{item.name}</span>{" "}
       <span className="tabular block truncate text-muted">{item.length}</span>
     </button>
