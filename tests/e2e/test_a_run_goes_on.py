@@ -94,7 +94,7 @@ def test_a_run_goes_on_while_no_browser_looks_and_shows_everything_when_one_come
 
     expect_state(page, "running")
     eventually(lambda: shown_step(page) > left_at + 5)
-    expect(page.get_by_role("figure", name="Loss").first).to_contain_text(re.compile(r"step \d+"))
+    expect(page.get_by_role("figure", name="Reward").first).to_contain_text(re.compile(r"step \d+"))
     page.get_by_role("tab", name="Log").click()
     log = page.get_by_role("log")
     expect(log).to_contain_text("The run is starting")

@@ -104,8 +104,8 @@ def drag(
 
 
 def without_places(text: str) -> str:
-    """The loop without where its boxes stand: the first change keeps the places of all."""
-    return re.sub(r"^layout: .*\n", "", text, flags=re.MULTILINE)
+    """The loop without where its boxes stand and in which colour: the first change keeps it of all."""
+    return re.sub(r"^layout:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
 
 
 def middle(place: Locator) -> tuple[float, float]:

@@ -59,7 +59,7 @@ def test_a_budget_is_tried_applied_and_undone(
     expect(row).to_contain_text(re.compile(r"on → off\s*−1.72 s"))
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("slider", name="Memory budget")).to_have_value("1")
-    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Close", exact=True).click()
     applied = saved_yaml(page)
     assert "memory_budget: 1" in applied
     assert "gradient_checkpointing" not in applied
@@ -88,7 +88,7 @@ def test_a_placement_is_taken_and_roles_are_moved(
     expect(
         page.get_by_role("button", name="verifier learn, in verifier: move").first
     ).to_be_visible()
-    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Close", exact=True).click()
 
     # Hardware that is not here is asked about before a start.
     page.get_by_role("button", name="Run", exact=True).click()
