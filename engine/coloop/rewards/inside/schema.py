@@ -52,10 +52,10 @@ CHECKED.checks("date-time", raises=ValueError)(_is_date_time)
 def judge(schema: Any, text: str) -> dict[str, Any]:
     """1 where the text fits, else 0; or what is wrong with the schema."""
     try:
-        problem = problem_of(schema)
+        kind = validator_for(schema, default=Draft202012Validator)
+        problem = _problem(schema, kind)
         if problem is not None:
             return {"problem": problem}
-        kind = validator_for(schema, default=Draft202012Validator)
         checks: jsonschema.protocols.Validator = kind(
             schema, registry=Registry(), format_checker=CHECKED
         )
@@ -68,9 +68,8 @@ def judge(schema: Any, text: str) -> dict[str, Any]:
         raise
 
 
-def problem_of(schema: Any) -> str | None:
+def _problem(schema: Any, kind: Any) -> str | None:
     """What is wrong with a schema, as far as it says so alone."""
-    kind = validator_for(schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema)
     except SchemaError as error:
