@@ -40,7 +40,9 @@ def choose(page: Page, label: str, option: str) -> None:
 
 def unfold(page: Page, part: str) -> None:
     """Open a part of the settings; one that was opened by hand stays open for other nodes."""
-    head = page.get_by_role("button", name=re.compile(f"^{part} ?"), expanded=False)
+    name = re.compile(f"^{part} ?")
+    expect(page.get_by_role("button", name=name).first).to_be_visible()
+    head = page.get_by_role("button", name=name, expanded=False)
     if head.count() > 0:
         head.first.click()
 

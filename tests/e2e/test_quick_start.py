@@ -65,7 +65,7 @@ def test_the_quick_start_trains_in_the_browser_and_headless_from_its_export(
     page.wait_for_url("**/runs/*")
     run_id = page.url.rsplit("/", 1)[1]
     expect(page.get_by_test_id("run-phase")).to_have_text("rl", timeout=200_000)
-    expect(page.get_by_text("bottleneck").first).to_be_visible()
+    expect(page.get_by_test_id("bottleneck")).to_be_visible()
     expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=90_000)
     saw = seen()
     assert "actor" in saw["lit"]

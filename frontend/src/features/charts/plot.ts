@@ -3,6 +3,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
 import { formatTick } from "@/lib/format";
+import { roomy } from "@/lib/scale";
 import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
 import { drawMarks, drawNow } from "./drawMarks";
@@ -146,15 +147,6 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
     setSize: (width, height) => plot.setSize({ width, height }),
     destroy: () => plot.destroy(),
   };
-}
-
-/** A little air above and below; a flat line lies in the middle, zero at the foot. */
-function roomy(min: number | null, max: number | null): [number, number] {
-  if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
-  if (min === max)
-    return min === 0 ? [0, 1] : [min - Math.abs(min) * 0.2, max + Math.abs(max) * 0.2];
-  const air = (max - min) * 0.06;
-  return [min >= 0 && min < air ? 0 : min - air, max + air];
 }
 
 const DASH = [7, 7];

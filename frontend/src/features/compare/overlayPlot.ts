@@ -3,6 +3,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
 import { formatCount, formatSeconds, formatTick } from "@/lib/format";
+import { roomy } from "@/lib/scale";
 import type { Axis, Overlay } from "./overlay";
 
 export interface LineLook {
@@ -32,7 +33,7 @@ export function createOverlayPlot(
       height: options.height,
       legend: { show: false },
       cursor: { sync: { key: CURSOR, setSeries: false }, drag: { x: true, y: false } },
-      scales: { x: { time: false } },
+      scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
       padding: [8, 16, 0, 0],
       axes: [
         {
