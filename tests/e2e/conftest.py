@@ -230,6 +230,24 @@ def eventually() -> Callable[..., Any]:
     return wait_until
 
 
+def environment(page: Path) -> dict[str, str]:
+    """Of a server that shows this page, with nothing that the caller's own coloop is told."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
+    }
+    paths = (str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", ""))
+    return {
+        **kept,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "COLOOP_STATIC_DIR": str(page),
+        "COLOOP_KEEP_RUNS": "false",
+    }
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The service with its default launcher: the first run starts a Ray that later runs share."""
@@ -238,23 +256,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("e2e")
     # A page that is built anew in the middle of the session does not disturb it.
     shutil.copytree(PAGE, folder / "page")
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
-    }
-    paths = (str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", ""))
-    server = Server(
-        data=folder / "data",
-        environment={
-            **kept,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONUNBUFFERED": "1",
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "COLOOP_STATIC_DIR": str(folder / "page"),
-            "COLOOP_KEEP_RUNS": "false",
-        },
-    )
+    server = Server(data=folder / "data", environment=environment(folder / "page"))
     server.start()
     try:
         # Made at the first question, which no page's patience is meant for.

@@ -104,7 +104,7 @@ def drag(
 
 
 def without_places(text: str) -> str:
-    """The loop without where its boxes stand and in which colour: the first change keeps it of all."""
+    """The loop without places and colours of its boxes: the first change keeps those of all."""
     return re.sub(r"^layout:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
 
 

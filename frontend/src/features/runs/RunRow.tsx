@@ -1,8 +1,9 @@
 import { Link, useLocation } from "wouter";
 import type { Catalog, RunSummary } from "@/api/types";
 import { metricInfo, metricOf, tellingMetrics } from "@/catalog/metrics";
-import { formatAgo, formatMetric, formatPlural, formatSeconds } from "@/lib/format";
+import { formatMetric, formatPlural, formatSeconds } from "@/lib/format";
 import type { Spark } from "@/session/useSparks";
+import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
 import { Sparkline } from "@/ui/Sparkline";
 import { RunMenu } from "./RunMenu";
@@ -67,7 +68,7 @@ export function RunRow(props: RunRowProps) {
       </td>
       <td className="tabular whitespace-nowrap text-right text-xs">{took(run)}</td>
       <td className="whitespace-nowrap text-right text-muted text-xs">
-        {formatAgo(run.started_at ?? run.created_at)}
+        <Ago at={run.started_at ?? run.created_at} />
       </td>
       <Still>
         <RunMenu run={run} tags={tags} />

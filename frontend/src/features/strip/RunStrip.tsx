@@ -5,9 +5,10 @@ import { fetchRuns } from "@/api/routes";
 import type { Catalog, RunSummary } from "@/api/types";
 import { metricInfo, metricOf } from "@/catalog/metrics";
 import { useCatalog, useSync } from "@/document/context";
-import { formatAgo, formatMetric, formatName } from "@/lib/format";
+import { formatMetric, formatName } from "@/lib/format";
 import { isFinal } from "@/live/reducer";
 import { type Spark, useSparks } from "@/session/useSparks";
+import { Ago } from "@/ui/Ago";
 import { Sparkline } from "@/ui/Sparkline";
 import { Tooltip } from "@/ui/Tooltip";
 import { changedSince } from "./changedSince";
@@ -84,7 +85,7 @@ function RunChip({ run, spark, catalog, changed, menu }: RunChipProps) {
       <Link href={`/runs/${run.id}`} className="flex items-center gap-2" title={run.id}>
         <StateDot state={run.state} />
         <span className="whitespace-nowrap text-xs">
-          {isFinal(run.state) ? formatAgo(run.ended_at ?? run.created_at) : progressOf(run)}
+          {isFinal(run.state) ? <Ago at={run.ended_at ?? run.created_at} /> : progressOf(run)}
         </span>
         {spark ? (
           <>
