@@ -1,16 +1,18 @@
 """What goes wrong between people, pages and the service: it is said, and nothing is lost."""
 
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
@@ -191,6 +193,40 @@ def test_the_server_does_not_answer_to_a_name_that_is_not_its_own(
     assert answer is not None
     assert answer.status == 403
     expect(page.locator("body")).to_contain_text("does not answer to the host")
+
+
+def test_a_cluster_that_is_away_is_said_with_its_address_and_the_loop_is_kept(
+    server: "Server", chromium: Browser, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    away = replace(
+        server,
+        data=tmp_path,
+        port=0,
+        environment={**server.environment, "COLOOP_RAY_ADDRESS": address},
+    )
+    away.start()
+    try:
+        context = chromium.new_context(base_url=away.url)
+        assert context.request.post("/api/session", data={"token": away.token}).ok
+        page = context.new_page()
+        page.goto(away.open_loop(LOOP))
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_url("**/runs/*")
+
+        expect(page.locator("[data-run-state]")).to_have_text("failed", timeout=60_000)
+        told = page.get_by_role("alert")
+        expect(told).to_contain_text(address)
+        expect(told).to_contain_text("does not answer")
+        page.get_by_role("link", name="Edit loop").or_(
+            page.get_by_role("button", name="Edit loop")
+        ).click()
+        expect(page.get_by_role("article")).to_have_count(3)
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+        context.close()
+    finally:
+        away.stop()
 
 
 def test_a_port_in_use_is_said_together_with_one_that_is_free(
