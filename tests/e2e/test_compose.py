@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -250,6 +251,35 @@ def test_an_offline_loop_is_composed_by_its_mode_and_runs(
     text = saved_yaml(page)
     assert "mode: offline" in text
     assert "name: dpo" in text
+    run = run_to_its_end(page)
+    told = [one["metrics"] for one in server.events(run) if one["type"] == "metrics"]
+    assert sum("loss" in metrics for metrics in told) == STEPS, "it learned at every step"
+
+
+def test_a_reward_model_is_composed_by_its_mode_runs_and_is_exported(
+    server: "Server",
+    open_page: Callable[..., Page],
+    saved_yaml: Callable[[Page], str],
+) -> None:
+    page = open_page("/loops")
+    begin(page, "from-choices", mode="Reward modelling")
+    expect(page.get_by_label("Mode of the loop")).to_have_text("Reward modelling")
+
+    add(page, "dataset", "preferences")
+    choose(page, "Task", "preference")
+    page.get_by_label("Rows per step", exact=True).fill(str(PROMPTS))
+    add(page, "reward", "rm")
+    expect(page.get_by_label("Source, type")).to_have_text("model")
+    connect(page, "preferences.pairs → rm.pairs")
+    leave(page)
+    page.get_by_label("Steps", exact=True).fill(str(STEPS))
+
+    expect(page.get_by_text("No problems")).to_be_visible()
+    text = saved_yaml(page)
+    assert "mode: reward_modeling" in text
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    assert Path(download.value.path()).read_text(encoding="utf-8") == text
     run = run_to_its_end(page)
     told = [one["metrics"] for one in server.events(run) if one["type"] == "metrics"]
     assert sum("loss" in metrics for metrics in told) == STEPS, "it learned at every step"
