@@ -1,12 +1,13 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
-import { Toaster } from "sonner";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
 import { TrustDialog } from "@/features/runs/TrustDialog";
 import { listenToPresses } from "@/session/choosing";
 import { useDialogs } from "@/session/dialogs";
-import { startTheme, useResolvedTheme } from "@/session/theme";
+import { startTheme } from "@/session/theme";
+import { useIsTold } from "@/session/toast";
+import { useIdle } from "@/ui/later";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
 import { CrashBoundary } from "./CrashBoundary";
@@ -30,6 +31,7 @@ const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: modu
 const DropZone = lazy(() =>
   import("@/features/loops/DropZone").then((module) => ({ default: module.DropZone })),
 );
+const Toasts = lazy(() => import("./Toasts").then((module) => ({ default: module.Toasts })));
 
 startTheme();
 listenToPresses();
@@ -47,7 +49,6 @@ const client = new QueryClient({
 });
 
 export function App() {
-  const theme = useResolvedTheme();
   return (
     <QueryClientProvider client={client}>
       <TooltipProvider>
@@ -73,14 +74,15 @@ export function App() {
         </CrashBoundary>
         <SignInDialog />
         <TrustDialog />
-        <Toaster
-          theme={theme}
-          position="bottom-center"
-          visibleToasts={3}
-          offset={44}
-          duration={2500}
-        />
+        <Messages />
       </TooltipProvider>
     </QueryClientProvider>
   );
+}
+
+/** There before the first message where time allows, so that it is read aloud. */
+function Messages() {
+  const isTold = useIsTold();
+  const isIdle = useIdle();
+  return <Suspense>{isTold || isIdle ? <Toasts /> : null}</Suspense>;
 }
