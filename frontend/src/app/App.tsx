@@ -2,16 +2,16 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
-import { TrustDialog } from "@/features/runs/TrustDialog";
+import { useTrust } from "@/features/runs/trust";
 import { listenToPresses } from "@/session/choosing";
 import { useDialogs } from "@/session/dialogs";
 import { startTheme } from "@/session/theme";
 import { useIsTold } from "@/session/toast";
-import { useIdle } from "@/ui/later";
+import { later, useIdle } from "@/ui/later";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
+import { Asked, Once } from "./Asked";
 import { CrashBoundary } from "./CrashBoundary";
-import { SignInDialog } from "./head/SignInDialog";
 import { StartPage } from "./StartPage";
 
 const EditorPage = lazy(() =>
@@ -31,6 +31,12 @@ const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: modu
 const DropZone = lazy(() =>
   import("@/features/loops/DropZone").then((module) => ({ default: module.DropZone })),
 );
+const SignInDialog = later(() =>
+  import("./head/SignInDialog").then((module) => module.SignInDialog),
+);
+const TrustDialog = later(() =>
+  import("@/features/runs/TrustDialog").then((module) => module.TrustDialog),
+);
 const Toasts = lazy(() => import("./Toasts").then((module) => ({ default: module.Toasts })));
 
 startTheme();
@@ -49,6 +55,7 @@ const client = new QueryClient({
 });
 
 export function App() {
+  const isTrustAsked = useTrust((state) => state.asking !== null);
   return (
     <QueryClientProvider client={client}>
       <TooltipProvider>
@@ -72,8 +79,12 @@ export function App() {
             </DropZone>
           </Suspense>
         </CrashBoundary>
-        <SignInDialog />
-        <TrustDialog />
+        <Asked dialog="signIn">
+          <SignInDialog />
+        </Asked>
+        <Once when={isTrustAsked}>
+          <TrustDialog />
+        </Once>
         <Messages />
       </TooltipProvider>
     </QueryClientProvider>
