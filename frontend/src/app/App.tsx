@@ -8,7 +8,6 @@ import { useDialogs } from "@/session/dialogs";
 import { startTheme } from "@/session/theme";
 import { useIsTold } from "@/session/toast";
 import { later, useIdle } from "@/ui/later";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
 import { Asked, Once } from "./Asked";
 import { CrashBoundary } from "./CrashBoundary";
@@ -58,35 +57,33 @@ export function App() {
   const isTrustAsked = useTrust((state) => state.asking !== null);
   return (
     <QueryClientProvider client={client}>
-      <TooltipProvider>
-        <CrashBoundary>
-          <Suspense fallback={<AppSkeleton />}>
-            <DropZone>
-              <Switch>
-                <Route path="/" component={StartPage} />
-                <Route path="/loops" component={LoopsPage} />
-                <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
-                <Route path="/loops/:id/rewards">
-                  {({ id }) => <RewardsPage key={id} id={id} />}
-                </Route>
-                <Route path="/runs" component={RunsPage} />
-                <Route path="/runs/compare" component={ComparePage} />
-                <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
-                <Route>
-                  <Redirect to="/" replace />
-                </Route>
-              </Switch>
-            </DropZone>
-          </Suspense>
-        </CrashBoundary>
-        <Asked dialog="signIn">
-          <SignInDialog />
-        </Asked>
-        <Once when={isTrustAsked}>
-          <TrustDialog />
-        </Once>
-        <Messages />
-      </TooltipProvider>
+      <CrashBoundary>
+        <Suspense fallback={<AppSkeleton />}>
+          <DropZone>
+            <Switch>
+              <Route path="/" component={StartPage} />
+              <Route path="/loops" component={LoopsPage} />
+              <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
+              <Route path="/loops/:id/rewards">
+                {({ id }) => <RewardsPage key={id} id={id} />}
+              </Route>
+              <Route path="/runs" component={RunsPage} />
+              <Route path="/runs/compare" component={ComparePage} />
+              <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
+              <Route>
+                <Redirect to="/" replace />
+              </Route>
+            </Switch>
+          </DropZone>
+        </Suspense>
+      </CrashBoundary>
+      <Asked dialog="signIn">
+        <SignInDialog />
+      </Asked>
+      <Once when={isTrustAsked}>
+        <TrustDialog />
+      </Once>
+      <Messages />
     </QueryClientProvider>
   );
 }

@@ -1,104 +1,89 @@
-import { Check, ChevronDown } from "lucide-react";
-import { Select as RadixSelect } from "radix-ui";
-import { type Ref, useEffect, useState } from "react";
-import { beginList } from "@/session/choosing";
-import { Combobox, type ComboboxOption } from "./Combobox";
+/** What opens where one of several is chosen. */
+import { Check } from "lucide-react";
+import { type KeyboardEvent, useRef } from "react";
 import { classes } from "./classes";
-import { CHOSEN } from "./control";
+import { ListPanel, type ListProps } from "./ListPanel";
 import { RichText } from "./RichText";
+import { isPrinted } from "./Select";
 
-export type SelectOption<V extends string> = ComboboxOption<V>;
+export { SearchedList } from "./SearchedList";
 
-export interface SelectProps<V extends string> {
-  ref?: Ref<HTMLButtonElement>;
-  id?: string;
-  label: string;
-  value: V;
-  options: readonly SelectOption<V>[];
-  isDisabled?: boolean;
-  className?: string;
-  /** Before the list is shown. */
-  onOpen?: () => void;
-  onChange: (value: V) => void;
-}
+/** Milliseconds after which letters begin another word. */
+const WORD = 800;
 
-/** No value of an option may be empty for Radix, and ours may. */
-const inside = (value: string) => `=${value}`;
+/** All at a glance, the chosen one focused. It is as wide as its texts, which wrap rather than being cut. */
+export function ShortList<V extends string>(props: ListProps<V>) {
+  const { value, options, typed, onChange, onClose } = props;
+  const list = useRef<HTMLDivElement>(null);
+  const word = useRef({ text: typed.toLowerCase(), at: performance.now() });
 
-/** More than are taken in at a glance: these are searched. */
-const MANY = 9;
-
-/** One of several; where they are many, the list is searched by typing. */
-export function Select<V extends string>(props: SelectProps<V>) {
-  return props.options.length > MANY ? <Combobox {...props} /> : <ShortSelect {...props} />;
-}
-
-/** The list is as wide as its texts; the chosen one wraps rather than being cut. */
-function ShortSelect<V extends string>(props: SelectProps<V>) {
-  const { ref, id, label, value, options, isDisabled = false, className, onOpen, onChange } = props;
-  const chosen = options.find((option) => option.value === value);
-  const [isOpen, setOpen] = useState(false);
-  useEffect(() => (isOpen ? beginList() : undefined), [isOpen]);
+  const items = () => [...(list.current?.querySelectorAll<HTMLElement>("[role=option]") ?? [])];
+  const focus = (at: number) => items()[Math.max(0, Math.min(at, options.length - 1))]?.focus();
+  const startsWith = (text: string) =>
+    options.findIndex((option) => option.label.toLowerCase().startsWith(text));
+  const spell = (letter: string) => {
+    const isOn = performance.now() - word.current.at < WORD;
+    const text = (isOn ? word.current.text : "") + letter.toLowerCase();
+    word.current = { text, at: performance.now() };
+    const found = startsWith(text);
+    if (found >= 0) focus(found);
+  };
+  const choose = (option: V) => {
+    onChange(option);
+    onClose();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const at = items().indexOf(document.activeElement as HTMLElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: options.length - 1 }[event.key];
+    if (to !== undefined) focus(to);
+    else if (isPrinted(event)) spell(event.key);
+    else if (event.key !== "Tab") return;
+    event.preventDefault();
+  };
   return (
-    <RadixSelect.Root
-      value={inside(value)}
-      disabled={isDisabled}
-      onOpenChange={(opens) => {
-        setOpen(opens);
-        if (opens) onOpen?.();
+    <ListPanel
+      {...props}
+      role="listbox"
+      onKeyDown={onKeyDown}
+      className="min-w-[var(--radix-popover-trigger-width)]"
+      onOpened={() => {
+        const found = typed === "" ? -1 : startsWith(word.current.text);
+        focus(found >= 0 ? found : options.findIndex((option) => option.value === value));
       }}
-      onValueChange={(next) => onChange(next.slice(1) as V)}
     >
-      <RadixSelect.Trigger
-        ref={ref}
-        id={id}
-        aria-label={label}
-        className={classes(
-          CHOSEN,
-          !chosen || chosen.isUnset ? "text-faint" : "text-text",
-          className,
-        )}
+      <div
+        ref={list}
+        className="max-h-[min(420px,var(--radix-popover-content-available-height))] overflow-y-auto p-1"
       >
-        <span className="min-w-0 flex-1 wrap-anywhere">{chosen?.label ?? ""}</span>
-        <ChevronDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
-      </RadixSelect.Trigger>
-      <RadixSelect.Portal>
-        <RadixSelect.Content
-          position="popper"
-          sideOffset={4}
-          collisionPadding={8}
-          className="z-50 max-h-[min(420px,var(--radix-select-content-available-height))] min-w-[var(--radix-select-trigger-width)] max-w-[min(420px,calc(100vw-16px))] overflow-hidden rounded-2 border border-line bg-raised shadow-3 motion-safe:animate-[pop-in_100ms_ease-out]"
-        >
-          <RadixSelect.Viewport className="p-1">
-            {options.map((option) => (
-              <RadixSelect.Item
-                key={option.value}
-                value={inside(option.value)}
-                textValue={option.label}
-                className="flex cursor-default select-none items-start gap-2 rounded-1 px-2 py-1 text-sm outline-none data-[highlighted]:bg-hover"
-              >
-                <span className="flex h-5 w-4 shrink-0 items-center justify-center text-accent-text">
-                  <RadixSelect.ItemIndicator>
-                    <Check size={14} />
-                  </RadixSelect.ItemIndicator>
+        {options.map((option) => (
+          <div
+            key={option.value}
+            role="option"
+            aria-selected={option.value === value}
+            tabIndex={-1}
+            className="flex cursor-default select-none items-start gap-2 rounded-1 px-2 py-1 text-sm outline-none focus:bg-hover"
+            onPointerMove={(event) => event.currentTarget.focus({ preventScroll: true })}
+            onClick={() => choose(option.value)}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter" && event.key !== " ") return;
+              event.preventDefault();
+              choose(option.value);
+            }}
+          >
+            <span className="flex h-5 w-4 shrink-0 items-center justify-center text-accent-text">
+              {option.value === value ? <Check size={14} aria-hidden="true" /> : null}
+            </span>
+            <span className="min-w-0">
+              <span className={classes(option.isUnset && "text-muted")}>{option.label}</span>
+              {option.help ? (
+                <span className="block text-muted text-xs">
+                  <RichText text={option.help} />
                 </span>
-                <span className="min-w-0">
-                  <RadixSelect.ItemText>
-                    <span className={option.isUnset ? "text-muted" : undefined}>
-                      {option.label}
-                    </span>
-                  </RadixSelect.ItemText>
-                  {option.help ? (
-                    <span className="block text-muted text-xs">
-                      <RichText text={option.help} />
-                    </span>
-                  ) : null}
-                </span>
-              </RadixSelect.Item>
-            ))}
-          </RadixSelect.Viewport>
-        </RadixSelect.Content>
-      </RadixSelect.Portal>
-    </RadixSelect.Root>
+              ) : null}
+            </span>
+          </div>
+        ))}
+      </div>
+    </ListPanel>
   );
 }
