@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
-import { chunkGroups } from "./chunks";
+import { chunkGroups } from "./chunks.ts";
 
 const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
 

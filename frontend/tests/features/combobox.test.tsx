@@ -2,6 +2,7 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import axe from "axe-core";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { Combobox } from "@/ui/Combobox";
 import { Select } from "@/ui/Select";
 import { choose } from "../fixtures/choose";
 
@@ -16,9 +17,7 @@ afterEach(cleanup);
 describe("a list that is searched", () => {
   it("shows what is called by the typed words, and Enter takes the first", () => {
     const onChange = vi.fn();
-    render(
-      <Select isSearched label="Model" value="gemma-2-2b" options={MODELS} onChange={onChange} />,
-    );
+    render(<Combobox label="Model" value="gemma-2-2b" options={MODELS} onChange={onChange} />);
     fireEvent.keyDown(screen.getByRole("combobox", { name: "Model" }), { key: "ArrowDown" });
     const line = screen.getByPlaceholderText("Search");
     expect(names()).toHaveLength(4);
@@ -33,9 +32,7 @@ describe("a list that is searched", () => {
 
   it("is searched by typing while it is closed", () => {
     const onChange = vi.fn();
-    render(
-      <Select isSearched label="Model" value="gemma-2-2b" options={MODELS} onChange={onChange} />,
-    );
+    render(<Combobox label="Model" value="gemma-2-2b" options={MODELS} onChange={onChange} />);
 
     for (const key of "lla")
       fireEvent.keyDown(screen.getByLabelText("Model", { selector: "button" }), { key });
@@ -48,21 +45,19 @@ describe("a list that is searched", () => {
   it("takes a text of one's own only where that is allowed", () => {
     const onType = vi.fn();
     const props = { label: "Model", value: "", options: MODELS, onChange: () => {} };
-    const { rerender } = render(<Select isSearched {...props} />);
+    const { rerender } = render(<Combobox {...props} />);
     fireEvent.keyDown(screen.getByRole("combobox"), { key: "Enter" });
     fireEvent.change(screen.getByPlaceholderText("Search"), { target: { value: "mine/one" } });
     expect(screen.queryAllByRole("option")).toEqual([]);
 
-    rerender(<Select isSearched {...props} onType={onType} />);
+    rerender(<Combobox {...props} onType={onType} />);
     fireEvent.click(screen.getByRole("option", { name: "Use “mine/one”" }));
 
     expect(onType).toHaveBeenCalledExactlyOnceWith("mine/one");
   });
 
   it("says which one is chosen, and is sound for assistive technology", async () => {
-    render(
-      <Select isSearched label="Model" value="qwen2.5-7b" options={MODELS} onChange={() => {}} />,
-    );
+    render(<Combobox label="Model" value="qwen2.5-7b" options={MODELS} onChange={() => {}} />);
     fireEvent.keyDown(screen.getByRole("combobox"), { key: "Enter" });
 
     expect(screen.getByRole("option", { checked: true }).textContent).toBe("qwen2.5-7b");
