@@ -36,6 +36,7 @@ test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
 built-and-tested-web: $(STAMPS)/web $(STAMPS)/dev
 	@# In this order: the second check of types finds what the first has left, and some tests ask the Python of `dev`.
 	@$(MAKE) test-web
+	@cd frontend && npm run --silent size
 
 test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
 	@cd frontend && npm run --silent lint && npm run --silent test

@@ -2,7 +2,6 @@ import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
-import { HardwareBar } from "@/features/hardware/HardwareBar";
 import { HardwareLayer } from "@/features/hardware/HardwareLayer";
 import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
 import { Palette } from "@/features/palette/Palette";
@@ -10,6 +9,7 @@ import { PaletteRail } from "@/features/palette/PaletteRail";
 import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { usePreferences } from "@/session/preferences";
 import { IconButton } from "@/ui/IconButton";
+import { later } from "@/ui/later";
 import { Resizer } from "@/ui/Resizer";
 import { EditorDock } from "./EditorDock";
 import { SettingsPane } from "./SettingsPane";
@@ -19,6 +19,10 @@ import { useNarrow } from "./useNarrow";
 const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
 const ScheduleStrip = lazy(() =>
   import("@/features/schedule/ScheduleStrip").then((module) => ({ default: module.ScheduleStrip })),
+);
+
+const HardwareBar = later(() =>
+  import("@/features/hardware/HardwareBar").then((module) => module.HardwareBar),
 );
 
 const DOCK_HEIGHT = 204;
@@ -102,7 +106,9 @@ export function EditorLayout() {
       <Suspense fallback={<div className="h-[104px] shrink-0 border-line border-t bg-surface" />}>
         <ScheduleStrip />
       </Suspense>
-      <HardwareBar />
+      <Suspense fallback={<div className="h-[78px] shrink-0 border-line border-t bg-surface" />}>
+        <HardwareBar />
+      </Suspense>
     </>
   );
 }

@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { OpenLoopProvider, useDocument } from "@/document/context";
+import { useDrawn } from "@/ui/later";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
@@ -51,6 +52,7 @@ function Editor() {
   const actions = useEditorActions();
   useActionKeys(actions);
   usePaste();
+  useDrawn();
   useNodeInAddress();
   useEffect(() => {
     document.title = `${name} · coloop`;

@@ -10,6 +10,7 @@ import { RunProgress } from "@/features/runs/RunProgress";
 import { useReplay } from "@/features/runs/useReplay";
 import { useWatchedRun } from "@/features/runs/useWatchedRun";
 import { LiveContext, useLive } from "@/live/hooks";
+import { useDrawn } from "@/ui/later";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
@@ -18,7 +19,7 @@ import { OnDemand } from "./OnDemand";
 import { PageShell } from "./PageShell";
 import { RunFloor } from "./RunFloor";
 import { RunHeader } from "./RunHeader";
-import { ShortcutSheet } from "./ShortcutSheet";
+import { Shortcuts } from "./Shortcuts";
 import { useActionKeys } from "./useActionKeys";
 
 /** A run on the graph that it came from: live while it goes on, replayed afterwards. */
@@ -55,6 +56,7 @@ export function RunPage({ id }: { id: string }) {
 }
 
 function Run({ onResumed }: { onResumed: () => void }) {
+  useDrawn();
   const name = useLive("status", (live) => live.run?.name ?? live.id, "");
   const replay = useReplay();
   const actions = useEditorActions();
@@ -71,7 +73,7 @@ function Run({ onResumed }: { onResumed: () => void }) {
         <RunBanner />
         <RunFloor />
       </ReplayProvider>
-      <ShortcutSheet actions={actions} />
+      <Shortcuts actions={actions} />
       <OnDemand />
       <Commands actions={actions} />
     </div>

@@ -1,7 +1,7 @@
 import { ChevronLeft } from "lucide-react";
-import { Inspector } from "@/features/inspector/Inspector";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
+import { Settings } from "./Settings";
 
 /** Settings of what is selected, in the place of the charts: the graph stays where it is. */
 export function RunSettings() {
@@ -18,7 +18,7 @@ export function RunSettings() {
         </Button>
       </div>
       <div className="min-h-0 flex-1">
-        <Inspector />
+        <Settings />
       </div>
     </div>
   );

@@ -1,9 +1,9 @@
 import { lazy, Suspense } from "react";
 import { useAbout } from "@/features/about/useAbout";
-import { Inspector } from "@/features/inspector/Inspector";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
+import { Settings } from "./Settings";
 import { useNarrow } from "./useNarrow";
 
 const AboutLoop = lazy(() =>
@@ -33,7 +33,7 @@ export function SettingsPane() {
       />
       <AboutAbove />
       <div className="min-h-0 flex-1">
-        <Inspector />
+        <Settings />
       </div>
     </aside>
   );

@@ -2,12 +2,10 @@
 import { type ComponentType, lazy } from "react";
 import { useSync } from "@/document/context";
 import { indexProblems } from "@/document/problems";
-import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
-import { SchedulePanel } from "@/features/schedule/SchedulePanel";
-import { YamlPanel } from "@/features/yaml/YamlPanel";
 import { useLive } from "@/live/hooks";
 import type { PanelId } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
+import { later } from "@/ui/later";
 
 // The composer is not to wait for these.
 const MemoryPanel = lazy(() =>
@@ -31,6 +29,16 @@ const LogPanel = lazy(() =>
 
 const DatasetPanel = lazy(() =>
   import("@/features/dataset/DatasetPanel").then((module) => ({ default: module.DatasetPanel })),
+);
+
+const ProblemsPanel = later(() =>
+  import("@/features/problems/ProblemsPanel").then((module) => module.ProblemsPanel),
+);
+const SchedulePanel = later(() =>
+  import("@/features/schedule/SchedulePanel").then((module) => module.SchedulePanel),
+);
+const YamlPanel = later(() =>
+  import("@/features/yaml/YamlPanel").then((module) => module.YamlPanel),
 );
 
 export type Page = "loop" | "run";

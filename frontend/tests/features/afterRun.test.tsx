@@ -11,7 +11,6 @@ import { RunProgress } from "@/features/runs/RunProgress";
 import { timesOf } from "@/features/runs/report";
 import { LiveRun } from "@/live/LiveRun";
 import { useSelection } from "@/session/selection";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { insideLoop } from "../fixtures/open";
 import { aRun, aStage, someGauges } from "../fixtures/runs";
 
@@ -37,9 +36,7 @@ function show(part: React.ReactNode, live = new LiveRun("r")) {
   const { wrapper: Wrapper, store } = insideLoop({ live });
   render(
     <QueryClientProvider client={new QueryClient()}>
-      <TooltipProvider>
-        <Wrapper>{part}</Wrapper>
-      </TooltipProvider>
+      <Wrapper>{part}</Wrapper>
     </QueryClientProvider>,
   );
   return { live, store };

@@ -14,7 +14,6 @@ import { useExplaining } from "@/session/explaining";
 import { usePreferences } from "@/session/preferences";
 import { startTour, useTour, useTourState } from "@/session/tour";
 import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/session/unsaved";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { WhyButton } from "@/ui/WhyButton";
 
 function show(content: React.ReactNode): void {
@@ -22,7 +21,7 @@ function show(content: React.ReactNode): void {
     <QueryClientProvider
       client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}
     >
-      <TooltipProvider>{content}</TooltipProvider>
+      {content}
     </QueryClientProvider>,
   );
 }

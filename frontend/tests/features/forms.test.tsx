@@ -13,7 +13,6 @@ import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { PhaseInspector } from "@/features/inspector/PhaseInspector";
 import { listenToPresses } from "@/session/choosing";
 import { usePreferences } from "@/session/preferences";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
@@ -36,13 +35,9 @@ function show(
   client.setQueryData(["sandbox"], sandbox);
   render(
     <QueryClientProvider client={client}>
-      <TooltipProvider>
-        <OpenLoopProvider
-          value={{ loopId: "l", runId: null, store, syncStore, sync: null, catalog }}
-        >
-          <ReactFlowProvider>{panel}</ReactFlowProvider>
-        </OpenLoopProvider>
-      </TooltipProvider>
+      <OpenLoopProvider value={{ loopId: "l", runId: null, store, syncStore, sync: null, catalog }}>
+        <ReactFlowProvider>{panel}</ReactFlowProvider>
+      </OpenLoopProvider>
     </QueryClientProvider>,
   );
   return store;
@@ -90,7 +85,7 @@ describe("forms from the catalog", () => {
     show(<NodeInspector id="mine" />, [], loop);
 
     const note = screen.getByRole("button", { name: "Walled in" });
-    fireEvent.focus(note);
+    fireEvent.pointerEnter(note);
     expect((await screen.findAllByText(/it sees no file/)).length).toBeGreaterThan(0);
   });
 

@@ -8,7 +8,6 @@ import { FILTERS, matches, ordered } from "@/features/presets/filters";
 import { Gallery } from "@/features/presets/Gallery";
 import { drawSketch, SKETCH_BOX } from "@/features/presets/sketch";
 import { isUnsaved } from "@/session/unsaved";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { catalog } from "../fixtures/loops";
 
 const SKETCH: Sketch = {
@@ -65,9 +64,7 @@ function show() {
   const onOpened = vi.fn();
   render(
     <QueryClientProvider client={new QueryClient()}>
-      <TooltipProvider>
-        <Gallery onOpened={onOpened} />
-      </TooltipProvider>
+      <Gallery onOpened={onOpened} />
     </QueryClientProvider>,
   );
   return onOpened;

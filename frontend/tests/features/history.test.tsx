@@ -14,7 +14,6 @@ import { History } from "@/features/history/History";
 import { UndoList } from "@/features/history/UndoList";
 import { RunMenu } from "@/features/runs/RunMenu";
 import { presetAddress, presetOf } from "@/session/presetAddress";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aRun } from "../fixtures/runs";
@@ -43,11 +42,7 @@ const VERSIONS = [
 
 function show(content: React.ReactNode): void {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <TooltipProvider>{content}</TooltipProvider>
-    </QueryClientProvider>,
-  );
+  render(<QueryClientProvider client={client}>{content}</QueryClientProvider>);
 }
 
 /** What the loop is now: a node more, one less, one with another value. */

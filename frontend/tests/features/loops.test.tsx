@@ -8,16 +8,11 @@ import { DropZone } from "@/features/loops/DropZone";
 import { LoopRow } from "@/features/loops/LoopRow";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { useDialogs } from "@/session/dialogs";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { choose } from "../fixtures/choose";
 import { catalog } from "../fixtures/loops";
 
 function show(content: React.ReactNode): void {
-  render(
-    <QueryClientProvider client={new QueryClient()}>
-      <TooltipProvider>{content}</TooltipProvider>
-    </QueryClientProvider>,
-  );
+  render(<QueryClientProvider client={new QueryClient()}>{content}</QueryClientProvider>);
 }
 
 const aPreset = (name: string): LoopPreset => ({

@@ -1,6 +1,7 @@
 /** What is drawn lies on nothing, in any loop that comes with the product: boxes, labels, lines. */
 import { describe, expect, it } from "vitest";
 import { nodeSize } from "@/document/geometry";
+import "@/document/dagre";
 import { placeNodes } from "@/document/layout";
 import { textWidth } from "@/document/textWidth";
 import type { LoopDocument } from "@/document/types";

@@ -6,7 +6,6 @@ import * as routes from "@/api/routes";
 import { RunsPage } from "@/app/RunsPage";
 import { RunBanner } from "@/features/runs/RunBanner";
 import { LiveRun } from "@/live/LiveRun";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { catalog } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aRun } from "../fixtures/runs";
@@ -52,9 +51,7 @@ function show() {
   const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   render(
     <QueryClientProvider client={queries}>
-      <TooltipProvider>
-        <RunsPage />
-      </TooltipProvider>
+      <RunsPage />
     </QueryClientProvider>,
   );
   return queries;

@@ -1,9 +1,9 @@
 import { lazy, Suspense, useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { useOpenLoop, useSync } from "@/document/context";
 import { formatAgo } from "@/lib/format";
+import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Loading } from "@/ui/States";

@@ -1,11 +1,11 @@
 import { useEffect, useMemo, useRef } from "react";
-import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import type { Change, Estimate, FitAnswer, PredictedTime } from "@/api/types";
 import { applyFit } from "@/document/commands/applyFit";
 import { useDocument, useOpenLoop, useSync } from "@/document/context";
 import { toSpec } from "@/document/convert";
 import { formatShare } from "@/lib/format";
+import { toast } from "@/session/toast";
 import { fitNow, giveUp, moveTo, useTrial } from "./trial";
 
 export interface Budget {

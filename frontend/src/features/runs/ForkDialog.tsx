@@ -1,12 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { fetchCheckpoints, forkRun } from "@/api/routes";
 import type { Bodies } from "@/api/types";
 import { useLive } from "@/live/hooks";
 import { useRecord } from "@/live/recordContext";
+import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";

@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { useLiveRun } from "@/live/hooks";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
+import { toast } from "@/session/toast";
 
 const TICK = 100;
 export const SPEEDS = [1, 10, 60, 300] as const;

@@ -1,6 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { startRun } from "@/api/routes";
@@ -9,6 +8,7 @@ import { useOpenLoop } from "@/document/context";
 import type { SyncState } from "@/document/sync/state";
 import { useDialogs } from "@/session/dialogs";
 import { usePreferences } from "@/session/preferences";
+import { toast } from "@/session/toast";
 import { runReason } from "./runReason";
 import { useStarting } from "./starting";
 import { withTrust } from "./trust";
