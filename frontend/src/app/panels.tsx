@@ -5,6 +5,7 @@ import { indexProblems } from "@/document/problems";
 import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
 import { SchedulePanel } from "@/features/schedule/SchedulePanel";
 import { YamlPanel } from "@/features/yaml/YamlPanel";
+import { openAlerts } from "@/live/acknowledged";
 import { useLive } from "@/live/hooks";
 import type { PanelId } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
@@ -80,6 +81,6 @@ function ProblemCount() {
 }
 
 function AlertCount() {
-  const alerts = useLive("lines", (live) => live.state.alerts.length, 0);
+  const alerts = useLive("lines", (live) => openAlerts(live).length, 0);
   return alerts > 0 ? <Badge tone="warning">{alerts}</Badge> : null;
 }

@@ -5,6 +5,7 @@ import type { Gauges } from "@/api/types";
 import { useCatalog, useDocument } from "@/document/context";
 import { formatSeconds, formatShare } from "@/lib/format";
 import { useLive, useLiveRun } from "@/live/hooks";
+import { useRecord } from "@/live/recordContext";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";
@@ -20,6 +21,7 @@ export function BottleneckChip() {
   const catalog = useCatalog();
   const loop = useDocument(({ document }) => document.rest);
   const [isForking, setForking] = useState(false);
+  const run = useRecord()?.run;
   const found = bottleneckOf(gauges, live?.state.spans ?? []);
   if (!found || !live) return null;
   const remedy = remedyOf(catalog, loop, found, live.state.spans);
@@ -61,8 +63,9 @@ export function BottleneckChip() {
           Show {found.node}
         </Button>
       )}
-      {remedy ? (
+      {remedy && run ? (
         <ForkDialog
+          run={run}
           isOpen={isForking}
           onClose={() => setForking(false)}
           changes={remedy.changes}
