@@ -166,7 +166,7 @@ export const fetchRunChanges = (id: string, other: string) =>
     }),
   );
 
-/** What differs from the loop of a run to a saved loop as it stands. */
+/** What differs from the loop of a run to the newest text of a saved loop. */
 export const fetchLoopChanges = (id: string, loopId: string) =>
   read(
     client.GET("/api/runs/{run_id}/changes", {

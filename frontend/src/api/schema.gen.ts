@@ -4057,23 +4057,58 @@ export interface components {
          * @description One field that shortens a step where a run waits for itself.
          */
         RemedyInfo: {
+            /** Amount */
+            amount: number | boolean;
+            /**
+             * Bound
+             * @description What the run is held back by, in a word or two.
+             */
+            bound: string;
+            /**
+             * Change
+             * @description The value is set to `amount`, taken so many times, or made so much less; `look`: it is only
+             *     named.
+             * @enum {string}
+             */
+            change: "set" | "times" | "less" | "look";
             /** Label */
             label: string;
-            /** Path */
+            /**
+             * Metric
+             * @description What the node reports must reach `reach` times the value, or changing it does nothing.
+             */
+            metric: string | null;
+            /**
+             * Only
+             * @description The value that must stand there; null: any.
+             */
+            only: boolean | null;
+            /**
+             * Path
+             * @description `{node}` is the node of the stage.
+             */
             path: string;
+            /** Reach */
+            reach: number;
             /** Reason */
             reason: string;
             /**
-             * Value
-             * @description That the field has then, and at least where nothing is to be done.
+             * Saves
+             * @description Of the stage's time, where a value is set.
              */
-            value: number;
+            saves: number;
+            /**
+             * Verbs
+             * @description Of the stages that it is for.
+             */
+            verbs: string[];
             /**
              * When
-             * @description `pools_wait`: several pools wait for each other, so that a step takes as long as all of them
-             *     together; with it, as long as the busiest.
+             * @description `pools_wait`: several pools wait for each other, and rows may not be late; with it a step
+             *     takes as long as the busiest. `stage`: one stage takes most of the step.
+             * @enum {string}
              */
-            when: string;
+            when: "pools_wait" | "stage";
         };
         /** ResumeRun */
         ResumeRun: {
