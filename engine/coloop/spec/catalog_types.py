@@ -249,8 +249,8 @@ class RemedyInfo(Part):
     reason: str
     path: str
     """`{node}` is the node of the stage."""
-    change: Literal["set", "times", "less", "look"]
-    """The value is set to `amount`, taken so many times, or made so much less; `look`: it is only
+    change: Literal["becomes", "times", "less", "look"]
+    """The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
     named."""
     amount: float | bool
     only: bool | None

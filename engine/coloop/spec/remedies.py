@@ -30,8 +30,8 @@ class Remedy:
     reason: str
     path: str
     """`{node}` is the node of the stage."""
-    change: Literal["set", "times", "less", "look"]
-    """The value is set to `amount`, taken so many times, or made so much less; `look`: it is only
+    change: Literal["becomes", "times", "less", "look"]
+    """The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
     named."""
     amount: float | bool = 0
     only: bool | None = None
@@ -51,7 +51,7 @@ REMEDIES: tuple[Remedy, ...] = (
         reason="The pools wait for each other. With rows that may be one step late "
         "(`schedule.max_staleness: 1`) a step takes as long as its busiest pool.",
         path="schedule.max_staleness",
-        change="set",
+        change="becomes",
         amount=1,
     ),
     Remedy(
@@ -110,7 +110,7 @@ REMEDIES: tuple[Remedy, ...] = (
         reason="Activations are computed a second time, a quarter of the work of learning. "
         "Without `training.gradient_checkpointing` that is saved, where the memory is there.",
         path="nodes.{node}.training.gradient_checkpointing",
-        change="set",
+        change="becomes",
         amount=False,
         only=True,
         saves=RECOMPUTED,

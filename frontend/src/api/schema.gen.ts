@@ -4066,11 +4066,11 @@ export interface components {
             bound: string;
             /**
              * Change
-             * @description The value is set to `amount`, taken so many times, or made so much less; `look`: it is only
+             * @description The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
              *     named.
              * @enum {string}
              */
-            change: "set" | "times" | "less" | "look";
+            change: "becomes" | "times" | "less" | "look";
             /** Label */
             label: string;
             /**

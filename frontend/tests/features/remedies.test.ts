@@ -123,12 +123,12 @@ describe("a run whose pools wait for each other", () => {
 });
 
 it("what a change saves follows from the change", () => {
-  const known = (change: "set" | "times" | "less", amount: number, saves = 0) => ({
+  const known = (change: "becomes" | "times" | "less", amount: number, saves = 0) => ({
     ...{ when: "stage" as const, bound: "", verbs: [], label: "", reason: "", path: "" },
     ...{ change, amount, saves, only: null, metric: null, reach: 0 },
   });
   expect(saved(known("times", 0.75), 100)).toBe(0.25);
   expect(saved(known("times", 2), 8)).toBe(0.5);
   expect(saved(known("less", 1), 4)).toBe(0.25);
-  expect(saved(known("set", 0, 0.3), undefined)).toBe(0.3);
+  expect(saved(known("becomes", 0, 0.3), undefined)).toBe(0.3);
 });

@@ -98,7 +98,7 @@ function reaches(known: Known, node: string, value: Json | undefined, { read }: 
 
 /** What the field has with the change; null where there is nothing left to change. */
 function changed({ change, amount }: Known, value: Json | undefined): number | boolean | null {
-  if (change === "set") {
+  if (change === "becomes") {
     const isThere = typeof amount === "number" && Number(value ?? 0) >= amount;
     return isThere ? null : amount;
   }
@@ -109,7 +109,7 @@ function changed({ change, amount }: Known, value: Json | undefined): number | b
 
 /** The share of the stage's time that a change saves. */
 export function saved({ change, amount, saves }: Known, value: Json | undefined): number {
-  if (change === "set") return saves;
+  if (change === "becomes") return saves;
   if (change === "less") return Number(amount) / Number(value);
   const times = Number(amount);
   return times < 1 ? 1 - times : 1 - 1 / times;
