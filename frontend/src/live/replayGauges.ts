@@ -38,7 +38,6 @@ export function gaugesOf(
   const aside = evaluationWindows(state, done);
   const stages = stagesOf(inSteps, aside);
   const slowest = [...inSteps.works].toSorted(([, a], [, b]) => b.seconds - a.seconds)[0];
-  const shown = state.phases.at(-1);
   return {
     at: new Date(Math.max(...done.map((span) => span.end ?? 0), last.start)).toISOString(),
     run: "",
@@ -47,9 +46,9 @@ export function gaugesOf(
     step: state.step ?? 0,
     steps_total: steps,
     is_bound: false,
-    phase: shown?.name ?? null,
+    phase: phase?.name ?? null,
     phase_step: null,
-    phase_steps: shown?.steps ?? null,
+    phase_steps: phase?.steps ?? null,
     stage: [...state.running.keys()][0] ?? null,
     at_work: [],
     eta_seconds: null,

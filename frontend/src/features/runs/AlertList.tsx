@@ -53,20 +53,18 @@ function AlertItem({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
         <span className={isNoted ? "text-muted" : ""}>
           <RichText text={alert.message} />
         </span>
-        {alert.hint && !isNoted ? (
-          <span className="block text-muted">
-            <span className="font-medium">Next: </span>
-            <RichText text={alert.hint} />
-          </span>
-        ) : null}
-        <span className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1 text-muted text-xs">
-          <span className="tabular">
-            {alert.count > 1 ? `${alert.count} times, last at ` : "at "}step {alert.step ?? "–"}
-          </span>
+        {alert.hint && !isNoted ? <Next hint={alert.hint} /> : null}
+      </span>
+      <span className="flex shrink-0 flex-col items-end gap-1 text-muted text-xs">
+        {isNoted ? <Badge>acknowledged</Badge> : <Acknowledge live={live} alert={alert} />}
+        <span className="tabular">
+          {alert.count > 1 ? `${alert.count} times, last at ` : "at "}step {alert.step ?? "–"}
+        </span>
+        <span className="flex items-center gap-2">
           {alert.node ? (
             <button
               type="button"
-              className="text-accent-text hover:underline"
+              className="max-w-32 truncate text-accent-text hover:underline"
               onClick={() => showNode(alert.node)}
             >
               Show {alert.node}
@@ -75,8 +73,24 @@ function AlertItem({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
           <WhyButton code={alert.code} />
         </span>
       </span>
-      {isNoted ? <Badge>acknowledged</Badge> : <Acknowledge live={live} alert={alert} />}
     </li>
+  );
+}
+
+/** What to do next: two lines of it, a press shows the rest. */
+function Next({ hint }: { hint: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <button
+      type="button"
+      aria-expanded={isOpen}
+      title={isOpen ? undefined : hint}
+      className={`block text-left text-muted ${isOpen ? "" : "line-clamp-2"}`}
+      onClick={() => setOpen(!isOpen)}
+    >
+      <span className="font-medium">Next: </span>
+      <RichText text={hint} />
+    </button>
   );
 }
 

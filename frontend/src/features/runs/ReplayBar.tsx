@@ -36,7 +36,7 @@ function ForkHere({ step }: { step: number }) {
 export function ReplayBar({ replay }: { replay: Replay }) {
   const { player, isPlaying } = replay;
   const step = useLive("gauges", (live) => live.state.step ?? 0, 0);
-  const phase = useLive("gauges", (live) => live.state.phases.at(-1)?.name ?? "–", "–");
+  const phase = useLive("gauges", (live) => live.state.gauges?.phase ?? "–", "–");
   const at = useLive("gauges", (live) => live.state.gauges?.at ?? null, null);
   const stage = useLive("gauges", (live) => [...live.state.running.keys()].join(", "), "");
   if (!player) return null;
