@@ -10,6 +10,8 @@ from tests.backend.signed_in import signed_in
 from tests.backend.test_long_runs import statements
 from tests.backend.test_run_curves import line
 
+from coloop.diagnostics import Change
+from coloop_server.runs.comparing import said
 from coloop_server.runs.summary import Summary
 from coloop_server.settings import Settings
 
@@ -266,3 +268,31 @@ def test_two_loops_differ_in_words(
     assert client.get("/api/runs/one/changes?run=same").json()["changes"] == []
     assert client.get("/api/runs/one/changes").status_code == 422
     assert client.get("/api/runs/one/changes?run=none").status_code == 404
+    lr = next(change for change in changes if change["path"].endswith("lr"))
+    assert [lr["where"], lr["before"], lr["after"]] == [
+        "actor · training.optimizer.lr",
+        "0.0003",
+        "0.0001",
+    ]
+
+    values = {"nodes.actor.training.optimizer.lr": 1e-4}
+    wanted = client.post("/api/runs/one/changes", json={"set": values}).json()["changes"]
+    assert wanted == [lr]
+    same = {"nodes.actor.training.optimizer.lr": 3e-4}
+    assert client.post("/api/runs/one/changes", json={"set": same}).json()["changes"] == []
+    wrong = client.post("/api/runs/one/changes", json={"set": {"nodes.actor.lr": 1}})
+    assert wrong.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "words"),
+    [
+        (Change(op="remove", path="nodes.judge"), {"kind": "reward"}, "node `judge` removed"),
+        (Change(op="set", path="nodes.a", value={"kind": "actor"}), None, "node `a` added (actor)"),
+        (Change(op="set", path="run.seed", value=7), None, "run.seed: its default → 7"),
+        (Change(op="remove", path="run.seed"), 7, "run.seed: 7 → its default"),
+        (Change(op="remove", path="edges.0"), "a.x -> b.y", "edge `a.x -> b.y` removed"),
+    ],
+)
+def test_a_change_is_said_in_one_line(change: Change, before: object, words: str) -> None:
+    assert said(change, before)["words"] == words

@@ -70,6 +70,14 @@ EXPECTED_NOISE = (
 """What Chromium itself writes when a server is away or says no; tests bring both about."""
 
 
+AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+AXE_LOOKS = """async () => {
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, nodes }) =>
+        `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+}"""
+
+
 ARRANGED = """localStorage.getItem("coloop.preferences") ?? localStorage.setItem(
     "coloop.preferences", JSON.stringify({ state: { isDockOpen: true }, version: 3 }))"""
 """The lower panel is open, as who works with it leaves it; a first visit has it closed."""
@@ -345,6 +353,25 @@ def shoot() -> Callable[[Page, str], None]:
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
 
     return take
+
+
+@pytest.fixture
+def violations() -> Callable[[Page], list[str]]:
+    """What axe-core finds wrong in what a page shows, in both themes. The rules come from the front
+    end's own packages and are put into the page, which has to be opened with `bypass_csp=True`."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed; `make web` installs it")
+
+    def look(page: Page) -> list[str]:
+        if not page.evaluate("'axe' in window"):
+            page.add_script_tag(path=str(AXE))
+        found: list[str] = []
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            found += [f"{theme}: {one}" for one in page.evaluate(AXE_LOOKS)]
+        return found
+
+    return look
 
 
 @pytest.fixture

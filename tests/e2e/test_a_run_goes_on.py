@@ -81,11 +81,13 @@ def expect_state(page: Page, state: str, *, seconds: float = 60) -> None:
 def test_a_run_goes_on_while_no_browser_looks_and_shows_everything_when_one_comes_back(
     run_id: str,
     open_page: Callable[..., Page],
+    violations: Callable[[Page], list[str]],
     step: Callable[[], int],
     eventually: Callable[..., Any],
 ) -> None:
-    first = open_page(f"/runs/{run_id}")
+    first = open_page(f"/runs/{run_id}", bypass_csp=True)
     expect_state(first, "running")
+    assert violations(first) == []
     left_at = step()
     first.context.close()
     eventually(lambda: step() > left_at + 5)

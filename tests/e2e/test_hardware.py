@@ -22,7 +22,7 @@ def preset(server: "Server", open_page: Callable[..., Page]) -> Callable[[str], 
 
     def open_preset(name: str) -> Page:
         text = (PRESETS / f"{name}.yaml").read_text("utf-8")
-        page = open_page(server.open_loop(text))
+        page = open_page(server.open_loop(text), bypass_csp=True)
         expect(page.get_by_role("article").first).to_be_visible()
         expect(page.locator("[data-save]")).to_have_attribute("data-save", "saved")
         return page
@@ -35,7 +35,9 @@ def _step(page: Page) -> str:
 
 
 def test_a_budget_is_tried_applied_and_undone(
-    preset: Callable[[str], Page], saved_yaml: Callable[[Page], str]
+    preset: Callable[[str], Page],
+    saved_yaml: Callable[[Page], str],
+    violations: Callable[[Page], list[str]],
 ) -> None:
     """Open the preset, see the bars, move the slider, watch settings and step time, apply, undo."""
     page = preset("grpo-qwen2.5-7b-8xH100")
@@ -57,6 +59,7 @@ def test_a_budget_is_tried_applied_and_undone(
     changes = page.get_by_role("region", name="What the budget changes")
     row = changes.get_by_role("listitem").filter(has_text="Gradient checkpointing")
     expect(row).to_contain_text(re.compile(r"on → off\s*−1.72 s"))
+    assert violations(page) == []
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("slider", name="Memory budget")).to_have_value("1")
     page.get_by_role("button", name="Close", exact=True).click()

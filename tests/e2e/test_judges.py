@@ -56,6 +56,8 @@ def test_a_critique_stands_beside_the_solution_that_it_judges(
     folder = server.runs / page.url.rsplit("/", 1)[1] / "samples"
     of_steps = [file for file in folder.glob("step-*.jsonl") if "tokens" not in file.name]
     newest = max(of_steps, key=lambda file: int(file.stem.partition("-")[2]))
+    shown = page.get_by_role("region", name="Texts of one prompt")
+    expect(shown).to_contain_text(f"{newest.stem.replace('-', ' ')} ·")
     rows = [json.loads(line) for line in newest.read_text(encoding="utf-8").splitlines()]
     judged = {row["parents"][0]: row for row in rows if row.get("parents")}
     read = next(row for row in rows if row["node"] == "generator")
@@ -63,7 +65,11 @@ def test_a_critique_stands_beside_the_solution_that_it_judges(
     said = [row["completion"] for row in rows if (row.get("parents") or [""])[0] == read["id"]]
     assert read["id"] in judged
     assert written(critique) in [lines_of(one) for one in said]
-    expect(solution).to_contain_text("verifier")  # its score reached the text that it judges
+    # What is said of the critiques stands on the text that they judge, too; a judge that has hardly
+    # learned writes no verdict that can be read.
+    assert {"exact", "agrees", "well_formed"} <= read["scores"].keys()
+    for scorer in read["scores"]:
+        expect(solution).to_contain_text(scorer)
     left, right = solution.bounding_box(), critique.bounding_box()
     assert left is not None
     assert right is not None

@@ -248,9 +248,9 @@ def test_a_port_in_use_is_said_together_with_one_that_is_free(
 
 
 def test_a_reward_that_raises_is_shown_with_node_row_and_traceback(
-    server: "Server", open_page: Callable[..., Page]
+    server: "Server", open_page: Callable[..., Page], violations: Callable[[Page], list[str]]
 ) -> None:
-    page = open_page(server.open_loop(RAISES))
+    page = open_page(server.open_loop(RAISES), bypass_csp=True)
 
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_url("**/runs/*")
@@ -263,5 +263,6 @@ def test_a_reward_that_raises_is_shown_with_node_row_and_traceback(
     told.get_by_role("button", name="Show exact").click()
     expect(page.get_by_role("complementary", name="Settings")).to_contain_text("exact")
     expect(page.locator("[data-run-state]")).to_have_text("failed")
+    assert violations(page) == []
     page.get_by_role("link", name="Runs").click()
     expect(page.get_by_role("row", name="shared").first).to_contain_text("failed")

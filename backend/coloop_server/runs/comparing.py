@@ -1,6 +1,7 @@
 """What differs between two loops, in words: what means something to a run, and nothing else."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from coloop.diagnostics import Change
@@ -11,6 +12,7 @@ from coloop_server.language import require_document
 from coloop_server.runs.schemas import SpecChange
 
 DEFAULT = "its default"
+ABSENT = "not there"
 
 
 def compare(old: str, new: str) -> list[SpecChange]:
@@ -21,8 +23,7 @@ def compare(old: str, new: str) -> list[SpecChange]:
         before = value_at(here, change)
         here = apply_change(here, change)
         after = None if change.op == "remove" else change.value
-        words = in_words(change, before)
-        told.append(SpecChange(path=change.path, words=words, old=before, new=after))
+        told.append(SpecChange(path=change.path, old=before, new=after, **said(change, before)))
     return told
 
 
@@ -47,30 +48,47 @@ def value_at(document: Any, change: Change) -> Any:
     return here
 
 
-def in_words(change: Change, before: Any) -> str:
+def said(change: Change, before: Any) -> Mapping[str, str]:
+    """A change in words: what it is of, how that was and is, and all in one line."""
     words = split_path(change.path)
     if change.op == "rename":
-        return f"`{words[-1]}` is called `{change.value}`"
+        where, old, new = f"node `{words[-1]}`", f"`{words[-1]}`", f"`{change.value}`"
+        return sides(where, old, new, f"`{words[-1]}` is called `{change.value}`")
     if words[0] == "edges" and len(words) == 2:
-        return edge_words(change, before)
+        return edge_said(change, before)
     if words[0] == "nodes" and len(words) == 2:
-        if change.op == "remove":
-            return f"node `{words[1]}` removed"
-        kind = change.value.get("kind") if isinstance(change.value, dict) else None
-        return f"node `{words[1]}` added" + (f" ({kind})" if kind else "")
+        return node_said(words[1], change, before)
     where = f"{words[1]} · {'.'.join(words[2:])}" if words[0] == "nodes" else change.path
     if change.op == "insert":
-        return f"{where}: {shown(change.value)} added"
-    after = DEFAULT if change.op == "remove" else shown(change.value)
-    return f"{where}: {DEFAULT if before is None else shown(before)} → {after}"
+        return sides(where, ABSENT, shown(change.value), f"{where}: {shown(change.value)} added")
+    old = DEFAULT if before is None else shown(before)
+    new = DEFAULT if change.op == "remove" else shown(change.value)
+    return sides(where, old, new, f"{where}: {old} → {new}")
 
 
-def edge_words(change: Change, before: Any) -> str:
+def node_said(name: str, change: Change, before: Any) -> Mapping[str, str]:
+    where = f"node `{name}`"
     if change.op == "remove":
-        return f"edge {shown(before)} removed"
+        return sides(where, kind_of(before), ABSENT, f"{where} removed")
+    kind = kind_of(change.value)
+    return sides(where, ABSENT, kind, f"{where} added ({kind})")
+
+
+def kind_of(node: Any) -> str:
+    return str(node.get("kind", "there")) if isinstance(node, dict) else "there"
+
+
+def edge_said(change: Change, before: Any) -> Mapping[str, str]:
+    if change.op == "remove":
+        return sides(f"edge {shown(before)}", "there", ABSENT, f"edge {shown(before)} removed")
+    new = shown(change.value)
     if before is None:
-        return f"edge {shown(change.value)} added"
-    return f"edge {shown(before)} → {shown(change.value)}"
+        return sides(f"edge {new}", ABSENT, "there", f"edge {new} added")
+    return sides(f"edge {shown(before)}", shown(before), new, f"edge {shown(before)} → {new}")
+
+
+def sides(where: str, before: str, after: str, words: str) -> Mapping[str, str]:
+    return {"where": where, "before": before, "after": after, "words": words}
 
 
 def shown(value: Any) -> str:

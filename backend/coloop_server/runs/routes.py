@@ -19,6 +19,7 @@ from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.schemas import (
     AcknowledgeAlert,
     ChangeRun,
+    CompareValues,
     CurvesOfRuns,
     EditRun,
     ForkRun,
@@ -172,6 +173,12 @@ def compare_run(
     """What differs from the loop of this run to that of another run, or to a saved loop."""
     changes = service.compare_with(session, run_id, run=run, loop=loop, version=version)
     return SpecChanges(changes=changes)
+
+
+@router.post("/{run_id}/changes", operation_id="compareRunValues")
+def compare_run_values(run_id: RunId, body: CompareValues, session: SessionOf) -> SpecChanges:
+    """What differs from the loop of this run to the same with other values, as a fork has them."""
+    return SpecChanges(changes=service.compare_values(session, run_id, body.set))
 
 
 @router.get("/{run_id}/series", operation_id="getRunSeries", response_model=RunCurves)

@@ -69,6 +69,12 @@ class ForkRun(Input):
     """Run the Python that a model's folder brings, where this server allows it at all."""
 
 
+class CompareValues(Input):
+    """Values by path, as a new run from this one would have them."""
+
+    set: dict[str, JsonValue] = Field(max_length=1000)
+
+
 class ResumeRun(Input):
     force: bool = False
     """Start although the estimate is over the memory budget."""
@@ -247,6 +253,11 @@ class SpecChange(Output):
 
     path: str
     words: str
+    """All of it in one line."""
+    where: str
+    """What it is of."""
+    before: str
+    after: str
     old: JsonValue
     """Null where it is left to its default, or not there."""
     new: JsonValue

@@ -173,6 +173,12 @@ def compare_with(
     return compare(text_of(session, run_id), other)
 
 
+def compare_values(session: Session, run_id: str, values: Mapping[str, Any]) -> list[SpecChange]:
+    """From the run's loop to the same with other values; a value that does not fit is refused."""
+    text = text_of(session, run_id)
+    return compare(text, language.with_overrides(text, values))
+
+
 def unique(tags: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 

@@ -33,7 +33,7 @@ from coloop.spec.catalog_texts import (
     PORT_TEXTS,
 )
 from coloop.spec.catalog_types import Catalog, PresetInfo
-from coloop.spec.charts import CHARTS, REMEDIES
+from coloop.spec.charts import CHARTS
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
 from coloop.spec.migrate import VERSION
@@ -41,6 +41,7 @@ from coloop.spec.modes import MODES, Mode
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, accepts
+from coloop.spec.remedies import REMEDIES
 from coloop.spec.runnable import RUNNABLE_KINDS, is_runnable_algorithm
 from coloop.spec.schedule import Schedule
 from coloop.spec.schema import section_schema
@@ -78,7 +79,7 @@ def _fixed() -> dict[str, Any]:
         "metrics": {name: asdict(metric) for name, metric in METRICS.items()},
         "probe_metrics": {name: asdict(metric) for name, metric in PROBE_METRICS.items()},
         "chart_order": list(CHART_ORDER),
-        "remedies": [dict(one) for one in REMEDIES],
+        "remedies": [asdict(one) for one in REMEDIES],
         "charts": [asdict(chart) for chart in CHARTS],
         "schema": {
             "loop": _loop_schema(),

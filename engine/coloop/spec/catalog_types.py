@@ -6,7 +6,7 @@ the page's types are generated from that. How they are filled is the business of
 
 from __future__ import annotations
 
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
@@ -238,14 +238,28 @@ class AlgorithmInfo(Part):
 class RemedyInfo(Part):
     """One field that shortens a step where a run waits for itself."""
 
-    when: str
-    """`pools_wait`: several pools wait for each other, so that a step takes as long as all of them
-    together; with it, as long as the busiest."""
+    when: Literal["pools_wait", "stage"]
+    """`pools_wait`: several pools wait for each other, and rows may not be late; with it a step
+    takes as long as the busiest. `stage`: one stage takes most of the step."""
+    bound: str
+    """What the run is held back by, in a word or two."""
+    verbs: list[str]
+    """Of the stages that it is for."""
     label: str
     reason: str
     path: str
-    value: int
-    """That the field has then, and at least where nothing is to be done."""
+    """`{node}` is the node of the stage."""
+    change: Literal["becomes", "times", "less", "look"]
+    """The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
+    named."""
+    amount: float | bool
+    only: bool | None
+    """The value that must stand there; null: any."""
+    saves: float
+    """Of the stage's time, where a value is set."""
+    metric: str | None
+    """What the node reports must reach `reach` times the value, or changing it does nothing."""
+    reach: float
 
 
 class ChartInfo(Part):

@@ -5,7 +5,6 @@ its ports. Metrics of evaluations count by their own name, whatever stands befor
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +65,3 @@ CHARTS: tuple[Chart, ...] = (
         ports=("labels",),
     ),
 )
-
-REMEDIES: tuple[dict[str, Any], ...] = (
-    {
-        "when": "pools_wait",
-        "label": "Write a step ahead",
-        "reason": "The pools wait for each other. With rows that may be one step late "
-        "(`schedule.max_staleness: 1`) a step takes as long as its busiest pool.",
-        "path": "schedule.max_staleness",
-        "value": 1,
-    },
-)
-"""What a run that is held back may have otherwise."""

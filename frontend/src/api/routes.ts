@@ -166,6 +166,22 @@ export const fetchRunChanges = (id: string, other: string) =>
     }),
   );
 
+/** What differs from the loop of a run to the newest text of a saved loop. */
+export const fetchLoopChanges = (id: string, loopId: string) =>
+  read(
+    client.GET("/api/runs/{run_id}/changes", {
+      params: { path: { run_id: id }, query: { loop: loopId } },
+    }),
+  );
+
+/** What differs from the loop of a run to the same with other values, by path. */
+export const fetchValueChanges = (id: string, set: Bodies["CompareValues"]["set"]) =>
+  read(client.POST("/api/runs/{run_id}/changes", { ...run(id), body: { set } }));
+
+/** A user has seen what an event raised. */
+export const acknowledgeAlert = (id: string, seq: number) =>
+  read(client.POST("/api/runs/{run_id}/alerts/acknowledge", { ...run(id), body: { seq } }));
+
 export const deleteRun = (id: string) => read(client.DELETE("/api/runs/{run_id}", run(id)));
 
 export const fetchRun = (id: string) => read(client.GET("/api/runs/{run_id}", run(id)));

@@ -684,7 +684,11 @@ export interface paths {
          */
         get: operations["compareRun"];
         put?: never;
-        post?: never;
+        /**
+         * Compare Run Values
+         * @description What differs from the loop of this run to the same with other values, as a fork has them.
+         */
+        post: operations["compareRunValues"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1686,6 +1690,16 @@ export interface components {
             node: string;
             /** Reads */
             reads: string;
+        };
+        /**
+         * CompareValues
+         * @description Values by path, as a new run from this one would have them.
+         */
+        CompareValues: {
+            /** Set */
+            set: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
         /**
@@ -4043,23 +4057,58 @@ export interface components {
          * @description One field that shortens a step where a run waits for itself.
          */
         RemedyInfo: {
+            /** Amount */
+            amount: number | boolean;
+            /**
+             * Bound
+             * @description What the run is held back by, in a word or two.
+             */
+            bound: string;
+            /**
+             * Change
+             * @description The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
+             *     named.
+             * @enum {string}
+             */
+            change: "becomes" | "times" | "less" | "look";
             /** Label */
             label: string;
-            /** Path */
+            /**
+             * Metric
+             * @description What the node reports must reach `reach` times the value, or changing it does nothing.
+             */
+            metric: string | null;
+            /**
+             * Only
+             * @description The value that must stand there; null: any.
+             */
+            only: boolean | null;
+            /**
+             * Path
+             * @description `{node}` is the node of the stage.
+             */
             path: string;
+            /** Reach */
+            reach: number;
             /** Reason */
             reason: string;
             /**
-             * Value
-             * @description That the field has then, and at least where nothing is to be done.
+             * Saves
+             * @description Of the stage's time, where a value is set.
              */
-            value: number;
+            saves: number;
+            /**
+             * Verbs
+             * @description Of the stages that it is for.
+             */
+            verbs: string[];
             /**
              * When
-             * @description `pools_wait`: several pools wait for each other, so that a step takes as long as all of them
-             *     together; with it, as long as the busiest.
+             * @description `pools_wait`: several pools wait for each other, and rows may not be late; with it a step
+             *     takes as long as the busiest. `stage`: one stage takes most of the step.
+             * @enum {string}
              */
-            when: string;
+            when: "pools_wait" | "stage";
         };
         /** ResumeRun */
         ResumeRun: {
@@ -4952,12 +5001,24 @@ export interface components {
          * @description One field in which two loops differ.
          */
         SpecChange: {
+            /** After */
+            after: string;
+            /** Before */
+            before: string;
             new: components["schemas"]["JsonValue"];
             /** @description Null where it is left to its default, or not there. */
             old: components["schemas"]["JsonValue"];
             /** Path */
             path: string;
-            /** Words */
+            /**
+             * Where
+             * @description What it is of.
+             */
+            where: string;
+            /**
+             * Words
+             * @description All of it in one line.
+             */
             words: string;
         };
         /** SpecChanges */
@@ -10186,6 +10247,122 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpecChanges"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compareRunValues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompareValues"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {

@@ -17,6 +17,7 @@ export type Bodies = Pick<
   | "AskScores"
   | "AskTokens"
   | "ChangeRun"
+  | "CompareValues"
   | "EditRun"
   | "FitLoop"
   | "ForkRun"

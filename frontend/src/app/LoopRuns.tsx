@@ -1,4 +1,5 @@
 import { useOpenLoop } from "@/document/context";
+import { ChangedSince } from "@/features/runs/ChangedSince";
 import { RunMenu } from "@/features/runs/RunMenu";
 import { RunStrip } from "@/features/strip/RunStrip";
 
@@ -6,5 +7,11 @@ import { RunStrip } from "@/features/strip/RunStrip";
 export function LoopRuns() {
   const { loopId } = useOpenLoop();
   if (loopId === null) return null;
-  return <RunStrip loopId={loopId} menu={(run, other) => <RunMenu run={run} other={other} />} />;
+  return (
+    <RunStrip
+      loopId={loopId}
+      menu={(run, other) => <RunMenu run={run} other={other} />}
+      changed={(run) => <ChangedSince run={run} label="changed since" />}
+    />
+  );
 }

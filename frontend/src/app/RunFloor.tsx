@@ -37,7 +37,11 @@ export function RunFloor() {
             <Canvas />
             <RunEditBar />
           </main>
-          <div className="relative shrink-0 border-line border-t" style={{ height: timeline }}>
+          <section
+            aria-label="Work over time"
+            className="relative shrink-0 border-line border-t"
+            style={{ height: timeline }}
+          >
             <Resizer
               label="Height of the timeline"
               grows="up"
@@ -49,7 +53,7 @@ export function RunFloor() {
             <Suspense fallback={<Loading label="Loading the timeline" rows={2} />}>
               <TimelinePanel />
             </Suspense>
-          </div>
+          </section>
         </div>
         <aside
           aria-label={hasSelection ? "Settings" : "Charts of the run"}

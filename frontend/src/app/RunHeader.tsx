@@ -3,6 +3,7 @@ import { useOpenLoop } from "@/document/context";
 import { ConnectionChip } from "@/features/runs/ConnectionChip";
 import { ReplaySwitch } from "@/features/runs/ReplaySwitch";
 import { RunActions } from "@/features/runs/RunActions";
+import { RunChanged } from "@/features/runs/RunChanged";
 import { RunStateChip } from "@/features/runs/RunStateChip";
 import type { Replay } from "@/features/runs/useReplay";
 import { download } from "@/lib/download";
@@ -37,6 +38,7 @@ export function RunHeader({ name, onResumed, replay }: RunHeaderProps) {
       </h1>
       <RunStateChip state={state} />
       {attempt > 1 ? <span className="text-muted text-xs">attempt {attempt}</span> : null}
+      <RunChanged />
       <ConnectionChip />
       <span className="flex-1" />
       <ReplaySwitch replay={replay} />

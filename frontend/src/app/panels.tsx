@@ -2,6 +2,7 @@
 import { type ComponentType, lazy } from "react";
 import { useSync } from "@/document/context";
 import { indexProblems } from "@/document/problems";
+import { openAlerts } from "@/live/acknowledged";
 import { useLive } from "@/live/hooks";
 import type { PanelId } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
@@ -88,6 +89,6 @@ function ProblemCount() {
 }
 
 function AlertCount() {
-  const alerts = useLive("lines", (live) => live.state.alerts.length, 0);
+  const alerts = useLive("lines", (live) => openAlerts(live).length, 0);
   return alerts > 0 ? <Badge tone="warning">{alerts}</Badge> : null;
 }

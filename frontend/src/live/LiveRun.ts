@@ -111,6 +111,7 @@ export class LiveRun {
   setRun(run: RunSummary): void {
     this.run = run;
     this.tell("status");
+    this.tell("lines"); // of which alerts a user took note
   }
 
   setConnection(connection: Connection): void {

@@ -6,8 +6,10 @@
  */
 import * as routes from "@/api/routes";
 import type { RunEvent } from "@/api/types";
+import type { Flow } from "@/document/flows";
 import { LiveRun } from "./LiveRun";
-import { endOfStep, gaugesOf, playOn, type Record, replayState } from "./replay";
+import { endOfStep, playOn, type Record, replayState } from "./replay";
+import { gaugesOf } from "./replayGauges";
 
 /** Runs with no more events are read whole. */
 const WHOLE = 20_000;
@@ -33,6 +35,7 @@ export class ReplayPlayer {
     private readonly id: string,
     private readonly lastSeq: number,
     readonly lastStep: number,
+    private readonly flows: readonly Flow[] = [],
     private readonly deps: ReplayDeps = routes,
   ) {
     this.live = new LiveRun(id);
@@ -79,7 +82,7 @@ export class ReplayPlayer {
     const next = isBack ? replayState(this.record, time, seq) : state;
     if (!isBack) playOn(next, this.record.events, time, seq);
     this.time = time;
-    next.gauges = gaugesOf(next, this.lastStep);
+    next.gauges = gaugesOf(next, this.lastStep, this.flows);
     this.live.restore(next);
   }
 

@@ -186,6 +186,7 @@ function noteAlert(state: LiveState, event: RunEvent): void {
   }
   const alert: LiveAlert = {
     seq: event.seq,
+    raised: before?.raised ?? event.seq,
     level: event.level === "error" ? "error" : "warning",
     code,
     node,

@@ -51,6 +51,8 @@ export interface LogLine {
 /** Something that a person should look at, as long as it holds. */
 export interface LiveAlert {
   seq: number;
+  /** The event that raised it, by which the service knows it. */
+  raised: number;
   level: "info" | "warning" | "error";
   code: string;
   node: string | null;

@@ -169,6 +169,33 @@ describe("alerts", () => {
     expect(live.state.lines).toHaveLength(2);
   });
 
+  it("that a user took note of stand last, say so, and are counted on no node", async () => {
+    const known = {
+      ...{ code: "doctor.no_update", node: "actor", metric: null, state: "raised" as const },
+      ...{ level: "warning" as const, message: "", hint: null, step: 1, seq: 1, told: 1 },
+      ...{ raised_at: null, cleared_at: null, acknowledged_at: "2026-01-01T00:00:00Z" },
+    };
+    const note = vi.spyOn(routes, "acknowledgeAlert").mockResolvedValue(aRun({ alerts: [known] }));
+    const { live } = show(
+      <>
+        <AlertList />
+        <LiveBadge node="actor" />
+      </>,
+    );
+    live.setRun(aRun());
+    const other = alert(2, { code: "doctor.kl", node: null, message: "far away" });
+    act(() => live.applyEvents([alert(1), other, alert(3)]));
+
+    const button = { name: "Acknowledge: Nothing is learned" };
+    fireEvent.click(await screen.findByRole("button", button));
+
+    expect(await screen.findByText("acknowledged")).toBeTruthy();
+    expect(note).toHaveBeenCalledWith("r", 1); // the event that raised it, not the last told
+    const items = within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("listitem");
+    expect(items.map((item) => item.getAttribute("data-acknowledged"))).toEqual(["false", "true"]);
+    expect(screen.queryByLabelText(/Alerts of actor/)).toBeNull();
+  });
+
   it("stand on the node that they are of", () => {
     const { live } = show(<LiveBadge node="actor" />);
 

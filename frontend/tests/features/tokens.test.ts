@@ -9,6 +9,19 @@ import {
   tokenTitle,
   viewsOf,
 } from "@/features/samples/shades";
+import { isOf } from "@/features/samples/useSampleTokens";
+
+describe("tokens of a text", () => {
+  it("are of that text, with the model's own marks in it or without", () => {
+    expect(isOf({ pieces: ["7", "+", "8", "⟨eos⟩"] }, "7+8")).toBe(true);
+    expect(isOf({ pieces: ["7", "⟨bos⟩", "+8"] }, "7+8")).toBe(true);
+  });
+
+  it("and not of a lesson that was made of it", () => {
+    expect(isOf({ pieces: ["1", "+", "=yes"] }, "7+8")).toBe(false);
+    expect(isOf({ pieces: ["1"] }, undefined)).toBe(false);
+  });
+});
 
 const tokens = (change: Partial<SampleTokens> = {}): SampleTokens => ({
   id: "a",

@@ -2,7 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 import type { RunEvent } from "@/api/types";
 import { LiveRun } from "@/live/LiveRun";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
-import { gaugesOf, replayState } from "@/live/replay";
+import { endOfStep, replayState } from "@/live/replay";
+import { gaugesOf } from "@/live/replayGauges";
 
 const AT = Date.parse("2026-01-01T00:00:00Z");
 
@@ -89,6 +90,71 @@ describe("a run that is replayed", () => {
   });
 });
 
+describe("edges of the past", () => {
+  /** Two steps that learn from rewards after one that learns from demonstrations; 2 s and 4 s long. */
+  function taught(): RunEvent[] {
+    const events: RunEvent[] = [];
+    const tell = (seconds: number, fields: Partial<RunEvent>) =>
+      events.push({
+        ...{ seq: events.length + 1, run: "r", attempt: 1, type: "log" },
+        ...{ at: new Date(AT + seconds * 1000).toISOString(), ...fields },
+      });
+    const stage = (name: string, step: number, begin: number, end: number, samples: number) => {
+      const [node] = name.split(".");
+      const told = { node: node ?? "", step, stage: name };
+      tell(begin, { ...told, type: "stage.started" });
+      tell(end, { ...told, type: "stage.finished", seconds: end - begin, samples });
+    };
+    const phase = (name: string, index: number, step: number, learn: string[], seconds: number) =>
+      tell(seconds, { type: "phase", phase: name, index, state: "started", step, learn });
+    const took = (step: number, seconds: number, at: number) =>
+      tell(at, { type: "metrics", step, metrics: { "step/seconds": seconds } });
+    tell(0, { type: "run.state", state: "running" });
+    phase("warm", 0, 0, ["actor.demonstrations"], 0);
+    stage("problems.load", 1, 0, 1, 32);
+    stage("actor.learn", 1, 1, 2, 32);
+    took(1, 2, 2);
+    phase("rl", 1, 1, ["actor.rewards"], 2);
+    for (const [step, begin, seconds] of [
+      [2, 2, 2],
+      [3, 4, 4],
+    ] as const) {
+      stage("problems.load", step, begin, begin + 0.5, 8);
+      stage("actor.generate", step, begin + 0.5, begin + 1, 64);
+      stage("exact.score", step, begin + 1, begin + 1.5, 64);
+      stage("actor.learn", step, begin + 1.5, begin + seconds, 64);
+      took(step, seconds, begin + seconds);
+    }
+    tell(8, { type: "stage.started", node: "probe", step: 3, stage: "probe.evaluate" });
+    return events;
+  }
+
+  const FLOWS = [
+    { key: "rows", stage: "problems.load", reader: "actor", teaches: null },
+    { key: "shown", stage: "problems.load", reader: "actor", teaches: "actor.demonstrations" },
+    { key: "told", stage: "actor.generate", reader: "exact", teaches: null },
+    { key: "paid", stage: "exact.score", reader: "actor", teaches: "actor.rewards" },
+    { key: "idle", stage: "problems.load", reader: "nobody", teaches: null },
+  ];
+  const ratesAt = (step: number) => {
+    const events = taught();
+    const end = endOfStep(events, step);
+    const state = replayState({ marks: [], events }, Number.POSITIVE_INFINITY, end?.seq);
+    const gauges = gaugesOf(state, 3, FLOWS);
+    const edges = Object.entries(gauges?.edges ?? {});
+    return Object.fromEntries(edges.map(([key, { rows_per_second }]) => [key, rows_per_second]));
+  };
+
+  it("brought what their givers made in the phase's own steps, over the time that these took", () => {
+    // 2 steps of 8 prompts and 64 texts in 2 s + 4 s
+    expect(ratesAt(3)).toEqual({ rows: 16 / 6, shown: 0, told: 128 / 6, paid: 128 / 6, idle: 0 });
+  });
+
+  it("of a phase that has just begun are those of the one before it", () => {
+    expect(ratesAt(1)).toEqual({ rows: 16, shown: 16, told: 0, paid: 0, idle: 0 });
+  });
+});
+
 describe("the player", () => {
   function player(events: RunEvent[], steps: number) {
     const deps = {
@@ -107,7 +173,7 @@ describe("the player", () => {
         events: events.filter(({ type }) => ["run.state", "phase", "checkpoint"].includes(type)),
       })),
     };
-    return { made: new ReplayPlayer("r", events.at(-1)?.seq ?? 0, steps, deps), deps };
+    return { made: new ReplayPlayer("r", events.at(-1)?.seq ?? 0, steps, [], deps), deps };
   }
 
   it("goes forth and back, and reads a short run once", async () => {

@@ -23,6 +23,7 @@ from coloop.spec.io import from_dict
 from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
 from coloop.spec.nodes import KINDS
 from coloop.spec.ports import PortType
+from coloop.spec.remedies import REMEDIES, Remedy
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 TINY = PresetInfo(name="tiny-qwen3", title="Tiny", description="A few layers.")
@@ -294,6 +295,18 @@ def test_the_first_charts_are_of_metrics_that_are_known() -> None:
     assert set(told()["chart_order"]) <= {*METRICS, *PROBE_METRICS}
     for chart in told()["charts"]:
         assert set(chart["metrics"]) <= {*METRICS, *PROBE_METRICS}, chart["name"]
+
+
+@pytest.mark.parametrize("remedy", REMEDIES, ids=lambda one: f"{one.bound}, {one.label}")
+def test_a_remedy_names_a_field_of_kinds_that_have_its_stage(remedy: Remedy) -> None:
+    assert f"`{remedy.path.removeprefix('nodes.{node}.')}" in remedy.reason
+    if remedy.when == "pools_wait":
+        assert leads_to_a_field(told()["schema"]["schedule"], remedy.path.split(".")[1:])
+        return
+    path = remedy.path.split(".")[2:]
+    found = [kind for kind in told()["kinds"].values() if leads_to_a_field(kind["schema"], path)]
+    assert remedy.metric is None or remedy.metric in METRICS
+    assert set(remedy.verbs) & {verb for kind in found for verb in kind["stages"]}
 
 
 def test_metrics_say_what_they_should_look_like() -> None:

@@ -1,4 +1,4 @@
-import { Fragment } from "react";
+import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
 import type { Compared, Difference } from "./compared";
 import { useDifferences } from "./useCompared";
@@ -39,16 +39,7 @@ function Field({
   return (
     <div className="border-line border-t px-3 py-2 first:border-t-0">
       <dt className="wrap-anywhere font-mono text-muted text-xs" title={difference.path}>
-        {difference.title.split(".").map((word, place) => (
-          <Fragment key={place}>
-            {place > 0 ? (
-              <>
-                .<wbr />
-              </>
-            ) : null}
-            {word}
-          </Fragment>
-        ))}
+        <RichText text={difference.where} />
       </dt>
       {groups.map(({ value, runs }) => (
         <dd key={value} className="mt-1 flex items-start gap-2 text-sm">
@@ -64,7 +55,9 @@ function Field({
               />
             ))}
           </span>
-          <span className="wrap-anywhere tabular min-w-0">{value}</span>
+          <span className="wrap-anywhere tabular min-w-0">
+            <RichText text={value} />
+          </span>
         </dd>
       ))}
     </div>

@@ -1,6 +1,5 @@
 /** Several runs side by side: which, in which colours, and in what their loops differ. Pure. */
 import type { RunSummary, SpecChange } from "@/api/types";
-import { formatMetric } from "@/lib/format";
 
 /** As many as there are colours that can be told apart. */
 export const MOST_RUNS = 6;
@@ -21,40 +20,18 @@ export function colorOf(place: number): string {
   return `var(--node-${place + 1})`;
 }
 
-/** One field in which some of the loops differ; values in the order of the runs. */
+/** One place in which some of the loops differ; values in the order of the runs. */
 export interface Difference {
   path: string;
-  title: string;
+  where: string;
   values: string[];
 }
 
-/** From what each further run changes of the first one's loop, all fields with the values of all runs. */
+/** From what each further run changes of the first one's loop, all places with the values of all runs. */
 export function differences(changes: readonly (readonly SpecChange[])[]): Difference[] {
-  const paths = [...new Set(changes.flatMap((list) => list.map(({ path }) => path)))];
-  return paths.map((path) => {
-    const found = changes.map((list) => list.find((change) => change.path === path));
-    const first = found.find((change) => change !== undefined);
-    const base = valueText(first?.old);
-    const others = found.map((change) => (change ? textOf(change) : base));
-    return { path, title: titleOf(path), values: [base, ...others] };
+  const known = new Map(changes.flatMap((list) => list.map((change) => [change.path, change])));
+  return [...known].map(([path, { where, before }]) => {
+    const others = changes.map((list) => list.find((change) => change.path === path)?.after);
+    return { path, where, values: [before, ...others.map((value) => value ?? before)] };
   });
-}
-
-function textOf(change: SpecChange): string {
-  const isPlain = typeof change.new !== "object" || change.new === null;
-  return isPlain ? valueText(change.new) : change.words;
-}
-
-function titleOf(path: string): string {
-  return path.replace(/^nodes\./, "").replaceAll("\\.", ".");
-}
-
-function valueText(value: unknown): string {
-  if (value === null || value === undefined) return "default";
-  if (typeof value === "number") return numberText(value);
-  return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function numberText(value: number): string {
-  return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : formatMetric(value);
 }

@@ -1,15 +1,20 @@
 import { Flame } from "lucide-react";
 import { Popover } from "radix-ui";
 import { useState } from "react";
+import { useLocation } from "wouter";
 import type { Gauges } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { formatSeconds, formatShare } from "@/lib/format";
 import { useLive, useLiveRun } from "@/live/hooks";
+import { useRecord, useReplayStep } from "@/live/recordContext";
+import { isFinal } from "@/live/reducer";
+import { useRunEdits } from "@/session/runEdits";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";
-import { type Bottleneck, bottleneckOf, type Remedy, remedyOf } from "./bottleneck";
+import { type Bottleneck, bottleneckOf } from "./bottleneck";
 import { ForkDialog } from "./ForkDialog";
+import { type Remedy, remedyOf } from "./remedies";
 
 const SHOWN = 6;
 
@@ -18,11 +23,13 @@ export function BottleneckChip() {
   const live = useLiveRun();
   const gauges = useLive<Gauges | null>("gauges", (run) => run.state.gauges, null);
   const catalog = useCatalog();
-  const loop = useDocument(({ document }) => document.rest);
-  const [isForking, setForking] = useState(false);
+  const loop = useDocument(({ document }) => document);
   const found = bottleneckOf(gauges, live?.state.spans ?? []);
   if (!found || !live) return null;
-  const remedy = remedyOf(catalog, loop, found, live.state.spans);
+  const remedy = remedyOf(catalog, loop, found, {
+    spans: live.state.spans,
+    read: (node, metric) => live.state.series.get(metric)?.get(node)?.last?.value ?? null,
+  });
   return (
     <div className="flex min-w-0 items-center gap-2 rounded-2 border border-warning/25 bg-warning-soft py-0.5 pr-1 pl-2.5 text-warning">
       <Popover.Root>
@@ -46,31 +53,59 @@ export function BottleneckChip() {
           </Popover.Content>
         </Popover.Portal>
       </Popover.Root>
-      {remedy ? (
-        <Button size="small" title={remedy.reason} onClick={() => setForking(true)}>
-          {remedy.label}
-          <span className="tabular text-muted">
-            {formatSeconds(found.stepSeconds)} → {formatSeconds(remedy.stepSeconds)}
-          </span>
-        </Button>
-      ) : (
-        <Button
-          size="small"
-          onClick={() => useSelection.getState().select({ nodes: [found.node] })}
-        >
-          Show {found.node}
-        </Button>
-      )}
-      {remedy ? (
+      <TheRemedy found={found} remedy={remedy} />
+    </div>
+  );
+}
+
+/** A run that goes on takes what it can; else a new run begins with it, or the field is only shown. */
+function TheRemedy({ found, remedy }: { found: Bottleneck; remedy: Remedy | null }) {
+  const [isForking, setForking] = useState(false);
+  const run = useRecord()?.run;
+  const isReplay = useReplayStep() !== null;
+  if (!remedy?.fix || !run) {
+    return (
+      <Button
+        size="small"
+        title={remedy?.reason}
+        onClick={() => showField(found.node, remedy?.path ?? null)}
+      >
+        {remedy?.label ?? `Show ${found.node}`}
+      </Button>
+    );
+  }
+  const { value, stepSeconds } = remedy.fix;
+  const isTaken = remedy.isHot && !isFinal(run.state) && !isReplay;
+  return (
+    <>
+      <Button
+        size="small"
+        title={remedy.reason}
+        onClick={() =>
+          isTaken ? useRunEdits.getState().set(remedy.path, value) : setForking(true)
+        }
+      >
+        {remedy.label}
+        <span className="tabular text-muted">
+          {formatSeconds(found.stepSeconds)} → {formatSeconds(stepSeconds)}
+        </span>
+      </Button>
+      {isForking ? (
         <ForkDialog
-          isOpen={isForking}
+          run={run}
+          isOpen
           onClose={() => setForking(false)}
-          changes={remedy.changes}
+          changes={{ [remedy.path]: value }}
           reason={remedy.reason}
         />
       ) : null}
-    </div>
+    </>
   );
+}
+
+function showField(node: string, path: string | null): void {
+  useSelection.getState().select({ nodes: [node] });
+  useSelection.getState().focusField(node, path?.replace(`nodes.${node}.`, "") ?? null);
 }
 
 function sentence({ seconds, stepSeconds, share, idle }: Bottleneck): string {
@@ -99,11 +134,7 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
         {found.stepSeconds ? ` of ${formatSeconds(found.stepSeconds)}` : ""}: what shortens it most
         shortens the step.
       </p>
-      {remedy ? (
-        <p>
-          <RichText text={remedy.reason} />
-        </p>
-      ) : null}
+      <Advice remedy={remedy} />
       <ul className="flex flex-col gap-1 text-xs" aria-label="Stages of a step">
         {stages.slice(0, SHOWN).map(([stage, { seconds, share }]) => (
           <li key={stage} className="flex items-center gap-2">
@@ -134,5 +165,39 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
         Select {found.node}
       </Button>
     </div>
+  );
+}
+
+/** What the run is held back by, and the field that would help; that none is known is said as well. */
+function Advice({ remedy }: { remedy: Remedy | null }) {
+  if (!remedy) return <p className="text-muted">No setting is known that shortens it.</p>;
+  return (
+    <div>
+      <p className="font-medium">Held back by {remedy.bound}</p>
+      <p>
+        <RichText text={remedy.reason} />
+      </p>
+      <p className="wrap-anywhere font-mono text-muted text-xs">{remedy.path}</p>
+      <InLoop remedy={remedy} />
+    </div>
+  );
+}
+
+/** The way to the field in the loop that the run came from, for the runs after it. */
+function InLoop({ remedy }: { remedy: Remedy }) {
+  const { store } = useOpenLoop();
+  const loopId = useRecord()?.run?.loop_id ?? null;
+  const [, navigate] = useLocation();
+  const node = remedy.path.startsWith("nodes.") ? remedy.path.split(".")[1] : undefined;
+  if (loopId === null || node === undefined || !(node in store.getState().document.nodes))
+    return null;
+  return (
+    <Button
+      size="small"
+      className="mt-2"
+      onClick={() => navigate(`/loops/${loopId}?node=${encodeURIComponent(node)}`)}
+    >
+      Open {node} in the loop
+    </Button>
   );
 }

@@ -2,57 +2,60 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
-import { fetchCheckpoints, forkRun } from "@/api/routes";
-import type { Bodies } from "@/api/types";
-import { useLive } from "@/live/hooks";
-import { useRecord } from "@/live/recordContext";
+import { fetchCheckpoints, fetchLoop, forkRun } from "@/api/routes";
+import type { RunSummary } from "@/api/types";
 import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";
 import { Failed, Loading } from "@/ui/States";
+import { ForkChanges, type Values } from "./ForkChanges";
+import { checkpointBefore, whyCheckpoint } from "./fork";
 import { withTrust } from "./trust";
 
 interface ForkDialogProps {
+  run: Pick<RunSummary, "id" | "name" | "loop_id">;
   isOpen: boolean;
   onClose: () => void;
+  /** The step from which it is to go on; without it, the newest checkpoint. */
+  at?: number;
+  /** The step of the best checkpoint so far, where that is known. */
+  best?: number | undefined;
   /** Fields that the new run has otherwise, value by path. */
-  changes?: Readonly<NonNullable<Bodies["ForkRun"]["set"]>>;
+  changes?: Values;
   /** Why, in a sentence. */
   reason?: string;
 }
 
-/** A new run that begins with a checkpoint of this one. */
-export function ForkDialog({ isOpen, onClose, changes = {}, reason }: ForkDialogProps) {
-  const live = useRecord();
-  const name = useLive("status", (run) => run.run?.name ?? "", "");
-  const id = live?.id ?? "";
+const WHAT =
+  "A new run begins with the weights, optimizer and place in the schedule of a checkpoint. This run stays as it is.";
+
+/** A new run that begins with a checkpoint of another one. */
+export function ForkDialog(props: ForkDialogProps) {
+  const { run, isOpen, onClose, at, best, changes, reason } = props;
   const kept = useQuery({
-    queryKey: ["run", id, "checkpoints"],
-    queryFn: () => fetchCheckpoints(id),
+    queryKey: ["run", run.id, "checkpoints"],
+    queryFn: () => fetchCheckpoints(run.id),
     enabled: isOpen,
     staleTime: 0,
   });
   const [chosen, setChosen] = useState<string | null>(null);
+  const [isAsNow, setAsNow] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [, navigate] = useLocation();
   const steps = kept.data?.steps.toReversed() ?? [];
-  const step = chosen ?? (steps[0] === undefined ? "" : String(steps[0]));
-  const best = live?.state.checkpoints.findLast((one) => one.isBest)?.step;
+  const wanted = at === undefined ? steps[0] : (checkpointBefore(steps, at) ?? steps.at(-1));
+  const step = chosen ?? (wanted === undefined ? "" : String(wanted));
+  const why = at === undefined || chosen !== null ? null : whyCheckpoint(steps, at);
   const fork = async () => {
     setBusy(true);
     try {
-      const run = await withTrust((trust) =>
-        forkRun(id, {
-          step: Number(step),
-          set: { ...changes },
-          name: `${name} from ${step}`,
-          force: false,
-          trust,
-        }),
-      );
-      if (run) navigate(`/runs/${run.id}`);
+      const loop = isAsNow && run.loop_id ? { yaml: (await fetchLoop(run.loop_id)).yaml } : {};
+      const name = `${run.name} from ${step}`;
+      const asked = { step: Number(step), set: { ...changes }, name, force: false, ...loop };
+      const made = await withTrust((trust) => forkRun(run.id, { ...asked, trust }));
       onClose();
+      if (made) navigate(`/runs/${made.id}`);
     } catch (error) {
       toast.error("The run was not forked.", { description: errorMessage(error) });
     } finally {
@@ -62,22 +65,17 @@ export function ForkDialog({ isOpen, onClose, changes = {}, reason }: ForkDialog
   return (
     <Dialog
       title="Fork this run"
-      description={
-        reason ??
-        "A new run begins with the weights, optimizer and place in the schedule of a checkpoint. This run stays as it is."
-      }
+      description={reason ?? WHAT}
       isOpen={isOpen}
       onClose={onClose}
       footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button
-            look="primary"
-            disabled={isBusy || steps.length === 0}
-            onClick={() => void fork()}
-          >
-            {isBusy ? "Starting" : "Fork"}
-          </Button>
+          {steps.length > 0 ? (
+            <Button look="primary" disabled={isBusy} onClick={() => void fork()}>
+              {isBusy ? "Starting" : `Fork from step ${step}`}
+            </Button>
+          ) : null}
         </>
       }
     >
@@ -96,21 +94,20 @@ export function ForkDialog({ isOpen, onClose, changes = {}, reason }: ForkDialog
             <Select
               label="Checkpoint"
               value={step}
-              className="w-52"
-              options={steps.map((one) => ({
-                value: String(one),
-                label: `step ${one}${one === best ? " (best so far)" : one === steps[0] ? " (newest)" : ""}`,
-              }))}
+              className="w-60"
+              options={steps.map((one) => ({ value: String(one), label: named(one, steps, best) }))}
               onChange={setChosen}
             />
           </div>
-          {Object.entries(changes).map(([path, value]) => (
-            <p key={path} className="font-mono text-xs">
-              {path} = {JSON.stringify(value)}
-            </p>
-          ))}
+          {why ? <p className="rounded-2 bg-warning-soft px-3 py-1.5 text-warning">{why}</p> : null}
+          <ForkChanges run={run} values={changes} isAsNow={isAsNow} onAsNow={setAsNow} />
         </div>
       ) : null}
     </Dialog>
   );
+}
+
+function named(step: number, steps: readonly number[], best: number | undefined): string {
+  const more = step === best ? " (best so far)" : step === steps[0] ? " (newest)" : "";
+  return `step ${step}${more}`;
 }

@@ -44,26 +44,26 @@ export function LogPanel() {
     );
   }
   return (
-    <div className="flex h-full min-h-0 flex-col">
-      <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
-        <LabelledSelect
-          label="Show"
-          value={source}
-          options={[
-            { value: STORY, label: "the story" },
-            { value: EVERYTHING, label: "everything" },
-            ...sources.map((name) => ({ value: name, label: name })),
-          ]}
-          onChange={setSource}
-        />
-        {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
-      </div>
-      <div className="flex min-h-0 flex-1 border-line border-t max-lg:flex-col-reverse">
+    <div className="flex h-full min-h-0 max-lg:flex-col-reverse">
+      <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+        <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
+          <LabelledSelect
+            label="Show"
+            value={source}
+            options={[
+              { value: STORY, label: "the story" },
+              { value: EVERYTHING, label: "everything" },
+              ...sources.map((name) => ({ value: name, label: name })),
+            ]}
+            onChange={setSource}
+          />
+          {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
+        </div>
         <div
           ref={box}
           role="log"
           aria-label="Log of the run"
-          className="min-h-0 min-w-0 flex-1 overflow-y-auto py-1 font-mono text-xs"
+          className="min-h-0 flex-1 overflow-y-auto border-line border-t py-1 font-mono text-xs"
           onScroll={() => {
             const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
             follows.current = scrollHeight - scrollTop - clientHeight < 40;
@@ -74,8 +74,8 @@ export function LogPanel() {
           ))}
           <div ref={end} />
         </div>
-        <AlertList />
       </div>
+      <AlertList />
     </div>
   );
 }

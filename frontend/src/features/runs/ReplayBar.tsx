@@ -1,18 +1,42 @@
-import { Pause, Play, SkipBack } from "lucide-react";
+import { GitFork, Pause, Play, SkipBack } from "lucide-react";
+import { useState } from "react";
 import { formatClock } from "@/lib/format";
 import { useLive } from "@/live/hooks";
+import { useRecord } from "@/live/recordContext";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Segmented } from "@/ui/Segmented";
+import { ForkDialog } from "./ForkDialog";
 import { type Replay, SPEEDS } from "./useReplay";
 
 const SPEED_OPTIONS = SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` }));
+
+/** A new run from the moment that is shown. */
+function ForkHere({ step }: { step: number }) {
+  const record = useRecord();
+  const [isOpen, setOpen] = useState(false);
+  const run = record?.run;
+  if (!run) return null;
+  return (
+    <>
+      <Button
+        size="small"
+        icon={<GitFork size={13} />}
+        title="Begin a new run with the checkpoint at or before this step"
+        onClick={() => setOpen(true)}
+      >
+        Fork from here
+      </Button>
+      {isOpen ? <ForkDialog run={run} at={step} isOpen onClose={() => setOpen(false)} /> : null}
+    </>
+  );
+}
 
 /** Where a replay is, and the way to any other moment. */
 export function ReplayBar({ replay }: { replay: Replay }) {
   const { player, isPlaying } = replay;
   const step = useLive("gauges", (live) => live.state.step ?? 0, 0);
-  const phase = useLive("gauges", (live) => live.state.phases.at(-1)?.name ?? "–", "–");
+  const phase = useLive("gauges", (live) => live.state.gauges?.phase ?? "–", "–");
   const at = useLive("gauges", (live) => live.state.gauges?.at ?? null, null);
   const stage = useLive("gauges", (live) => [...live.state.running.keys()].join(", "), "");
   if (!player) return null;
@@ -62,6 +86,7 @@ export function ReplayBar({ replay }: { replay: Replay }) {
         options={SPEED_OPTIONS}
         onChange={(speed) => replay.setSpeed(Number(speed))}
       />
+      <ForkHere step={step} />
       <Button size="small" onClick={replay.stop}>
         Leave the replay
       </Button>

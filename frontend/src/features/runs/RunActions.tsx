@@ -19,6 +19,7 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   const { store } = useOpenLoop();
   const state = useLive("status", (run) => run.run?.state ?? run.state.state, null);
   const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
+  const name = useLive("status", (run) => run.run?.name ?? "", "");
   const step = useLive("status", (run) => run.run?.step ?? run.state.step ?? 0, 0);
   const [isBusy, setBusy] = useState(false);
   const [isForking, setForking] = useState(false);
@@ -56,7 +57,12 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
           Fork
         </Button>
       ) : null}
-      <ForkDialog isOpen={isForking} onClose={() => setForking(false)} />
+      <ForkDialog
+        run={{ id: live.id, name, loop_id: loopId }}
+        best={live.state.checkpoints.findLast((one) => one.isBest)?.step}
+        isOpen={isForking}
+        onClose={() => setForking(false)}
+      />
       {isFinal(state) && state !== "finished" && step > 0 ? (
         <Button
           icon={<RotateCw size={14} />}

@@ -15,8 +15,9 @@ import { stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { isFinal } from "@/live/reducer";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
-import { forkFrom, resumeFrom, runAgain } from "./again";
+import { resumeFrom, runAgain } from "./again";
 import { DeleteRunDialog } from "./DeleteRunDialog";
+import { ForkDialog } from "./ForkDialog";
 import { RenameRunDialog } from "./RenameRunDialog";
 import { TagsDialog } from "./TagsDialog";
 import { useRunWork } from "./useRunWork";
@@ -32,7 +33,7 @@ interface RunMenuProps {
 
 /** What can be done with a run in a list. */
 export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
-  const [asks, setAsks] = useState<"rename" | "delete" | "tags" | null>(null);
+  const [asks, setAsks] = useState<"rename" | "delete" | "tags" | "fork" | null>(null);
   const [, navigate] = useLocation();
   const { attempt } = useRunWork();
   const isOver = isFinal(run.state);
@@ -48,8 +49,8 @@ export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
         <MenuItem icon={<RotateCcw size={14} />} onSelect={() => go(() => runAgain(run))}>
           Run again
         </MenuItem>
-        <MenuItem icon={<GitFork size={14} />} onSelect={() => go(() => forkFrom(run))}>
-          Fork from its last checkpoint
+        <MenuItem icon={<GitFork size={14} />} onSelect={() => setAsks("fork")}>
+          Fork from a checkpoint…
         </MenuItem>
         {isOver && run.state !== "finished" ? (
           <MenuItem icon={<RotateCw size={14} />} onSelect={() => go(() => resumeFrom(run))}>
@@ -89,6 +90,7 @@ export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
           {isOver ? "Delete…" : "Stop it before deleting"}
         </MenuItem>
       </Menu>
+      {asks === "fork" ? <ForkDialog run={run} isOpen onClose={close} /> : null}
       {asks === "rename" ? <RenameRunDialog run={run} onClose={close} /> : null}
       {asks === "tags" ? <TagsDialog run={run} known={tags} isOpen onClose={close} /> : null}
       {asks === "delete" ? <DeleteRunDialog runs={[run]} onClose={close} /> : null}

@@ -1,5 +1,5 @@
-/** What begins with a run that there is already: the same loop again, from its checkpoint, or it itself. */
-import { fetchRunSpec, forkRun, resumeRun, startRun } from "@/api/routes";
+/** What begins with a run that there is already: the same loop again, or it itself. */
+import { fetchRunSpec, resumeRun, startRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { withTrust } from "./trust";
 
@@ -8,10 +8,6 @@ export async function runAgain(run: RunSummary): Promise<RunSummary | null> {
   const asked = { yaml, name: run.name, tags: run.tags };
   const loop = run.loop_id === null ? {} : { loop_id: run.loop_id };
   return withTrust((trust) => startRun({ ...asked, ...loop, trust }));
-}
-
-export function forkFrom(run: RunSummary): Promise<RunSummary | null> {
-  return withTrust((trust) => forkRun(run.id, { trust }));
 }
 
 export function resumeFrom(run: RunSummary): Promise<RunSummary | null> {

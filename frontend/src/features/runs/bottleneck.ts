@@ -1,7 +1,5 @@
-/** What holds a run back, and what would help: one stage, by its share of a step, wherever it is named. Pure. */
-import type { Catalog, Gauges } from "@/api/types";
-import type { LoopDocument } from "@/document/types";
-import { parsePath, readPath } from "@/lib/paths";
+/** What holds a run back: one stage, by its share of a step, wherever it is named. Pure. */
+import type { Gauges } from "@/api/types";
 import type { StageSpan } from "@/live/state";
 
 export interface Bottleneck {
@@ -45,7 +43,8 @@ export function poolWork(spans: readonly StageSpan[]): Map<string, number> {
   return found;
 }
 
-function windowOf(spans: readonly StageSpan[]): number {
+/** Milliseconds over which that work was done. */
+export function windowOf(spans: readonly StageSpan[]): number {
   const recent = spans.slice(-RECENT).filter((span) => span.end !== null);
   const [first, last] = [recent[0], recent.at(-1)];
   return first && last ? Math.max(1, (last.end ?? last.start) - first.start) : 1;
@@ -56,31 +55,4 @@ function mostIdle(spans: readonly StageSpan[]): Bottleneck["idle"] {
   if (work.length < 2) return null;
   const [pool, worked] = work.toSorted(([, a], [, b]) => a - b)[0] ?? ["", 0];
   return { pool, share: Math.max(0, 1 - worked / windowOf(spans)) };
-}
-
-export interface Remedy {
-  label: string;
-  /** Why, in a sentence. */
-  reason: string;
-  /** Seconds of a step with it. */
-  stepSeconds: number;
-  /** Fields that a new run from here has otherwise. */
-  changes: Readonly<Record<string, number>>;
-}
-
-/** Pools that wait for each other could work side by side: the busiest one alone makes the step then. */
-export function remedyOf(
-  catalog: Pick<Catalog, "remedies">,
-  loop: LoopDocument["rest"],
-  found: Bottleneck,
-  spans: readonly StageSpan[],
-): Remedy | null {
-  const known = catalog.remedies.find((one) => one.when === "pools_wait");
-  const work = poolWork(spans);
-  if (!known || work.size < 2 || found.stepSeconds === null) return null;
-  if (Number(readPath(loop, parsePath(known.path)) ?? 0) >= known.value) return null;
-  const seconds = (found.stepSeconds * Math.max(...work.values())) / windowOf(spans);
-  if (seconds > 0.95 * found.stepSeconds) return null;
-  const { label, reason, path, value } = known;
-  return { label, reason, stepSeconds: seconds, changes: { [path]: value } };
 }

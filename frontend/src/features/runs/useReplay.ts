@@ -1,5 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { errorMessage } from "@/api/client";
+import { useOpenLoop } from "@/document/context";
+import { flowsOf } from "@/document/flows";
 import { useLiveRun } from "@/live/hooks";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
 import { toast } from "@/session/toast";
@@ -22,6 +24,7 @@ export interface Replay {
 /** The replay of the watched run: off, or somewhere in its past. */
 export function useReplay(): Replay {
   const live = useLiveRun();
+  const { catalog, store } = useOpenLoop();
   const [player, setPlayer] = useState<ReplayPlayer | null>(null);
   const [isPlaying, setPlaying] = useState(false);
   const [speed, setSpeed] = useState<number>(SPEEDS[1]);
@@ -43,7 +46,8 @@ export function useReplay(): Replay {
   const start = () => {
     if (!live) return;
     const last = live.run?.step ?? live.state.step ?? 0;
-    const made = new ReplayPlayer(live.id, live.state.lastSeq, last);
+    const flows = flowsOf(catalog, store.getState().document);
+    const made = new ReplayPlayer(live.id, live.state.lastSeq, last, flows);
     setPlayer(made);
     seek(last, made);
   };

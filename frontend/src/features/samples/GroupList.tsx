@@ -102,7 +102,6 @@ function Row({ row, place, isRead, share, onChoose }: RowProps) {
       role="option"
       tabIndex={-1}
       aria-selected={isRead}
-      aria-label={`Text ${place + 1}: ${answer}, reward ${formatMetric(reward)}`}
       className={classes(
         "tabular flex h-7 cursor-pointer items-center gap-2 rounded-2 px-2 text-sm hover:bg-hover",
         isRead && "bg-accent-soft",
@@ -116,6 +115,7 @@ function Row({ row, place, isRead, share, onChoose }: RowProps) {
           reward === null ? "bg-line-strong" : reward > 0 ? "bg-success-mark" : "bg-error",
         )}
       />
+      <span className="sr-only">Text {place + 1}: </span>
       <span className="min-w-0 flex-1 truncate font-mono">
         {answer === "" ? "(empty)" : answer}
       </span>
@@ -125,9 +125,11 @@ function Row({ row, place, isRead, share, onChoose }: RowProps) {
           style={{ width: `${Math.max(0, Math.min(1, share)) * 100}%`, background: color }}
         />
       </span>
+      <span className="sr-only">, reward </span>
       <span className="w-11 text-right">{formatMetric(reward)}</span>
       {typeof row.advantage === "number" ? (
         <span className="w-12 text-right text-muted" title="Advantage">
+          <span className="sr-only">, advantage </span>
           {row.advantage > 0 ? "+" : ""}
           {formatMetric(row.advantage)}
         </span>

@@ -97,7 +97,7 @@ export function SamplesPanel() {
           onChange={(event) => setFilter(event.target.value)}
         />
         <span className="flex-1" />
-        {chosen === null && step !== newest ? (
+        {chosen === null && open !== null && step !== newest ? (
           <span>step {step} stays while its sample is open</span>
         ) : null}
         <span className="tabular">{shown.length} rows</span>

@@ -10,8 +10,7 @@ import { isFinal } from "@/live/reducer";
 import { type Spark, useSparks } from "@/session/useSparks";
 import { Ago } from "@/ui/Ago";
 import { Sparkline } from "@/ui/Sparkline";
-import { Tooltip } from "@/ui/Tooltip";
-import { changedSince } from "./changedSince";
+import { isChangedSince } from "./changedSince";
 
 const SHOWN = 8;
 const REFRESH = 2000;
@@ -20,10 +19,12 @@ interface RunStripProps {
   loopId: string;
   /** What can be done with a run; `other` is the one before it. */
   menu: (run: RunSummary, other: RunSummary | undefined) => ReactNode;
+  /** That the loop is another one by now, and in what. */
+  changed: (run: RunSummary) => ReactNode;
 }
 
 /** The newest runs of the open loop, side by side; nothing where it has not run yet. */
-export function RunStrip({ loopId, menu }: RunStripProps) {
+export function RunStrip({ loopId, menu, changed }: RunStripProps) {
   const catalog = useCatalog();
   const hash = useSync((state) => state.check?.spec_hash ?? null);
   const runs = useQuery({
@@ -50,7 +51,7 @@ export function RunStrip({ loopId, menu }: RunStripProps) {
             run={run}
             spark={sparks.get(run.id)}
             catalog={catalog}
-            changed={changedSince(run, hash)}
+            changed={isChangedSince(run, hash) ? changed(run) : null}
             menu={menu(run, shown[place + 1])}
           />
         ))}
@@ -73,8 +74,7 @@ interface RunChipProps {
   run: RunSummary;
   spark: Spark | undefined;
   catalog: Catalog;
-  /** Why the loop is not the one that was run; null where it is, or nothing is known. */
-  changed: string | null;
+  changed: ReactNode;
   menu: ReactNode;
 }
 
@@ -101,16 +101,7 @@ function RunChip({ run, spark, catalog, changed, menu }: RunChipProps) {
           </>
         ) : null}
       </Link>
-      {changed === null ? null : (
-        <Tooltip text={changed}>
-          <span
-            tabIndex={0}
-            className="ml-2 rounded-full bg-warning-soft px-2 text-warning text-xs leading-5"
-          >
-            changed since
-          </span>
-        </Tooltip>
-      )}
+      {changed ? <span className="ml-2">{changed}</span> : null}
       <span className="px-1">{menu}</span>
     </li>
   );
