@@ -30,6 +30,9 @@ export interface ComboboxProps<V extends string> {
   placeholder?: string;
   isDisabled?: boolean;
   className?: string;
+  /** Closed, it looks so in place of a field, and says this. */
+  look?: { className: string; text: string; tabIndex: number };
+  startsOpen?: boolean;
   /** Before the list is shown. */
   onOpen?: () => void;
   onChange: (value: V) => void;
@@ -43,7 +46,8 @@ const TYPED = "typed:";
 /** One of many: a list that is searched by typing. */
 export function Combobox<V extends string>(props: ComboboxProps<V>) {
   const { ref, id, label, value, options, isDisabled = false, className, onOpen } = props;
-  const [isOpen, setOpen] = useState(false);
+  const { look, startsOpen = false } = props;
+  const [isOpen, setOpen] = useState(startsOpen);
   const [search, setSearch] = useState("");
   const listId = useId();
   const chosen = options.find((option) => option.value === value);
@@ -66,11 +70,12 @@ export function Combobox<V extends string>(props: ComboboxProps<V>) {
           aria-controls={isOpen ? listId : undefined}
           aria-haspopup="dialog"
           disabled={isDisabled}
-          className={classes(
-            CHOSEN,
-            !chosen || chosen.isUnset ? "text-faint" : "text-text",
-            className,
-          )}
+          tabIndex={look?.tabIndex}
+          title={look?.text}
+          className={
+            look?.className ??
+            classes(CHOSEN, !chosen || chosen.isUnset ? "text-faint" : "text-text", className)
+          }
           onKeyDown={(event) => {
             const isLetter = isPrinted(event);
             if (!isLetter && (isOpen || !OPEN_KEYS.includes(event.key))) return;
@@ -80,8 +85,12 @@ export function Combobox<V extends string>(props: ComboboxProps<V>) {
             if (isLetter) setSearch((typed) => typed + event.key);
           }}
         >
-          <span className="min-w-0 flex-1 wrap-anywhere">{chosen?.label ?? value}</span>
-          <ChevronsUpDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
+          {look?.text ?? (
+            <>
+              <span className="min-w-0 flex-1 wrap-anywhere">{chosen?.label ?? value}</span>
+              <ChevronsUpDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
+            </>
+          )}
         </button>
       </Popover.Trigger>
       <Popover.Portal>
