@@ -40,7 +40,7 @@ from coloop.spec.migrate import VERSION
 from coloop.spec.modes import MODES, Mode
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
-from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, accepts
+from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, When, accepts
 from coloop.spec.remedies import REMEDIES
 from coloop.spec.runnable import RUNNABLE_KINDS, is_runnable_algorithm
 from coloop.spec.schedule import Schedule
@@ -115,7 +115,12 @@ def _kind(kind: str) -> dict[str, Any]:
         "stages": list(ports.stages),
         "inputs": [_in_port(name, port) for name, port in ports.inputs.items()],
         "outputs": [
-            {"name": name, "type": str(port.type), "help": port.help}
+            {
+                "name": name,
+                "type": str(port.type),
+                "when": _when(port.when),
+                "help": port.help,
+            }
             for name, port in ports.outputs.items()
         ],
         "schema": section_schema(NODE_CLASSES[kind]),
@@ -185,8 +190,13 @@ def _in_port(name: str, port: InPort) -> dict[str, Any]:
         "teaching": port.teaching,
         "required": port.required,
         "of": port.of,
+        "when": _when(port.when),
         "help": port.help,
     }
+
+
+def _when(when: When) -> dict[str, list[str | None]]:
+    return {path: list(values) for path, values in when.items()}
 
 
 def _port_type(port: PortType) -> dict[str, Any]:

@@ -123,6 +123,8 @@ class InputInfo(Part):
     """Whether it wants an edge, or the condition in words."""
     of: str | None
     """Whose rows it takes, in words; null: any."""
+    when: dict[str, list[JsonValue]]
+    """By the path of a setting, its values for which the port is of use; null: not set."""
     help: str
 
 
@@ -131,6 +133,8 @@ class OutputInfo(Part):
 
     name: str
     type: str
+    when: dict[str, list[JsonValue]]
+    """By the path of a setting, its values for which the port is of use; null: not set."""
     help: str
 
 

@@ -2683,6 +2683,13 @@ export interface components {
              * @description Name of a port type.
              */
             type: string;
+            /**
+             * When
+             * @description By the path of a setting, its values for which the port is of use; null: not set.
+             */
+            when: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
         };
         /** JsonSchema */
         JsonSchema: {
@@ -3532,6 +3539,13 @@ export interface components {
             name: string;
             /** Type */
             type: string;
+            /**
+             * When
+             * @description By the path of a setting, its values for which the port is of use; null: not set.
+             */
+            when: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
         };
         /** Overlap */
         Overlap: {

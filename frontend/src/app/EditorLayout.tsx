@@ -1,10 +1,9 @@
-import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
+import { PanelBottomOpen, PanelRightOpen } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
 import { HardwareLayer } from "@/features/hardware/HardwareLayer";
 import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
-import { Palette } from "@/features/palette/Palette";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { usePreferences } from "@/session/preferences";
@@ -13,7 +12,6 @@ import { later } from "@/ui/later";
 import { Resizer } from "@/ui/Resizer";
 import { EditorDock } from "./EditorDock";
 import { SettingsPane } from "./SettingsPane";
-import { useNarrow } from "./useNarrow";
 
 // What has run is not needed to compose.
 const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
@@ -31,32 +29,19 @@ const DOCK_HEIGHT = 204;
 export function EditorLayout() {
   const name = useDocument((state) => state.document.name);
   const preferences = usePreferences();
-  const { isPaletteOpen, isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
-  const isNarrow = useNarrow();
+  const { isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
   return (
     <>
       <div className="relative flex min-h-0 flex-1">
         <HardwareLayer />
-        {isPaletteOpen ? isNarrow ? <PaletteRail /> : <Palette /> : null}
+        <PaletteRail />
         <div className="flex min-w-0 flex-1 flex-col">
           <main className="relative min-h-0 flex-1">
             <h1 className="sr-only">{name}</h1>
             <Canvas />
             <AddSearchLayer />
             <BrokenTextBanner />
-            <div className="absolute top-2 left-2 flex gap-1">
-              {isPaletteOpen ? null : (
-                <IconButton
-                  label="Show the nodes"
-                  keys="["
-                  className="border border-line bg-surface"
-                  onClick={() => set({ isPaletteOpen: true })}
-                >
-                  <PanelLeftOpen size={16} />
-                </IconButton>
-              )}
-            </div>
             <div className="absolute top-2 right-2 flex gap-1">
               {isDockOpen ? null : (
                 <IconButton

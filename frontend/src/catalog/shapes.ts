@@ -1,7 +1,7 @@
 /** Questions about values and fields that several widgets ask. Pure. */
-import type { Json, JsonObject } from "@/api/types";
+import type { InputPort, Json, JsonObject, KindInfo } from "@/api/types";
 import { isObject, parsePath, readPath } from "@/lib/paths";
-import type { Field, Property, Variant } from "./schema";
+import { type Field, type Property, readSchema, type Variant } from "./schema";
 
 /** The variant that a value is of, else the first. */
 export function chosenVariant(field: Field, value: Json | undefined): Variant | null {
@@ -92,13 +92,32 @@ export function belongs(
   siblings: Json | undefined,
   defaults: Record<string, Json | undefined>,
 ): boolean {
-  if (!field.when) return true;
-  return Object.entries(field.when).every(([path, wanted]) => {
+  return !field.when || holds(field.when, siblings, defaults);
+}
+
+/** Whether each of these paths has one of its values; null stands for nothing. */
+function holds(
+  when: Readonly<Record<string, readonly Json[]>>,
+  siblings: Json | undefined,
+  defaults: Record<string, Json | undefined>,
+): boolean {
+  return Object.entries(when).every(([path, wanted]) => {
     const keys = parsePath(path);
     const value =
       readPath(siblings, keys) ?? (keys.length === 1 ? defaults[path] : undefined) ?? null;
     return wanted.some((one) => one === value);
   });
+}
+
+/** Whether a node makes anything of its port with the settings that it has. */
+export function isOfUse(
+  { when }: Pick<InputPort, "when">,
+  kind: Pick<KindInfo, "schema">,
+  node: Json | undefined,
+): boolean {
+  if (Object.keys(when).length === 0) return true;
+  const form = readSchema(kind.schema);
+  return holds(when, node, form.shape === "object" ? defaultsOf(form.properties()) : {});
 }
 
 /** Whether anything reads a field at the present values of its siblings (`x-read-when`). */

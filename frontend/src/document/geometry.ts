@@ -4,6 +4,7 @@
  */
 import { isDraft } from "immer";
 import type { Catalog, InputPort, KindInfo, OutputPort } from "@/api/types";
+import { isOfUse } from "@/catalog/shapes";
 import { edgeFacts } from "./edges";
 import { isLearner } from "./identities";
 import { tellingValues } from "./telling";
@@ -30,7 +31,7 @@ const BODY_END = 6;
 export interface ShownPorts {
   inputs: readonly InputPort[];
   outputs: readonly OutputPort[];
-  /** Without an edge. */
+  /** Without an edge, and of use. */
   foldedInputs: readonly InputPort[];
   foldedOutputs: readonly OutputPort[];
 }
@@ -42,17 +43,23 @@ export interface Size {
   height: number;
 }
 
-/** A node's ports at its sides: those in use, and those that are folded away. What teaches is at the bottom. */
+/**
+ * A node's ports at its sides: those in use, and of the others those that its settings can make use of, folded
+ * away. What teaches is at the bottom.
+ */
 export function shownPorts(catalog: Catalog, document: LoopDocument, node: string): ShownPorts {
-  const kind = kindOf(catalog, document.nodes[node]?.kind);
+  const data = document.nodes[node];
+  const kind = kindOf(catalog, data?.kind);
   if (!kind) return NOTHING;
   const facts = edgeFacts(document.edges);
   const ways = edgeWays(catalog, document);
+  const isFree = (port: InputPort | OutputPort, used: ReadonlySet<string>) =>
+    !used.has(`${node}.${port.name}`) && isOfUse(port, kind, data);
   return {
     inputs: kind.inputs.filter(({ name }) => ways.left.has(`${node}.${name}`)),
     outputs: kind.outputs.filter(({ name }) => ways.right.has(`${node}.${name}`)),
-    foldedInputs: kind.inputs.filter(({ name }) => !facts.inputs.has(`${node}.${name}`)),
-    foldedOutputs: kind.outputs.filter(({ name }) => !facts.outputs.has(`${node}.${name}`)),
+    foldedInputs: kind.inputs.filter((port) => isFree(port, facts.inputs)),
+    foldedOutputs: kind.outputs.filter((port) => isFree(port, facts.outputs)),
   };
 }
 

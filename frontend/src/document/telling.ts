@@ -81,20 +81,74 @@ export function sayValue(value: Json): string {
 
 /** All values that a path with `*` leads to; text and numbers only. */
 export function valuesAt(value: Json | undefined, keys: readonly string[]): Json[] {
+  return placesAt(value, keys).map((place) => place.value);
+}
+
+interface PlacedValue {
+  path: Path;
+  value: Json;
+}
+
+/** The same, each with where it stands. */
+export function placesAt(
+  value: Json | undefined,
+  keys: readonly string[],
+  at: Path = [],
+): PlacedValue[] {
   const [key, ...rest] = keys;
   if (key === undefined) {
     return value === undefined || value === null || typeof value === "object" || value === ""
       ? []
-      : [value];
+      : [{ path: at, value }];
   }
   if (Array.isArray(value)) {
     // What may be one or several counts as one.
-    return value.flatMap((item) => valuesAt(item, key === ANY ? rest : keys));
+    return value.flatMap((item, index) =>
+      placesAt(item, key === ANY ? rest : keys, [...at, index]),
+    );
   }
-  if (key === ANY && typeof value === "string") return valuesAt(value, rest);
+  if (key === ANY && typeof value === "string") return placesAt(value, rest, at);
   if (!isObject(value)) return [];
-  if (key !== ANY) return valuesAt(value[key], rest);
-  return Object.values(value).flatMap((item) => valuesAt(item, rest));
+  if (key !== ANY) return placesAt(value[key], rest, [...at, key]);
+  return Object.entries(value).flatMap(([name, item]) => placesAt(item, rest, [...at, name]));
+}
+
+export interface LearningValues {
+  /** The first of its algorithms, by what it is called. */
+  algorithm: TellingValue | null;
+  /** How many more there are. */
+  more: number;
+  rate: TellingValue | null;
+}
+
+/** How a node learns, value by value. */
+export function learningValues(
+  catalog: Catalog,
+  document: LoopDocument,
+  id: string,
+): LearningValues {
+  const node = document.nodes[id];
+  const learning = catalog.kinds[node?.kind ?? ""]?.learning;
+  if (!node || !learning) return { algorithm: null, more: 0, rate: null };
+  const found = learning.names.flatMap((path) => placesAt(node, path.split(".")));
+  const titles = titlesOf(catalog);
+  const words = [...new Set(found.map(({ value }) => titles.get(String(value)) ?? String(value)))];
+  const [first] = found;
+  const [rate] = placesAt(node, learning.rate.split("."));
+  const of = (label: string, { path, value }: PlacedValue, text: string): TellingValue => {
+    const field = fieldAt(catalog, document, ["nodes", id, ...path]);
+    return { label, path, field: isPlain(field) ? field : null, value, text };
+  };
+  return {
+    algorithm: first ? of("algorithm", first, words[0] ?? "") : null,
+    more: Math.max(0, words.length - 1),
+    rate: rate ? of("learning rate", rate, sayRate(rate.value)) : null,
+  };
+}
+
+function titlesOf({ algorithms }: Pick<Catalog, "algorithms">): ReadonlyMap<string, string> {
+  const all = Object.values(algorithms ?? {}).flat();
+  return new Map(all.map(({ name, title }) => [name, title]));
 }
 
 /** How a node learns, in a few words: "GRPO · lr 1e-6"; empty where it does not say. */
@@ -104,11 +158,7 @@ export function learningText(
   node: NodeData,
 ): string {
   if (!kind?.learning) return "";
-  const titles = new Map(
-    Object.values(algorithms ?? {}).flatMap((list) =>
-      list.map(({ name, title }) => [name, title] as const),
-    ),
-  );
+  const titles = titlesOf({ algorithms });
   const names = kind.learning.names.flatMap((path) => valuesAt(node, path.split(".")));
   const rate = valuesAt(node, kind.learning.rate.split("."))[0];
   const words = [...new Set(names.map((name) => titles.get(String(name)) ?? String(name)))];

@@ -17,7 +17,8 @@ export type PanelId =
 export interface Preferences {
   theme: Theme;
   level: string;
-  isPaletteOpen: boolean;
+  /** Whether the list of nodes stays open beside the graph, or opens from its rail; null: nobody said. */
+  isPalettePinned: boolean | null;
   isInspectorOpen: boolean;
   isDockOpen: boolean;
   dockTab: PanelId;
@@ -49,7 +50,7 @@ export const usePreferences = create<Preferences>()(
     (set) => ({
       theme: "system",
       level: "simple",
-      isPaletteOpen: true,
+      isPalettePinned: null,
       isInspectorOpen: true,
       isDockOpen: false,
       dockTab: "schedule",

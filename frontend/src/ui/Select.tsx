@@ -35,6 +35,9 @@ export interface SelectProps<V extends string> {
   placeholder?: string;
   isDisabled?: boolean;
   className?: string;
+  /** Closed, it looks so in place of a field, and says this. */
+  look?: { className: string; text: string; tabIndex: number };
+  startsOpen?: boolean;
   /** Before the list is shown. */
   onOpen?: () => void;
   onChange: (value: V) => void;
@@ -49,8 +52,8 @@ const OPEN_KEYS = ["ArrowDown", "ArrowUp", "Enter", " "];
 /** One of several; where they are many, the list is searched by typing. The list comes right after the page. */
 export function Select<V extends string>(props: SelectProps<V>) {
   const { id, label, value, options, isDisabled = false, className, onOpen } = props;
-  const { isSearched = options.length > MANY } = props;
-  const [isOpen, setOpen] = useState(false);
+  const { isSearched = options.length > MANY, look, startsOpen = false } = props;
+  const [isOpen, setOpen] = useState(startsOpen);
   const [typed, setTyped] = useState("");
   const { part, hasFailed } = usePart(selectParts);
   const trigger = useRef<HTMLButtonElement>(null);
@@ -92,18 +95,23 @@ export function Select<V extends string>(props: SelectProps<V>) {
         aria-haspopup={isSearched ? "dialog" : "listbox"}
         aria-busy={(isOpen && !part && !hasFailed) || undefined}
         disabled={isDisabled}
-        className={classes(
-          CHOSEN,
-          !chosen || chosen.isUnset ? "text-faint" : "text-text",
-          className,
-        )}
+        tabIndex={look?.tabIndex}
+        title={look?.text}
+        className={
+          look?.className ??
+          classes(CHOSEN, !chosen || chosen.isUnset ? "text-faint" : "text-text", className)
+        }
         onClick={() => (isOpen && !hasFailed ? close() : open())}
         onKeyDown={onKeyDown}
       >
-        <span className="min-w-0 flex-1 wrap-anywhere">
-          {chosen?.label ?? (isSearched ? value : "")}
-        </span>
-        <Mark size={14} className="shrink-0 text-faint" aria-hidden="true" />
+        {look?.text ?? (
+          <>
+            <span className="min-w-0 flex-1 wrap-anywhere">
+              {chosen?.label ?? (isSearched ? value : "")}
+            </span>
+            <Mark size={14} className="shrink-0 text-faint" aria-hidden="true" />
+          </>
+        )}
       </button>
       {isOpen ? (
         <Opening from={selectParts} anchor={trigger} onClose={close}>

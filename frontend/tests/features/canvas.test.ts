@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { KindInfo } from "@/api/types";
+import type { JsonObject, KindInfo } from "@/api/types";
 import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
@@ -9,7 +9,7 @@ import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
 import { type RouteEdge, routeEdges } from "@/features/canvas/routes";
 import { areaOf, crosses, type RouteBox } from "@/features/canvas/shapes";
-import { summarise } from "@/features/canvas/summary";
+import { summaryValues } from "@/features/canvas/summary";
 import { groupKinds, searchGroups } from "@/features/palette/groups";
 import { catalog, smallLoop } from "../fixtures/loops";
 
@@ -226,15 +226,19 @@ describe("edges", () => {
 
 describe("nodes", () => {
   it("a summary names what was chosen", () => {
-    const kind = { summary: ["model.architecture", "model.type", "keep.*.rule", "of.*", "n"] };
+    const summary = ["model.architecture", "model.type", "keep.*.rule", "of.*", "n"];
+    const said = (data: JsonObject, kind: Partial<KindInfo> = { summary }) => {
+      const kinds = { ...catalog.kinds, own: { ...catalog.kinds.actor, ...kind } as KindInfo };
+      const loop = { ...smallLoop(), nodes: { one: { kind: "own", ...data } } };
+      const values = summaryValues({ ...catalog, kinds }, loop, "one");
+      return values.map(({ text }) => text).join(" · ");
+    };
 
-    expect(summarise(kind, { model: { type: "scratch", architecture: "tiny" }, n: 3 })).toBe(
-      "tiny · scratch",
-    );
-    expect(summarise(kind, { keep: [{ rule: "a" }, { rule: "b" }], of: ["c", "d"] })).toBe("a · b");
-    expect(summarise(kind, { model: { type: "copy", architecture: "" }, of: [""] })).toBe("copy");
-    expect(summarise(undefined, { n: "x" })).toBe("");
-    expect(summarise(catalog.kinds.actor, smallLoop().nodes.actor ?? {})).toBe("tiny-qwen3");
+    expect(said({ model: { type: "scratch", architecture: "tiny" }, n: 3 })).toBe("tiny · scratch");
+    expect(said({ keep: [{ rule: "a" }, { rule: "b" }], of: ["c", "d"] })).toBe("a · b");
+    expect(said({ model: { type: "copy", architecture: "" }, of: [""] })).toBe("copy");
+    expect(said({ kind: "unknown", n: "x" })).toBe("");
+    expect(said(smallLoop().nodes.actor ?? {})).toBe("tiny-qwen3");
   });
 
   it("the palette has every kind, in the catalog's groups", () => {

@@ -4,7 +4,9 @@ import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { ReactFlow } from "@xyflow/react";
 import { afterEach, describe, expect, it } from "vitest";
 import { tellingValues } from "@/document/telling";
+import { CardHeader } from "@/features/canvas/CardHeader";
 import { CardValues } from "@/features/canvas/CardValues";
+import { EdgeOptions } from "@/features/canvas/EdgeOptions";
 import { LearnBar } from "@/features/canvas/LearnBar";
 import { PortFold } from "@/features/canvas/PortFold";
 import { useSelection } from "@/session/selection";
@@ -95,6 +97,80 @@ it("the bar of a learner says how it learns, and leads there", () => {
   fireEvent.click(bar);
 
   expect(useSelection.getState().focus).toMatchObject({ node: "actor", field: "algorithm" });
+});
+
+describe("choices of a card", () => {
+  const learner = () => {
+    const loop = smallLoop();
+    const algorithm = { rewards: { name: "grpo", clip_low: 0.1 } };
+    Object.assign(loop.nodes.actor ?? {}, { algorithm });
+    return insideLoop({ document: loop });
+  };
+  const choose = async (name: RegExp, typed: string) => {
+    fireEvent.click(screen.getByRole("button", { name }));
+    fireEvent.change(await screen.findByPlaceholderText("Search"), { target: { value: typed } });
+    fireEvent.click((await screen.findAllByRole("option"))[0] as HTMLElement);
+  };
+
+  it("the algorithm of a learner is searched and changed on its bar, as one undo entry", async () => {
+    const { store, wrapper } = learner();
+    render(<LearnBar node="actor" isReachable />, { wrapper });
+
+    await choose(/^algorithm of actor: GRPO/, "rloo");
+
+    const { document, history } = store.getState();
+    expect(document.nodes.actor).toMatchObject({
+      algorithm: { rewards: { name: "rloo", clip_low: 0.1 } },
+    });
+    expect(history.past.map(({ label }) => label)).toEqual(["Change algorithm of actor"]);
+  });
+
+  it("the model stands beside the kind and is changed there; a name that is not listed can be typed", async () => {
+    const { store, wrapper } = learner();
+    render(<CardHeader node="actor" isReachable />, { wrapper });
+
+    await choose(/^model of actor: tiny-qwen3/, "my-own");
+
+    const { document, history } = store.getState();
+    expect(document.nodes.actor).toMatchObject({ model: { architecture: "my-own" } });
+    expect(history.past.map(({ label }) => label)).toEqual(["Change model of actor"]);
+  });
+
+  it("a value that tells the shape of others apart takes along what both have", async () => {
+    const loop = smallLoop();
+    Object.assign(loop.nodes.problems ?? {}, {
+      source: { type: "task", task: "arithmetic", split: "test" },
+    });
+    const { store, wrapper } = insideLoop({ document: loop });
+    render(<CardValues node="problems" isReachable />, { wrapper });
+
+    await choose(/^source of problems/, "sorting");
+
+    expect(store.getState().document.nodes.problems).toMatchObject({
+      source: { type: "task", task: "sorting", split: "test" },
+    });
+  });
+});
+
+describe("the weight on an edge", () => {
+  it("is changed where it is read, as one undo entry", () => {
+    const loop = smallLoop();
+    const edge = { from: "exact.scores", to: "actor.rewards", weight: 0.5 };
+    loop.edges = [...loop.edges.filter(({ to }) => to !== edge.to), edge];
+    const { store, wrapper } = insideLoop({ document: loop });
+    render(<EdgeOptions id="exact.scores->actor.rewards" way="learning" />, { wrapper });
+
+    fireEvent.click(
+      screen.getByRole("button", { name: "weight of exact.scores->actor.rewards: × 0.5" }),
+    );
+    const field = screen.getByRole("textbox");
+    fireEvent.change(field, { target: { value: "0.25" } });
+    fireEvent.keyDown(field, { key: "Enter" });
+
+    const { document, history } = store.getState();
+    expect(document.edges.at(-1)).toMatchObject({ weight: 0.25 });
+    expect(history.past.map(({ label }) => label)).toEqual(["Change weight of rewards"]);
+  });
 });
 
 const FREE = catalog.kinds.actor?.inputs.slice(1, 4) ?? [];

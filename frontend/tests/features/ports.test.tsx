@@ -1,7 +1,8 @@
 // @vitest-environment jsdom
 import { renderHook } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
-import { nodeSize } from "@/document/geometry";
+import type { JsonObject, KindInfo } from "@/api/types";
+import { nodeSize, shownPorts } from "@/document/geometry";
 import { useNodePorts } from "@/features/canvas/useNodePorts";
 import { LiveRun } from "@/live/LiveRun";
 import { catalog, smallLoop } from "../fixtures/loops";
@@ -20,6 +21,16 @@ function portsOf(node: string, live?: LiveRun) {
   };
 }
 
+/** A kind with two inputs, of which one wants settings. */
+function kindWith(when: KindInfo["inputs"][number]["when"]): KindInfo {
+  const input = catalog.kinds.actor?.inputs[0] as KindInfo["inputs"][number];
+  const inputs = [
+    { ...input, name: "rows" },
+    { ...input, name: "pairs", when },
+  ];
+  return { ...(catalog.kinds.actor as KindInfo), kind: "one", inputs, outputs: [] };
+}
+
 describe("ports of a node", () => {
   it("are at its sides those with an edge that brings or takes data, the others fold away", () => {
     const kind = catalog.kinds.actor;
@@ -35,6 +46,19 @@ describe("ports of a node", () => {
 
   it("are not folded in a run, where none can be connected", () => {
     expect(portsOf("actor", new LiveRun("r")).folded).toEqual([]);
+  });
+
+  it("fold away only as far as the settings of the node can make use of them", () => {
+    const loop = smallLoop();
+    loop.edges = [];
+    const folded = (data: JsonObject) => {
+      loop.nodes.one = { kind: "one", ...data };
+      const kinds = { one: kindWith({ "source.type": ["model"] }) };
+      return names(shownPorts({ ...catalog, kinds }, loop, "one").foldedInputs);
+    };
+
+    expect(folded({ source: { type: "builtin" } })).toEqual(["rows"]);
+    expect(folded({ source: { type: "model" } })).toEqual(["rows", "pairs"]);
   });
 
   it("take room only where they have an edge", () => {

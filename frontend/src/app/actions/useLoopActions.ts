@@ -5,6 +5,7 @@ import { useExport } from "@/features/loops/useExport";
 import { useRunControls } from "@/features/runs/useRunControls";
 import type { Action } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
+import { usePalette } from "@/session/palette";
 import { usePreferences } from "@/session/preferences";
 import { startTour } from "@/session/tour";
 import { panelsOf } from "../panels";
@@ -21,10 +22,10 @@ export function useLoopActions(): Action[] {
     return [
       {
         id: "palette",
-        label: "Node list on or off",
+        label: "Node list",
         keys: ["["],
         section: "View",
-        run: () => set({ isPaletteOpen: !usePreferences.getState().isPaletteOpen }),
+        run: () => usePalette.getState().toggle(),
       },
       {
         id: "save",

@@ -1,8 +1,10 @@
 import { EdgeLabelRenderer } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
+import type { Way } from "@/document/ways";
 import { useEdgeFacts } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
 import { Tooltip } from "@/ui/Tooltip";
+import { EdgeOptions } from "./EdgeOptions";
 
 interface EdgeLabelProps {
   id: string;
@@ -13,7 +15,7 @@ interface EdgeLabelProps {
   text: string;
   /** Rows a second in a run. */
   rate: string;
-  isLearning: boolean;
+  way: Way;
   color: string;
   isEvaluation: boolean;
   isSelected: boolean;
@@ -25,7 +27,8 @@ interface EdgeLabelProps {
 /** What an edge says of itself, on free ground: its options, and in a run what it delivers. */
 export function EdgeLabel(props: EdgeLabelProps) {
   const { id, run, stage, text, rate, isEvaluation, isSelected, place, spare } = props;
-  const { isLearning, color } = props;
+  const { way, color } = props;
+  const isLearning = way === "learning";
   if ((text === "" && rate === "") || (place === null && !isSelected)) return null;
   const [x, y] = place ?? spare;
   const label = (
@@ -44,7 +47,11 @@ export function EdgeLabel(props: EdgeLabelProps) {
       onPointerDown={() => useSelection.getState().select({ nodes: [], edges: [id] })}
     >
       {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
-      {[text, rate].filter(Boolean).join(" · ")}
+      <span>
+        <EdgeOptions id={id} way={way} />
+        {text !== "" && rate !== "" ? " · " : ""}
+        {rate}
+      </span>
     </div>
   );
   return (

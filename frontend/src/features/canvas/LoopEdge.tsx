@@ -53,7 +53,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         stage={stage}
         text={wayText(catalog, edge, route.way)}
         rate={live?.label ?? ""}
-        isLearning={isLearning}
+        way={route.way}
         color={color}
         isEvaluation={live?.isEvaluation ?? false}
         isSelected={selected === true}

@@ -45,7 +45,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
       style={{ "--node-color": color, "--node-soft": softColor(color) } as React.CSSProperties}
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
     >
-      <CardHeader node={id} />
+      <CardHeader node={id} isReachable={selected} />
       {runId ? <LiveBadge node={id} /> : <NodeBadge node={id} />}
       <div className="loop-node-ports" data-fold={hasFold || undefined}>
         <div>

@@ -6,9 +6,14 @@ import { mainRate, stageRates, wholeText } from "./stageText";
 export function StageRates({ node }: { node: string }) {
   const rate = useLive("gauges", (live) => mainRate(stageRates(live.state.gauges, node)), "");
   if (rate === "") return null;
+  const [, number, unit, rest] = /^(\S+) (\S+?)(\/.*)$/.exec(rate) ?? ["", rate, "", ""];
   return (
     <Tooltip text={<AllStages node={node} />} side="top">
-      <span className="ml-auto whitespace-nowrap text-text">{rate}</span>
+      <span className="stage-rate">
+        {number}
+        <span className="stage-rate-unit"> {unit}</span>
+        {rest}
+      </span>
     </Tooltip>
   );
 }

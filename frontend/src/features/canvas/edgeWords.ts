@@ -14,9 +14,13 @@ const SIGN = 17;
 
 /** What an edge says of itself; what is learned is named in any case. */
 export function wayText(catalog: Catalog, edge: Edge, way: Way): string {
-  const text = edgeText(catalog, edge);
-  if (way !== "learning" || typeof edge.id === "string") return text;
-  return [portRef(edge.to).port.replaceAll("_", " "), text].filter(Boolean).join(" · ");
+  return [wayName(edge, way), edgeText(catalog, edge)].filter(Boolean).join(" · ");
+}
+
+/** What is learned, where the edge has no name of its own. */
+export function wayName(edge: Edge, way: Way): string {
+  if (way !== "learning" || typeof edge.id === "string") return "";
+  return portRef(edge.to).port.replaceAll("_", " ");
 }
 
 /** Room is kept for a rate before there is one, so that nothing moves when it comes. */

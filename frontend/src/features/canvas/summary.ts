@@ -1,14 +1,32 @@
 /** What stands beside the kind of a node: the values that its kind calls so, most telling first. Pure. */
-import type { Json, KindInfo } from "@/api/types";
-import { valuesAt } from "@/document/telling";
+import type { Catalog, Json } from "@/api/types";
+import { fieldAt } from "@/document/fieldAt";
+import { placesAt, type TellingValue } from "@/document/telling";
+import type { LoopDocument } from "@/document/types";
+import { formatName } from "@/lib/format";
 
 const MAX_WORDS = 2;
 const LONGEST = 40;
 
-export function summarise(kind: Pick<KindInfo, "summary"> | undefined, node: Json): string {
-  const words = (kind?.summary ?? [])
-    .flatMap((path) => valuesAt(node, path.split(".")))
-    .filter((word): word is string => typeof word === "string")
-    .filter((word) => word !== "" && word.length <= LONGEST);
-  return [...new Set(words)].slice(0, MAX_WORDS).join(" · ");
+const isShown = (word: Json): word is string =>
+  typeof word === "string" && word !== "" && word.length <= LONGEST;
+
+/** Those that are a text with a place of its own can be changed there. */
+export function summaryValues(
+  catalog: Catalog,
+  document: LoopDocument,
+  id: string,
+): TellingValue[] {
+  const node = document.nodes[id];
+  const found = new Map<string, TellingValue>();
+  for (const path of catalog.kinds[node?.kind ?? ""]?.summary ?? []) {
+    for (const { path: at, value } of placesAt(node, path.split("."))) {
+      if (!isShown(value) || found.has(value)) continue;
+      const field = fieldAt(catalog, document, ["nodes", id, ...at]);
+      const own = field?.shape === "text" ? field : null;
+      const label = formatName(String(at[0])).toLowerCase();
+      found.set(value, { label, path: at, field: own, value, text: value });
+    }
+  }
+  return [...found.values()].slice(0, MAX_WORDS);
 }

@@ -24,23 +24,23 @@ interface NodePorts {
 export function useNodePorts(node: string): NodePorts {
   const { catalog, store, runId } = useOpenLoop();
   const edges = useDocument((state) => state.document.edges);
-  const kind = useDocument((state) => state.document.nodes[node]?.kind);
+  const data = useDocument((state) => state.document.nodes[node]);
   const mode = useMode();
   const drawn = useDrawnFrom();
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `edges` and `kind` are what is read of the document
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `edges` and `data` are what is read of the document
   const ports = useMemo(() => {
     const { document } = store.getState();
     const { inputs, outputs, foldedInputs, foldedOutputs } = shownPorts(catalog, document, node);
     if (runId !== null) return { inputs, outputs, foldedInputs: [], foldedOutputs: [] };
-    const others = ofOtherModes(mode, kind ?? "");
+    const others = ofOtherModes(mode, data?.kind ?? "");
     return {
       inputs,
       outputs,
       foldedInputs: foldedInputs.filter((port) => !others.ports.has(port.name)),
       foldedOutputs: foldedOutputs.filter((port) => !others.outputs.has(port.name)),
     };
-  }, [catalog, store, node, kind, edges, mode, runId]);
+  }, [catalog, store, node, data, edges, mode, runId]);
 
   const drawing = useMemo(() => {
     if (drawn === null || runId !== null) return { fitting: null, drawnFrom: null };

@@ -2,6 +2,7 @@ import { CircleAlert, GripVertical, Wrench } from "lucide-react";
 import { useState } from "react";
 import type { Estimate, GpuEstimate } from "@/api/types";
 import { useDocument } from "@/document/context";
+import { isOnCpu } from "@/document/pools";
 import { partColor } from "@/lib/colors";
 import { partNames } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
@@ -84,6 +85,7 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
   const roles = rolesIn(pool.name, budget.time);
   const color = usePoolColor()(roles.map((role) => role.node));
   const { isOver, ...drop } = useDropRole(pool.name, budget);
+  const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const worst = pool.gpus.toSorted((a, b) => b.peak_bytes - a.peak_bytes)[0];
   if (!worst) return null;
   const lanes = pool.gpus.length > LANES ? [worst] : pool.gpus;
@@ -115,7 +117,7 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
       <div className="flex h-9 items-center gap-2 px-3 text-sm">
         <span className="size-2.5 rounded-[3px]" style={{ background: color }} aria-hidden="true" />
         <b className="truncate">{pool.name}</b>
-        <span className="text-muted text-xs">{gpuRange(pool)}</span>
+        <span className="text-muted text-xs">{range}</span>
         <PoolSize pool={pool} budget={budget} />
         <span className="flex-1" />
         {worst.fits ? (
@@ -179,6 +181,7 @@ function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
 function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; budget: Budget }) {
   const { answer, isTrying } = budget;
   const isReadonly = useDocument((state) => state.isReadonly);
+  const place = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const over = worst.peak_bytes - worst.usable_bytes;
   const part = largestPart(worst);
   const canFit = answer?.fits && !isTrying;
@@ -192,8 +195,8 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
       <p className="min-w-0 flex-1">
         <b className="text-error">
           {over > 0
-            ? `${formatBytes(over)} over budget on ${gpuRange(pool)}.`
-            : `An engine on ${gpuRange(pool)} has no room for one text of full length.`}
+            ? `${formatBytes(over)} over budget on ${place}.`
+            : `An engine on ${place} has no room for one text of full length.`}
         </b>{" "}
         {part
           ? `Most is ${formatName(part.part).toLowerCase()} of ${part.node}: ${formatBytes(part.bytes)} in ${worst.peak_stage}.`

@@ -1,4 +1,6 @@
 import type { PredictedTime } from "@/api/types";
+import { useDocument } from "@/document/context";
+import { isOnCpu } from "@/document/pools";
 import { formatBytes } from "@/lib/format";
 import { useHardwareView } from "@/session/hardware";
 import { MemoryBar } from "@/ui/MemoryBar";
@@ -36,6 +38,7 @@ function PoolCell({
 }) {
   const open = useHardwareView((state) => state.open);
   const color = usePoolColor();
+  const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const fullest = pool.gpus.toSorted((a, b) => b.peak_bytes - a.peak_bytes)[0];
   if (!fullest) return null;
   const drawn = pool.gpus.length > DRAWN ? [fullest] : pool.gpus;
@@ -59,7 +62,7 @@ function PoolCell({
           style={{ background: color(nodes) }}
           aria-hidden="true"
         />
-        <b className="truncate">{isOnly ? gpuRange(pool) : pool.name}</b>
+        <b className="truncate">{isOnly ? range : pool.name}</b>
         <span
           className={`tabular truncate ${fullest.fits ? "text-muted" : "font-medium text-error"}`}
         >

@@ -28,9 +28,11 @@ export function poolsOf(estimate: Estimate): Pool[] {
 export const verbOf = (stage: string) => stage.slice(stage.lastIndexOf(".") + 1);
 export const nodeOf = (stage: string) => stage.slice(0, stage.lastIndexOf("."));
 
-/** GPUs of a pool by number: "GPU 0-5". */
-export function gpuRange({ first, gpus }: Pool): string {
-  return gpus.length === 1 ? `GPU ${first}` : `GPU ${first}-${first + gpus.length - 1}`;
+/** GPUs of a pool by number: "GPU 0-5"; of a loop that runs on none its processes: "CPU", "CPU 0-5". */
+export function gpuRange({ first, gpus }: Pool, isOnCpu: boolean): string {
+  const last = first + gpus.length - 1;
+  if (isOnCpu) return last === 0 ? "CPU" : first === last ? `CPU ${first}` : `CPU ${first}-${last}`;
+  return first === last ? `GPU ${first}` : `GPU ${first}-${last}`;
 }
 
 /** What is done on GPUs, in the order of a step. */

@@ -43,8 +43,7 @@ export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: Pale
         style={{ "--node-color": kindColor(kind) } as React.CSSProperties}
         aria-label={isCompact ? kind.title : undefined}
         className={classes(
-          "flex h-8 w-full cursor-grab items-center gap-2 rounded-2 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50",
-          isCompact ? "justify-center" : "px-1.5",
+          "flex h-8 w-full cursor-grab items-center gap-2 overflow-hidden rounded-2 px-1.5 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50",
         )}
       >
         <span className="loop-node-icon size-6">
