@@ -24,6 +24,7 @@ from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.loops.routes import router as loops
 from coloop_server.openapi import build_openapi
 from coloop_server.pages import Pages
+from coloop_server.presets.gallery import Gallery
 from coloop_server.presets.routes import router as presets
 from coloop_server.previews.desk import Desk
 from coloop_server.previews.routes import router as previews
@@ -55,6 +56,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         ensure_folder(settings.runs_dir)
         app.state.tickets = TicketOffice(own_secret(settings), settings.data_dir / SIGNED_OUT)
         app.state.guesses = Guesses()
+        app.state.gallery = Gallery(settings.data_dir)
         app.state.previews = Desk(app.state.ending)
         engine = open_engine(settings.database)
         try:

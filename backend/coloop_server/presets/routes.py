@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path
 
 from coloop import presets
 from coloop.explain.about import About
+from coloop_server.dependencies import GalleryOf
 from coloop_server.presets import service
 from coloop_server.presets.schemas import (
     HardwareEntry,
@@ -26,8 +27,8 @@ def list_preset_names() -> list[str]:
 
 
 @router.get("/loops", operation_id="listLoopPresets")
-def list_loop_presets() -> list[LoopPresetEntry]:
-    return service.list_loops()
+def list_loop_presets(gallery: GalleryOf) -> list[LoopPresetEntry]:
+    return gallery.list()
 
 
 @router.get("/loops/{name}", operation_id="getLoopPreset")
