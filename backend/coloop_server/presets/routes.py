@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from coloop import presets
 from coloop.explain.about import About
@@ -14,8 +14,9 @@ from coloop_server.presets.schemas import (
     LoopPresetText,
     ModelEntry,
 )
+from coloop_server.routers import router_of
 
-router = APIRouter(prefix="/presets", tags=["presets"])
+router = router_of("presets", "/presets")
 
 PresetName = Annotated[str, Path(max_length=200)]
 
