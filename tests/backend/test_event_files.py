@@ -9,7 +9,7 @@ import pytest
 
 from coloop.events import MARK, EditRequest, StopRequest
 from coloop_server.launchers.follow import MarkedLog
-from coloop_server.runs.eventlog import RECENT, RECENT_CHARACTERS, EventLog
+from coloop_server.runs.eventlog import RECENT, RECENT_BYTES, EventLog, entry_of
 from coloop_server.runs.folder import RunFolder
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.summary import Summary
@@ -101,7 +101,7 @@ def test_a_summary_keeps_the_last_word_and_survives_odd_events() -> None:
         {"type": "log", "step": 10**30, "at": "2026-01-01T00:00:00+05:00"},
     ]
     for event in odd:
-        summary.add({"seq": 1, **event})
+        summary.add(entry_of({"seq": 1, **event}, 0, 0))
 
     assert summary.state == "failed"
     assert summary.message is None
@@ -308,7 +308,8 @@ def test_lines_far_back_are_told_as_they_were_told_at_first(tmp_path: Path) -> N
     kept = EventLog(path)
     assert kept.recall(json.loads(json.dumps(log.keep())))
     first = log.read(0, 1000)
-    log.recent.clear()
+    log.recent_seqs.clear()
+    log.recent_lines.clear()
 
     assert log.read(0, 1000) == kept.read(0, 1000) == first
     told = dict(first)
@@ -325,11 +326,11 @@ def test_what_is_kept_of_a_log_in_memory_is_bounded(tmp_path: Path) -> None:
     while log.refresh():
         pass
 
-    assert sum(len(text) for _, text in log.recent) <= RECENT_CHARACTERS
+    assert sum(map(len, log.recent_lines)) == log.recent_size <= RECENT_BYTES
     assert seqs(log) == list(range(1, 600))
     small = tmp_path / "small.jsonl"
     small.write_text("".join(line(seq) for seq in range(1, RECENT + 500)))
     log = EventLog(small)
     while log.refresh():
         pass
-    assert len(log.recent) == RECENT
+    assert len(log.recent_lines) == len(log.recent_seqs) == RECENT

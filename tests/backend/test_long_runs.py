@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
-from coloop_server.runs.eventlog import RECENT_CHARACTERS
+from coloop_server.runs.eventlog import RECENT_BYTES
 from coloop_server.runs.watch import Watch
 from coloop_server.settings import Settings
 
@@ -216,7 +216,7 @@ def test_a_file_that_grows_is_read_once_however_many_clients_follow_it(tmp_path:
     size = events.stat().st_size
 
     assert bytes_read() - before < 1.1 * size
-    assert watch.log.recent_size <= RECENT_CHARACTERS
+    assert watch.log.recent_size <= RECENT_BYTES
     while found := watch.log.read(behind, 500):
         assert [seq for seq, _ in found] == list(range(behind + 1, behind + len(found) + 1))
         behind = found[-1][0]

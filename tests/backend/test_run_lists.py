@@ -12,6 +12,7 @@ from tests.backend.test_run_curves import line
 
 from coloop.diagnostics import Change
 from coloop_server.runs.comparing import said
+from coloop_server.runs.eventlog import entry_of
 from coloop_server.runs.summary import Summary
 from coloop_server.settings import Settings
 
@@ -194,11 +195,11 @@ def states(summary: Summary) -> list[tuple[str, str, int]]:
 def test_an_alert_is_raised_told_again_cleared_and_raised_anew() -> None:
     summary = Summary()
     for event in (alert(1, step=1), alert(2, step=2), alert(3, code="other", metric=None)):
-        summary.add(event)
+        summary.add(entry_of(event, 0, 0))
     assert states(summary) == [("kl.high", "told_again", 2), ("other", "raised", 1)]
-    summary.add(alert(4, cleared=True, level="info"))
+    summary.add(entry_of(alert(4, cleared=True, level="info"), 0, 0))
     assert states(summary)[-1] == ("kl.high", "cleared", 2)
-    summary.add(alert(5, step=5))
+    summary.add(entry_of(alert(5, step=5), 0, 0))
     assert states(summary)[-1] == ("kl.high", "raised", 1)
     assert [one["seq"] for one in summary.alerts] == [3, 5]
     assert Summary.recall(json.loads(json.dumps(summary.keep()))) == summary
@@ -207,17 +208,17 @@ def test_an_alert_is_raised_told_again_cleared_and_raised_anew() -> None:
 def test_what_a_metric_showed_before_a_resume_still_stands() -> None:
     summary = Summary()
     for event in (alert(1, step=4), alert(2, code="late", step=9), alert(3, code="x", metric=None)):
-        summary.add(event)
+        summary.add(entry_of(event, 0, 0))
 
-    summary.add(json.loads(line(4, "run.state", 2, state="running", step=6)))
+    summary.add(entry_of(json.loads(line(4, "run.state", 2, state="running", step=6)), 0, 0))
 
     assert states(summary) == [("kl.high", "raised", 1)]
 
 
 def test_what_only_informs_is_no_alert() -> None:
     summary = Summary()
-    summary.add(alert(1, level="info"))
-    summary.add({"type": "alert", "seq": 2, "code": 7})
+    summary.add(entry_of(alert(1, level="info"), 0, 0))
+    summary.add(entry_of({"type": "alert", "seq": 2, "code": 7}, 0, 0))
 
     assert summary.alerts == []
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from tests.bench.machine import ROOT
 
 TOKEN = "token-of-the-bench"
+NOT_TAKEN = ("COLOOP_", "PYTHONDONTWRITEBYTECODE")
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 """What a program sends; a browser opens `/?token=` once."""
 
@@ -35,10 +36,11 @@ def serve() -> Iterator[str]:
 
 
 def environment_in(folder: str) -> dict[str, str]:
-    """Of a server whose files all lie in one folder."""
+    """Of a server whose files all lie in one folder, and whose modules are compiled once, as they
+    are for a user."""
     paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
     return {
-        **{name: v for name, v in os.environ.items() if not name.startswith("COLOOP_")},
+        **{name: v for name, v in os.environ.items() if not name.startswith(NOT_TAKEN)},
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONUNBUFFERED": "1",
         "COLOOP_DATA_DIR": f"{folder}/data",

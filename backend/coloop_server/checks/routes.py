@@ -4,7 +4,7 @@ import hashlib
 from functools import lru_cache
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Response
+from fastapi import Header, Response
 
 from coloop import presets
 from coloop.spec.catalog import catalog
@@ -24,8 +24,9 @@ from coloop_server.checks.schemas import (
     PatchText,
 )
 from coloop_server.dependencies import SettingsOf
+from coloop_server.routers import router_of
 
-router = APIRouter(tags=["checks"])
+router = router_of("checks")
 
 IfNoneMatch = Annotated[str | None, Header(max_length=500)]
 

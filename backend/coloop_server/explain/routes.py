@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from coloop.explain.algorithm import AlgorithmHelp
 from coloop.explain.codes import CodeEntry, Explanation, list_codes
 from coloop_server.explain import service
+from coloop_server.routers import router_of
 
-router = APIRouter(prefix="/explain", tags=["explain"])
+router = router_of("explain", "/explain")
 
 Settings = Annotated[str, Query(min_length=2, max_length=service.MAX_SETTINGS)]
 Rollout = Annotated[str | None, Query(max_length=service.MAX_SETTINGS)]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 
 from coloop_server.dependencies import SessionOf
 from coloop_server.loops import repository, search, service
@@ -16,8 +16,9 @@ from coloop_server.loops.schemas import (
     VersionDiff,
     VersionLabel,
 )
+from coloop_server.routers import router_of
 
-router = APIRouter(prefix="/loops", tags=["loops"])
+router = router_of("loops", "/loops")
 
 LoopId = Annotated[str, Path(max_length=32, pattern=r"^[A-Za-z0-9_-]+$")]
 Version = Annotated[int, Path(ge=1, lt=2**31)]

@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from coloop import presets
 from coloop.explain.about import About
+from coloop_server.dependencies import GalleryOf
 from coloop_server.presets import service
 from coloop_server.presets.schemas import (
     HardwareEntry,
@@ -13,8 +14,9 @@ from coloop_server.presets.schemas import (
     LoopPresetText,
     ModelEntry,
 )
+from coloop_server.routers import router_of
 
-router = APIRouter(prefix="/presets", tags=["presets"])
+router = router_of("presets", "/presets")
 
 PresetName = Annotated[str, Path(max_length=200)]
 
@@ -26,8 +28,8 @@ def list_preset_names() -> list[str]:
 
 
 @router.get("/loops", operation_id="listLoopPresets")
-def list_loop_presets() -> list[LoopPresetEntry]:
-    return service.list_loops()
+def list_loop_presets(gallery: GalleryOf) -> list[LoopPresetEntry]:
+    return gallery.list()
 
 
 @router.get("/loops/{name}", operation_id="getLoopPreset")

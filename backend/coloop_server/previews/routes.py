@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
@@ -20,10 +20,11 @@ from coloop_server.previews.schemas import (
     Scores,
     TokenizedRows,
 )
+from coloop_server.routers import router_of
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.settings import Settings
 
-router = APIRouter(prefix="/previews", tags=["previews"])
+router = router_of("previews", "/previews")
 Answer = TypeVar("Answer", bound=BaseModel)
 
 

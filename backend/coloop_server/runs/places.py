@@ -7,6 +7,7 @@ RareEvents   events that are few and always wanted          -> a page opens with
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from coloop_server.runs.eventlog import MARK_EVERY, Entry
@@ -27,19 +28,22 @@ class StepPlaces:
         self.newest = -1
         """The greatest step of this attempt."""
 
-    def add(self, seq: int, step: int | None, attempt: int) -> None:
-        if step is None or (step <= self.newest and attempt <= self.attempt):
-            return
+    def add_all(self, entries: Sequence[Entry]) -> None:
+        for _, _, _, _, seq, step, attempt, _ in entries:
+            if step is None or (step <= self.newest and attempt <= self.attempt):
+                continue
+            if attempt > self.attempt or not self.seqs or seq - self.seqs[-1] >= MARK_EVERY:
+                self.add(seq, step, attempt)
+            self.newest = step
+
+    def add(self, seq: int, step: int, attempt: int) -> None:
         with self.lock:
-            is_due = not self.seqs or seq - self.seqs[-1] >= MARK_EVERY
             if attempt > self.attempt:
-                self.attempt, self.newest, is_due = attempt, -1, True
+                self.attempt = attempt
                 first = bisect_left(self.steps, step)
                 del self.steps[first:], self.seqs[first:]
-            if is_due:
-                self.steps.append(step)
-                self.seqs.append(seq)
-            self.newest = step
+            self.steps.append(step)
+            self.seqs.append(seq)
 
     def before(self, step: int) -> int:
         """A `seq` from which on the first event of the step, or of the next one, is not far."""
@@ -77,10 +81,11 @@ class RareEvents:
         self.lock = threading.Lock()
         self.places: deque[RarePlace] = deque(maxlen=MAX_RARE)
 
-    def add(self, entry: Entry) -> None:
-        if entry.event["type"] in RARE:
+    def add_all(self, entries: Sequence[Entry]) -> None:
+        found = [RarePlace(one.seq, one.start, one.size) for one in entries if one.kind in RARE]
+        if found:
             with self.lock:
-                self.places.append(RarePlace(entry.event["seq"], entry.start, entry.size))
+                self.places.extend(found)
 
     def upto(self, seq: int) -> list[RarePlace]:
         with self.lock:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response, WebSocket
+from fastapi import Depends, Query, Response, WebSocket
 from fastapi import Path as PathParameter
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
@@ -12,6 +12,7 @@ from coloop.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound
+from coloop_server.routers import router_of
 from coloop_server.runs import forking, removal, repository, service
 from coloop_server.runs.charts import LAST_STEP, curves_of
 from coloop_server.runs.listing import Filter, Sort, list_page, list_tags
@@ -45,7 +46,7 @@ from coloop_server.runs.supervisor import Supervisor
 from coloop_server.runs.watch import Watch
 from coloop_server.session.visitors import is_signed_in
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = router_of("runs", "/runs")
 
 RunId = Annotated[str, PathParameter(max_length=128)]
 After = Annotated[int, Query(ge=0, description="`seq` of the last event that is known already")]

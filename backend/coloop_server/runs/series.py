@@ -19,19 +19,20 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import lt
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from coloop_server.private import ensure_private_folder, open_plain, write_private_bytes
-from coloop_server.runs.summary import finite_or_none, is_number, read_time, whole
+from coloop_server.runs.eventlog import Entry
+from coloop_server.runs.rows import MetricRows, column_of, number_or_nan
+from coloop_server.runs.summary import NO_NODE, finite_or_none, is_number, read_time, whole
 
 logger = logging.getLogger(__name__)
 
 MAX_CURVES = 400
 MAX_NAME = 300
 HEAD_BYTES = 4096
-NO_NODE = "run"
-"""What stands for the node of a metric that belongs to the whole run."""
 MAX_STAGES = 200
 LEARN = ".learn"
 """How a stage's name ends whose tokens are learned from."""
@@ -84,13 +85,25 @@ class Curve:
             steps.insert(at, step)
             values.insert(at, value)
 
+    def extend(self, steps: "array[int]", values: "array[float]", attempt: int) -> None:
+        """Add many points of one attempt, in their order."""
+        known = self.cut(steps[0], attempt)
+        is_behind = not known.steps or steps[0] > known.steps[-1]
+        if is_behind and all(map(lt, steps, steps[1:])):
+            known.steps.extend(steps)
+            known.values.extend(values)
+            return
+        for step, value in zip(steps, values, strict=True):
+            self.add(step, value, attempt)
+
     def count_up(self, step: int, more: float, attempt: int) -> None:
         """Add to the sum that the curve shows."""
         steps, values = self.cut(step, attempt)
-        if steps:
-            self.add(max(step, steps[-1]), values[-1] + more, attempt)
+        if steps and step <= steps[-1]:
+            values[-1] += more
         else:
-            self.add(step, more, attempt)
+            steps.append(step)
+            values.append(values[-1] + more if values else more)
 
     def cut(self, step: int, attempt: int) -> Points:
         """What stands of the curve when an attempt comes to a step."""
@@ -139,18 +152,39 @@ class SeriesIndex:
         self.stages: dict[str, float] = {}
         """Seconds that each stage was at work; what ran for an evaluation counts there only."""
 
-    def add(self, event: dict[str, Any], step: int | None, attempt: int) -> None:
+    def add_all(self, entries: Sequence[Entry], rows: MetricRows | None) -> None:
+        """Take in a batch of events, their metrics as columns where they were brought into some."""
+        with self.lock:
+            for entry in entries:
+                self.add(entry, with_metrics=rows is None)
+            if rows is not None:
+                self.measure_all(rows, entries[0].attempt)
+
+    def add(self, entry: Entry, *, with_metrics: bool = True) -> None:
         """Take in an event of any kind; parts of a wrong type are passed over."""
+        event, _, _, kind, _, step, attempt, _ = entry
         if attempt > self.attempt:
             self.begin_attempt(attempt, event.get("at"))
         self.last_at = event.get("at")
         if step is not None:
             self.step = step
-        match event["type"]:
-            case "metrics":
+        if kind == "metrics":
+            if with_metrics:
                 self.measure(event, attempt)
-            case "stage.finished":
-                self.finish(event, attempt)
+        elif kind == "stage.finished":
+            self.finish(event, attempt)
+
+    def measure_all(self, rows: MetricRows, attempt: int) -> None:
+        for group in rows.groups:
+            steps = array("i", group.steps)
+            for key, column in zip(group.label.keys, zip(*group.values, strict=True), strict=True):
+                if (curve := self.curve(key)) is not None:
+                    curve.extend(steps, column_of(column), attempt)
+        if self.began is None or not rows.clock:
+            return
+        worked = {step: self.spent + max(at - self.began, 0.0) for step, at in rows.clock}
+        if (clock := self.curve(SECONDS)) is not None:
+            clock.extend(array("i", worked), array("d", worked.values()), attempt)
 
     def begin_attempt(self, attempt: int, at: Any) -> None:
         """Seconds between two attempts are nobody's work."""
@@ -168,13 +202,10 @@ class SeriesIndex:
         node = node if isinstance(node, str) and node else NO_NODE
         with self.lock:
             for name, value in metrics.items():
-                if type(value) is not float:
-                    if not (value is None or is_number(value)):
-                        continue
-                    number = finite_or_none(value)
-                    value = math.nan if number is None else float(number)
+                if not (value is None or is_number(value)):
+                    continue
                 if (curve := self.curve((node, name))) is not None:
-                    curve.add(self.step, value, attempt)
+                    curve.add(self.step, number_or_nan(value), attempt)
             at = read_time(event.get("at"))
             if at is not None and self.began is not None:
                 worked = self.spent + max(at.timestamp() - self.began, 0.0)
@@ -183,18 +214,21 @@ class SeriesIndex:
 
     def finish(self, event: dict[str, Any], attempt: int) -> None:
         """A stage is done: its seconds, and the tokens of one that learned."""
-        stage, seconds = str(event.get("stage")), event.get("seconds")
+        stage, seconds = event.get("stage"), event.get("seconds")
+        if type(stage) is not str:
+            stage = str(stage)
         if event.get("evaluation") and not stage.endswith(EVALUATE):
             return
         with self.lock:
-            is_known = stage in self.stages or len(self.stages) < MAX_STAGES
-            if is_known and len(stage) <= MAX_NAME and is_number(seconds):
-                spent = self.stages.get(stage, 0.0) + (finite_or_none(seconds) or 0.0)
-                self.stages[stage] = spent
-            tokens = whole(event.get("tokens"))
-            if not tokens or not stage.endswith(LEARN):
+            spent = self.stages.get(stage)
+            if spent is None and len(self.stages) < MAX_STAGES and len(stage) <= MAX_NAME:
+                spent = 0.0
+            if spent is not None and is_number(seconds):
+                self.stages[stage] = spent + (finite_or_none(seconds) or 0.0)
+            if not stage.endswith(LEARN):
                 return
-            if (curve := self.curve(TOKENS)) is not None:
+            tokens = whole(event.get("tokens"))
+            if tokens and (curve := self.curve(TOKENS)) is not None:
                 curve.count_up(self.step, tokens, attempt)
 
     def curve(self, key: Key) -> Curve | None:
@@ -203,8 +237,9 @@ class SeriesIndex:
         if curve is not None and curve.points is not None:
             return curve
         if curve is None:
-            is_own = key in (SECONDS, TOKENS)
-            if not is_own and (len(self.curves) >= MAX_CURVES or max(map(len, key)) > MAX_NAME):
+            own = (SECONDS, TOKENS)
+            others = len(self.curves) - sum(one in self.curves for one in own)
+            if key not in own and (others >= MAX_CURVES or max(map(len, key)) > MAX_NAME):
                 return None
             curve = self.curves[key] = Curve()
         if curve.points is None:

@@ -108,10 +108,10 @@ class Stream:
             await self.send(StreamHello(run=run, seq=self.watch.log.last_seq).model_dump_json())
 
     async def send_events(self) -> None:
-        while events := await run_in_threadpool(self.watch.log.read, self.cursor, BATCH):
-            texts = ",".join(text for _, text in events)
+        while found := await run_in_threadpool(self.watch.log.read_message, self.cursor, BATCH):
+            last, texts = found
             await self.send(f'{{"kind":"events","events":[{texts}]}}')
-            self.cursor = events[-1][0]
+            self.cursor = last
 
     async def send_gauges(self) -> float | None:
         """Send the gauges if they are new; seconds until that is due when it is too soon."""

@@ -3,7 +3,7 @@ steps are told of, and the latest gauges, kept fresh."""
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +17,10 @@ from coloop_server.runs.folder import (
     stamp_of,
 )
 from coloop_server.runs.places import RareEvents, StepPlaces
+from coloop_server.runs.rows import rows_of
 from coloop_server.runs.samples import SampleIndex
 from coloop_server.runs.series import SECONDS, TOKENS, Ends, Key, Points, SeriesIndex
-from coloop_server.runs.summary import Summary, whole
+from coloop_server.runs.summary import Summary
 
 KEPT_VERSION = 3
 
@@ -72,19 +73,18 @@ class Watch:
                 is_changed = True
                 if self.log.beginnings != self.beginning:
                     self.begin_anew()
-                for entry in entries:
-                    self.take(entry)
+                self.take(entries)
             return self.poll_gauges() or is_changed
 
-    def take(self, entry: Entry) -> None:
-        event = entry.event
-        step, attempt = whole(event.get("step")), whole(event.get("attempt")) or 1
-        self.summary.add(event)
-        self.series.add(event, step, attempt)
-        self.steps.add(event["seq"], step, attempt)
-        self.rare.add(entry)
-        if event["type"] == "sample":
-            self.samples.add(entry)
+    def take(self, entries: Sequence[Entry]) -> None:
+        rows = rows_of(entries, self.series.step)
+        self.summary.add_all(entries, rows)
+        self.series.add_all(entries, rows)
+        self.steps.add_all(entries)
+        self.rare.add_all(entries)
+        for entry in entries:
+            if entry.kind == "sample":
+                self.samples.add(entry)
 
     def poll_gauges(self) -> bool:
         try:

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from coloop import presets
 from coloop.errors import PresetNotFound
+from coloop.estimate import Explanation
 from coloop.estimate import explain as explain_estimate
 from coloop.explain.nodes import describe_node
 from coloop.spec.algorithm import family_of, node_algorithms
@@ -142,8 +143,13 @@ def about(name: str) -> About:
 def traits(name: str) -> Traits:
     """What the gallery says of a preset beside its title."""
     preset = presets.load_loop(name)
-    own, spec = _own(preset.name), _spec_of(preset.name)
-    cost = cost_of(spec)
+    spec = _spec_of(preset.name)
+    return traits_of(preset.name, spec, explain_estimate(spec))
+
+
+def traits_of(name: str, spec: LoopSpec, found: Explanation) -> Traits:
+    """The same of a preset that was read and sized already."""
+    own, cost = _own(name), _cost(spec, found)
     return Traits(
         lesson=own["lesson"],
         tags=list(own["tags"]),
@@ -178,7 +184,10 @@ def _algorithms(spec: LoopSpec) -> list[str]:
 
 def cost_of(spec: LoopSpec) -> Cost:
     """Time and memory of a loop on the hardware that it names."""
-    found = explain_estimate(spec)
+    return _cost(spec, explain_estimate(spec))
+
+
+def _cost(spec: LoopSpec, found: Explanation) -> Cost:
     hardware = _hardware(spec)
     known = [phase.seconds for phase in found.phases if phase.seconds is not None]
     seconds = found.total_seconds if found.total_seconds is not None else sum(known)
