@@ -7,7 +7,6 @@ import type { SpecChange } from "@/api/types";
 import { ChangedSince } from "@/features/runs/ChangedSince";
 import { ForkDialog } from "@/features/runs/ForkDialog";
 import { checkpointBefore, whyCheckpoint } from "@/features/runs/fork";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { aRun } from "../fixtures/runs";
 
 const LR: SpecChange = {
@@ -23,11 +22,7 @@ const RUN = aRun({ id: "r", name: "mine", loop_id: "loop" });
 
 function show(part: React.ReactNode) {
   const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={queries}>
-      <TooltipProvider>{part}</TooltipProvider>
-    </QueryClientProvider>,
-  );
+  render(<QueryClientProvider client={queries}>{part}</QueryClientProvider>);
 }
 
 beforeEach(() => {

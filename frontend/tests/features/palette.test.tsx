@@ -6,7 +6,6 @@ import { afterEach, expect, it, vi } from "vitest";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { usePalette } from "@/session/palette";
 import { usePreferences } from "@/session/preferences";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { insideLoop } from "../fixtures/open";
 
 afterEach(() => {
@@ -21,11 +20,9 @@ function show(): void {
   const { wrapper: Loop } = insideLoop();
   render(
     <Loop>
-      <TooltipProvider>
-        <ReactFlowProvider>
-          <PaletteRail />
-        </ReactFlowProvider>
-      </TooltipProvider>
+      <ReactFlowProvider>
+        <PaletteRail />
+      </ReactFlowProvider>
     </Loop>,
   );
 }

@@ -1,6 +1,5 @@
 import { Check, TriangleAlert } from "lucide-react";
 import { useState } from "react";
-import { toast } from "@/session/toast";
 import { errorMessage } from "@/api/client";
 import { acknowledgeAlert } from "@/api/routes";
 import { isAcknowledged } from "@/live/acknowledged";
@@ -9,6 +8,7 @@ import type { LiveRun } from "@/live/LiveRun";
 import { useReplayStep } from "@/live/recordContext";
 import type { LiveAlert } from "@/live/state";
 import { useSelection } from "@/session/selection";
+import { toast } from "@/session/toast";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";
