@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 from tests.backend.postgres import ON_POSTGRES
+from tests.backend.servers import LAST_RESORT_SECONDS
 from tests.backend.signed_in import ADDRESS, signed_in
 
 from coloop_server.app import create_app
@@ -195,7 +196,7 @@ def test_other_addresses_are_refused_without_a_token(server_environment: dict[st
         env=server_environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LAST_RESORT_SECONDS,
         check=False,
     )
 

@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from tests.backend.postgres import ON_POSTGRES
+from tests.backend.servers import LAST_RESORT_SECONDS
 from tests.backend.signed_in import ADDRESS, signed_in
 
 from coloop_server.app import create_app
@@ -152,7 +153,7 @@ def test_a_short_token_is_refused_at_the_start(server_environment: dict[str, str
         env={**server_environment, "COLOOP_TOKEN": "fifteen letters"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LAST_RESORT_SECONDS,
         check=False,
     )
 
