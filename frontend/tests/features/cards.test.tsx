@@ -43,6 +43,17 @@ describe("values of a card", () => {
     }
   });
 
+  it("say where a part of the node runs in another pool than the node", () => {
+    const loop = smallLoop();
+    const pools = (own: string) => {
+      loop.nodes.actor = { kind: "actor", pool: own, rollout: { pool: "write" } };
+      return tellingValues(catalog, loop, "actor").filter(({ label }) => label.includes("pool"));
+    };
+
+    expect(pools("train")).toMatchObject([{ label: "rollout pool", text: "write" }]);
+    expect(pools("write")).toEqual([]);
+  });
+
   it("turn into a field, and are one undo entry when Enter keeps them", () => {
     const store = values("actor");
 
