@@ -1,3 +1,4 @@
+import { lazy, Suspense } from "react";
 import { useSync } from "@/document/context";
 import { indexProblems, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
@@ -5,15 +6,22 @@ import { useSelection } from "@/session/selection";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
+import { useDrawnFrom } from "./handles";
 
 const NONE: readonly never[] = [];
 
-/** How many problems a node has, the worst one's sign, and the first message on hover. */
-export function NodeBadge({ node }: { node: string }) {
+// Most cards have none.
+const CardProblem = lazy(() =>
+  import("./CardProblem").then((module) => ({ default: module.CardProblem })),
+);
+
+/** How many problems a node has, the worst one's sign, and their messages on hover; of a selected one the worst is said. */
+export function NodeBadge({ node, isSelected }: { node: string; isSelected: boolean }) {
   const problems = useSync(
     (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
   );
   const focusField = useSelection((state) => state.focusField);
+  const isDrawing = useDrawnFrom() !== null;
   const worst = worstSeverity(problems);
   const [first] = problems;
   if (!worst || !first) return null;
@@ -22,7 +30,7 @@ export function NodeBadge({ node }: { node: string }) {
     useSelection.getState().select({ nodes: [node] });
     focusField(node, first.field ?? null);
   };
-  return (
+  const badge = (
     <Tooltip
       side="top"
       text={
@@ -54,5 +62,14 @@ export function NodeBadge({ node }: { node: string }) {
         {problems.length > 1 ? problems.length : null}
       </button>
     </Tooltip>
+  );
+  if (!isSelected || isDrawing) return badge;
+  return (
+    <>
+      {badge}
+      <Suspense>
+        <CardProblem problems={problems} />
+      </Suspense>
+    </>
   );
 }
