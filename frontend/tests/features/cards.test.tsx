@@ -173,7 +173,7 @@ it("the worst problem of a card is said at it, and mended there as one undo entr
     return { code: "learning.group_of_one", severity, message, node: "actor", fixes } as Diagnostic;
   };
   const problems = [problem("hint", "It could be more.", 2), problem("error", "Too few.", 9)];
-  render(<CardProblem problems={problems} />, { wrapper });
+  render(<CardProblem problems={problems} worst="error" />, { wrapper });
 
   expect(screen.getByText("Too few.")).toBeDefined();
   expect(screen.getByText("and 1 more problem")).toBeDefined();

@@ -1,14 +1,17 @@
-import type { Diagnostic } from "@/api/types";
+import type { Diagnostic, Severity } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 
+interface CardProblemProps {
+  problems: readonly Diagnostic[];
+  worst: Severity;
+}
+
 /** The worst problem of a card in words, at the card, with what mends it. */
-export function CardProblem({ problems }: { problems: readonly Diagnostic[] }) {
-  const worst =
-    problems.find(({ severity }) => severity === "error") ??
-    problems.find(({ severity }) => severity === "warning");
+export function CardProblem({ problems, worst: severity }: CardProblemProps) {
+  const worst = problems.find((problem) => problem.severity === severity);
   if (!worst) return null;
   const more = problems.length - 1;
   return (
@@ -18,9 +21,7 @@ export function CardProblem({ problems }: { problems: readonly Diagnostic[] }) {
         <p className="line-clamp-3">
           <RichText text={worst.message} />
         </p>
-        <span className="nodrag nopan">
-          <FixButtons problem={worst} />
-        </span>
+        <FixButtons problem={worst} />
         {more > 0 ? <p className="text-muted">and {formatPlural(more, "more problem")}</p> : null}
       </div>
     </div>

@@ -46,7 +46,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
     >
       <CardHeader node={id} isReachable={selected} />
-      {runId ? <LiveBadge node={id} /> : <NodeBadge node={id} isSelected={selected} />}
+      {runId ? <LiveBadge node={id} /> : <NodeBadge node={id} />}
       <div className="loop-node-ports" data-fold={hasFold || undefined}>
         <div>
           {ports.inputs.map((port) => (

@@ -3,10 +3,9 @@ import { useSync } from "@/document/context";
 import { indexProblems, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
-import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
-import { Tooltip } from "@/ui/Tooltip";
 import { useDrawnFrom } from "./handles";
+import { usePointedAt } from "./usePointedAt";
 
 const NONE: readonly never[] = [];
 
@@ -15,12 +14,13 @@ const CardProblem = lazy(() =>
   import("./CardProblem").then((module) => ({ default: module.CardProblem })),
 );
 
-/** How many problems a node has, the worst one's sign, and their messages on hover; of a selected one the worst is said. */
-export function NodeBadge({ node, isSelected }: { node: string; isSelected: boolean }) {
+/** How many problems a node has and the worst one's sign; while it is pointed at, that one in words and what mends it. */
+export function NodeBadge({ node }: { node: string }) {
   const problems = useSync(
     (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
   );
   const focusField = useSelection((state) => state.focusField);
+  const { isPointedAt, pointing } = usePointedAt();
   const isDrawing = useDrawnFrom() !== null;
   const worst = worstSeverity(problems);
   const [first] = problems;
@@ -30,25 +30,8 @@ export function NodeBadge({ node, isSelected }: { node: string; isSelected: bool
     useSelection.getState().select({ nodes: [node] });
     focusField(node, first.field ?? null);
   };
-  const badge = (
-    <Tooltip
-      side="top"
-      text={
-        <ul className="flex flex-col gap-1">
-          {problems.slice(0, 4).map((problem, index) => (
-            <li key={index} className="flex gap-1.5">
-              <SeverityIcon severity={problem.severity} size={13} />
-              <span>
-                <RichText text={problem.message} />
-              </span>
-            </li>
-          ))}
-          {problems.length > 4 ? (
-            <li className="text-faint">and {problems.length - 4} more</li>
-          ) : null}
-        </ul>
-      }
-    >
+  return (
+    <div className="nodrag nopan" {...pointing}>
       <button
         type="button"
         className="node-badge nodrag"
@@ -61,15 +44,11 @@ export function NodeBadge({ node, isSelected }: { node: string; isSelected: bool
         <SeverityIcon severity={worst} size={13} />
         {problems.length > 1 ? problems.length : null}
       </button>
-    </Tooltip>
-  );
-  if (!isSelected || isDrawing) return badge;
-  return (
-    <>
-      {badge}
-      <Suspense>
-        <CardProblem problems={problems} />
-      </Suspense>
-    </>
+      {isPointedAt && !isDrawing ? (
+        <Suspense>
+          <CardProblem problems={problems} worst={worst} />
+        </Suspense>
+      ) : null}
+    </div>
   );
 }
