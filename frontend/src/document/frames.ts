@@ -28,7 +28,7 @@ export function framesOf(catalog: Catalog, document: LoopDocument, boxes: readon
   return [...found, ...waiting(empty, areaOf(boxes), found)];
 }
 
-/** While boxes are dragged: a frame goes with all of its nodes, and stays where only some of them go. */
+/** While boxes are dragged: a frame goes with all of its nodes where these are several, else it stays. */
 export function framesWhile(
   catalog: Catalog,
   document: LoopDocument,
@@ -46,8 +46,9 @@ export function framesWhile(
   });
 }
 
+/** A node that is dragged alone leaves its frame behind, even where it is the only one in it: so it can be taken out. */
 function goesAlong({ members }: Frame, moved: ReadonlySet<string>): boolean {
-  return members.length > 0 && members.every((id) => moved.has(id));
+  return moved.size > 1 && members.length > 0 && members.every((id) => moved.has(id));
 }
 
 function grown({ left, top, right, bottom }: Area): Area {
@@ -92,8 +93,8 @@ export function placingOf(
   const going = new Set(moved);
   const frames = framesOf(catalog, document, before).filter((frame) => !goesAlong(frame, going));
   const start = under(frames, before, first);
-  const end = under(frames, after, first);
   const own = poolOf(catalog, document, first);
+  const end = under(frames, after, first) ?? touched(frames, after, first, own);
   if (end === start || end === own) return null;
   if (end !== null) return { nodes, pool: end };
   return frames.some(({ pool }) => pool.name === own) ? { nodes, pool: null } : null;
@@ -109,6 +110,24 @@ export function poolAt(
 ): string | null {
   if (poolField(catalog, kind) === null) return null;
   return smallestAt(framesOf(catalog, document, boxes), [x, y]);
+}
+
+/** The frame is as narrow as the only box in it, which is in it as long as the two overlap. */
+function touched(
+  frames: readonly Frame[],
+  boxes: readonly Box[],
+  id: string,
+  own: string | null,
+): string | null {
+  const frame = frames.find(({ pool, members }) => pool.name === own && members.length === 1);
+  const box = areaOf(boxes.filter((one) => one.id === id));
+  if (!frame || !box) return null;
+  const isApart =
+    box.left > frame.right ||
+    box.right < frame.left ||
+    box.top > frame.bottom ||
+    box.bottom < frame.top;
+  return isApart ? null : own;
 }
 
 function under(frames: readonly Frame[], boxes: readonly Box[], id: string): string | null {

@@ -34,6 +34,18 @@ export function poolField(catalog: Catalog, kind: string | undefined): string | 
   return field.properties().find((one) => one.field.choosesFrom === "pools")?.name ?? null;
 }
 
+/** Where parts of a node of this kind name pools of their own. */
+export function poolPaths(catalog: Catalog, kind: string | undefined): [string, string][] {
+  const info = catalog.kinds[kind ?? ""];
+  const form = info ? readSchema(info.schema) : null;
+  if (form?.shape !== "object") return [];
+  return form.properties().flatMap(({ name, field }) => {
+    const inside = field.shape === "object" ? field.properties() : [];
+    const found = inside.find((one) => one.field.choosesFrom === "pools");
+    return found ? [[name, found.name] as [string, string]] : [];
+  });
+}
+
 /** The pool that a node names; null where it names none. */
 export function poolOf(catalog: Catalog, document: LoopDocument, node: string): string | null {
   const data = document.nodes[node];

@@ -4,6 +4,7 @@ import type { Field } from "@/catalog/schema";
 import { formatCount } from "@/lib/format";
 import { isObject, type Path, readPath } from "@/lib/paths";
 import { fieldAt } from "./fieldAt";
+import { poolOf, poolPaths } from "./pools";
 import type { LoopDocument, NodeData } from "./types";
 
 const ANY = "*";
@@ -28,6 +29,29 @@ export function tellingValues(
   const node = document.nodes[id];
   const kind = catalog.kinds[node?.kind ?? ""];
   if (!node || !kind) return [];
+  return [...valuesOfKind(catalog, document, id, kind), ...poolsOfParts(catalog, document, id)];
+}
+
+/** Where a part of a node runs in another pool than the node. */
+function poolsOfParts(catalog: Catalog, document: LoopDocument, id: string): TellingValue[] {
+  const node = document.nodes[id];
+  const own = poolOf(catalog, document, id);
+  return poolPaths(catalog, node?.kind).flatMap((path) => {
+    const value = readPath(node, path);
+    if (typeof value !== "string" || value === own) return [];
+    const label = `${path[0]} pool`;
+    const field = fieldAt(catalog, document, ["nodes", id, ...path]);
+    return [{ label, path, field: isPlain(field) ? field : null, value, text: value }];
+  });
+}
+
+function valuesOfKind(
+  catalog: Catalog,
+  document: LoopDocument,
+  id: string,
+  kind: KindInfo,
+): TellingValue[] {
+  const node = document.nodes[id];
   return kind.telling.flatMap(({ label, paths }): TellingValue[] => {
     const parts = paths.map((path) => path.split("."));
     const path = parts.find((one) => valuesAt(node, one).length > 0);

@@ -75,12 +75,12 @@ describe("frames", () => {
       catalog,
       loop,
       boxes,
-      moved(loop, { start: [1000, 0] }),
-      new Set(["start"]),
+      moved(loop, { actor: [360, 0], critic: [360, 320] }),
+      new Set(["actor", "critic"]),
     );
 
     expect(one[0]).toEqual(still[0]);
-    expect(all[1]?.left).toBe((still[1]?.left ?? 0) + 40);
+    expect(all[0]?.left).toBe((still[0]?.left ?? 0) + 40);
   });
 });
 
@@ -96,8 +96,17 @@ describe("a drag", () => {
   it("of all nodes of a frame is a move", () => {
     const loop = pooled();
 
-    expect(placing(loop, { start: [1400, 900] })).toBeNull();
     expect(placing(loop, { actor: [320, 900], critic: [320, 1200] })).toBeNull();
+  });
+
+  it("of the only node of a frame takes it out once the two are apart, and moves it before", () => {
+    const loop = pooled();
+    const alone = [boxesOf(catalog, loop), moved(loop, { start: [1000, 40] })] as const;
+    const frames = framesWhile(catalog, loop, ...alone, new Set(["start"]));
+
+    expect(frames[1]).toEqual(framesOf(catalog, loop, boxesOf(catalog, loop))[1]);
+    expect(placing(loop, { start: [1100, 60] })).toBeNull();
+    expect(placing(loop, { start: [1400, 900] })).toEqual({ nodes: ["start"], pool: null });
   });
 
   it("into a frame that waits places a node there", () => {

@@ -3,8 +3,10 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { ReactFlow } from "@xyflow/react";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Diagnostic } from "@/api/types";
 import { tellingValues } from "@/document/telling";
 import { CardHeader } from "@/features/canvas/CardHeader";
+import { CardProblem } from "@/features/canvas/CardProblem";
 import { CardValues } from "@/features/canvas/CardValues";
 import { EdgeOptions } from "@/features/canvas/EdgeOptions";
 import { LearnBar } from "@/features/canvas/LearnBar";
@@ -41,6 +43,17 @@ describe("values of a card", () => {
       expect(said.length, kind.kind).toBeGreaterThan(0);
       expect(new Set(said.map(({ label }) => label)).size).toBe(said.length);
     }
+  });
+
+  it("say where a part of the node runs in another pool than the node", () => {
+    const loop = smallLoop();
+    const pools = (own: string) => {
+      loop.nodes.actor = { kind: "actor", pool: own, rollout: { pool: "write" } };
+      return tellingValues(catalog, loop, "actor").filter(({ label }) => label.includes("pool"));
+    };
+
+    expect(pools("train")).toMatchObject([{ label: "rollout pool", text: "write" }]);
+    expect(pools("write")).toEqual([]);
   });
 
   it("turn into a field, and are one undo entry when Enter keeps them", () => {
@@ -150,6 +163,25 @@ describe("choices of a card", () => {
       source: { type: "task", task: "sorting", split: "test" },
     });
   });
+});
+
+it("the worst problem of a card is said at it, and mended there as one undo entry", () => {
+  const { store, wrapper } = insideLoop();
+  const problem = (severity: "error" | "hint", message: string, value: number) => {
+    const path = "nodes.actor.rollout.completions_per_prompt";
+    const fixes = [{ title: `Write ${value}`, changes: [{ op: "set" as const, path, value }] }];
+    return { code: "learning.group_of_one", severity, message, node: "actor", fixes } as Diagnostic;
+  };
+  const problems = [problem("hint", "It could be more.", 2), problem("error", "Too few.", 9)];
+  render(<CardProblem problems={problems} worst="error" />, { wrapper });
+
+  expect(screen.getByText("Too few.")).toBeDefined();
+  expect(screen.getByText("and 1 more problem")).toBeDefined();
+  fireEvent.click(screen.getByRole("button", { name: "Write 9" }));
+
+  const { document, history } = store.getState();
+  expect(document.nodes.actor).toMatchObject({ rollout: { completions_per_prompt: 9 } });
+  expect(history.past.map(({ label }) => label)).toEqual(["Write 9"]);
 });
 
 describe("the weight on an edge", () => {
