@@ -17,6 +17,7 @@ import { useEditorActions } from "./actions/useEditorActions";
 import { Commands } from "./Commands";
 import { OnDemand } from "./OnDemand";
 import { PageShell } from "./PageShell";
+import { fetchRunPanels } from "./panels";
 import { RunFloor } from "./RunFloor";
 import { RunHeader } from "./RunHeader";
 import { Shortcuts } from "./Shortcuts";
@@ -25,6 +26,7 @@ import { useActionKeys } from "./useActionKeys";
 /** A run on the graph that it came from: live while it goes on, replayed afterwards. */
 export function RunPage({ id }: { id: string }) {
   const { watched, error, retry } = useWatchedRun(id);
+  useEffect(fetchRunPanels, []);
   if (error instanceof ApiError && error.status === 404) {
     return (
       <PageShell title="Run">

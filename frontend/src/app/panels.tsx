@@ -15,12 +15,12 @@ const MemoryPanel = lazy(() =>
 const PlanPanel = lazy(() =>
   import("@/features/plan/PlanPanel").then((module) => ({ default: module.PlanPanel })),
 );
-export const ChartsPanel = lazy(() =>
-  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel })),
-);
-export const TimelinePanel = lazy(() =>
-  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel })),
-);
+const fetchCharts = () =>
+  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel }));
+const fetchTimeline = () =>
+  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel }));
+export const ChartsPanel = lazy(fetchCharts);
+export const TimelinePanel = lazy(fetchTimeline);
 const SamplesPanel = lazy(() =>
   import("@/features/samples/SamplesPanel").then((module) => ({ default: module.SamplesPanel })),
 );
@@ -41,6 +41,11 @@ const SchedulePanel = later(() =>
 const YamlPanel = later(() =>
   import("@/features/yaml/YamlPanel").then((module) => module.YamlPanel),
 );
+
+/** What a run shows besides its graph, on its way while the run itself is. It is asked for again where it is shown. */
+export function fetchRunPanels(): void {
+  for (const fetchPanel of [fetchCharts, fetchTimeline]) fetchPanel().catch(() => {});
+}
 
 export type Page = "loop" | "run";
 

@@ -1,14 +1,13 @@
 /**
  * Brings the events of a run: those that are there, then the stream, and the stream again when it breaks.
  *
- *     the newest events, of a longer run the marks before them ──▶ what came since (after=)
- *                                            ──▶ socket (after=last seq) ──▶ end
- *                                            │ broken: wait, jittered, longer each time
- *                                            └──▶ socket (after=last seq)
+ *     the newest events, of a longer run the marks before them ──▶ socket (after=last seq) ──▶ end
+ *                                                                  │ broken: wait, jittered, longer each time
+ *                                                                  └──▶ what came since ──▶ socket
  */
 import { ApiError } from "@/api/client";
 import * as routes from "@/api/routes";
-import type { StreamMessage } from "@/api/types";
+import type { EventPage, MarksPage, StreamMessage } from "@/api/types";
 import type { LiveRun } from "./LiveRun";
 import { isFinal } from "./reducer";
 
@@ -77,9 +76,15 @@ export class RunConnection {
     const loading = new AbortController();
     this.loading = loading;
     try {
-      this.live.setRun(await this.deps.fetchRun(this.live.id));
-      if (this.live.state.lastSeq === 0) await this.begin(loading.signal);
-      let hasMore = true;
+      const isNew = this.live.state.lastSeq === 0;
+      // Asked for at once: each answer takes a while, and none needs another.
+      const [run, beginning] = await Promise.all([
+        this.deps.fetchRun(this.live.id),
+        isNew ? this.fetchBeginning(loading.signal) : null,
+      ]);
+      this.live.setRun(run);
+      if (beginning && !loading.signal.aborted) this.begin(...beginning);
+      let hasMore = !isNew;
       while (hasMore && !loading.signal.aborted) {
         const page = await this.deps.fetchEvents(
           this.live.id,
@@ -98,13 +103,15 @@ export class RunConnection {
     }
   }
 
+  private fetchBeginning(signal: AbortSignal) {
+    const { id } = this.live;
+    return Promise.all([this.deps.fetchTail(id, TAIL, signal), this.deps.fetchMarks(id, signal)]);
+  }
+
   /** The newest events; where there are more, what is worth knowing of those before them. */
-  private async begin(signal: AbortSignal): Promise<void> {
-    const tail = await this.deps.fetchTail(this.live.id, TAIL, signal);
+  private begin(tail: EventPage, marks: MarksPage): void {
     const first = tail.events[0]?.seq ?? 1;
-    const marks = first > 1 ? await this.deps.fetchMarks(this.live.id, signal) : null;
-    if (signal.aborted) return;
-    if (marks) {
+    if (first > 1) {
       this.live.isWhole = false;
       this.live.applyEvents(marks.events.filter((event) => event.seq < first));
     }

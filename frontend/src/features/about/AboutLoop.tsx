@@ -5,6 +5,7 @@ import { fetchAboutPreset } from "@/api/routes";
 import type { AboutPreset } from "@/api/types";
 import { useTour } from "@/session/tour";
 import { Button } from "@/ui/Button";
+import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
@@ -25,7 +26,10 @@ export function AboutLoop() {
   return (
     <section
       aria-label="About this loop"
-      className="max-h-[60%] shrink-0 overflow-y-auto border-line border-b bg-surface px-4 pt-3 pb-4"
+      className={classes(
+        about.isPending ? "h-[60%]" : "max-h-[60%]",
+        "shrink-0 overflow-y-auto border-line border-b bg-surface px-4 pt-3 pb-4",
+      )}
     >
       <header className="flex items-center gap-2">
         <p className="flex-1 font-medium text-accent-text text-xs">About this loop</p>

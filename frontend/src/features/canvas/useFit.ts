@@ -1,5 +1,5 @@
 import { useReactFlow, useStore } from "@xyflow/react";
-import { type RefObject, useCallback, useEffect, useRef } from "react";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useViewport } from "@/session/viewport";
 import { FIT_MILLISECONDS, fitted, isTooLarge } from "./fit";
 import type { Drawing } from "./routes";
@@ -24,8 +24,9 @@ export function useFit(drawing: Drawing): Fit {
   const now = useRef(drawing);
   now.current = drawing;
   const { setViewport } = useReactFlow();
-  const width = useStore((state) => state.width);
+  const measured = useStore((state) => state.width);
   const height = useStore((state) => state.height);
+  const [drawn, setDrawn] = useState({ width: 0, height: 0 });
 
   const show = useCallback(
     (duration: number) => {
@@ -68,7 +69,13 @@ export function useFit(drawing: Drawing): Fit {
     isTouched.current = true;
   }, []);
   const fit = useCallback(() => show(FIT_MILLISECONDS), [show]);
+  // React Flow measures after the first sight of the page, and what depends on it would jump.
+  useLayoutEffect(() => {
+    const { width = 0, height = 0 } = frame.current?.getBoundingClientRect() ?? {};
+    setDrawn({ width, height });
+  }, []);
   const { area } = drawing;
-  const tooLarge = area !== null && width > 0 && isTooLarge(area, width, height);
+  const size = measured > 0 ? { width: measured, height } : drawn;
+  const tooLarge = area !== null && size.width > 0 && isTooLarge(area, size.width, size.height);
   return { frame, onTouch, fit, isTooLarge: tooLarge };
 }

@@ -101,7 +101,8 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
         {listed.map((group) => (
           <section key={group.name} aria-label={group.title} className="mb-1.5">
             <h2 className="flex h-6 items-center whitespace-nowrap px-1 font-medium text-faint text-xs">
-              {isWide ? group.title : <span className="h-px w-full bg-line" />}
+              <span className={isWide ? "" : "sr-only"}>{group.title}</span>
+              {isWide ? null : <span className="h-px w-full bg-line" />}
             </h2>
             {list(group.kinds)}
           </section>
