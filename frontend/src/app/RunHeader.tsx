@@ -33,7 +33,7 @@ export function RunHeader({ name, onResumed, replay }: RunHeaderProps) {
       <Brand />
       <PageNav />
       <span className="mx-1 h-5 w-px bg-line" />
-      <h1 className="min-w-0 max-w-80 truncate font-semibold text-sm" title={name}>
+      <h1 className="min-w-14 max-w-80 truncate font-semibold text-sm" title={name}>
         {name}
       </h1>
       <RunStateChip state={state} />

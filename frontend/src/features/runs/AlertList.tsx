@@ -77,7 +77,7 @@ function AlertItem({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
   );
 }
 
-/** What to do next: two lines of it, a press shows the rest. */
+/** What to do next: a line of it, a press shows the rest. */
 function Next({ hint }: { hint: string }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -85,7 +85,7 @@ function Next({ hint }: { hint: string }) {
       type="button"
       aria-expanded={isOpen}
       title={isOpen ? undefined : hint}
-      className={`block text-left text-muted ${isOpen ? "" : "line-clamp-2"}`}
+      className={`text-left text-muted ${isOpen ? "block" : "line-clamp-1"}`}
       onClick={() => setOpen(!isOpen)}
     >
       <span className="font-medium">Next: </span>

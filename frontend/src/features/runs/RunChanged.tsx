@@ -8,5 +8,5 @@ export function RunChanged() {
   const { data } = useLoopChanges(run?.id ?? "", run?.loop_id ?? null, run !== null);
   const count = data?.changes.length ?? 0;
   if (!run || count === 0) return null;
-  return <ChangedSince run={run} label={`loop changed since: ${count}`} />;
+  return <ChangedSince run={run} label={`changed since: ${count}`} />;
 }

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { X } from "lucide-react";
 import { fetchSamples } from "@/api/routes";
-import { formatMetric } from "@/lib/format";
+import { formatMetric, formatPlural } from "@/lib/format";
 import { useLiveRun } from "@/live/hooks";
 import { IconButton } from "@/ui/IconButton";
 import { idOf, shortAnswer } from "./groups";
@@ -49,7 +49,7 @@ export function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) =>
             onClick={() => first && onShow(step, idOf(first))}
           >
             <span className="text-muted">
-              step {step} · {own.length} texts
+              step {step} · {formatPlural(own.length, "text")}
             </span>
             <span className="max-w-32 truncate font-mono">
               {shortAnswer(sampleText(first?.completion))}{" "}
