@@ -33,6 +33,7 @@ BENCHES = {
     "scale": "bench_scale.run",
     "front-end": "bench_scripts.front_end",
     "canvas": "bench_canvas.run",
+    "live": "bench_live.run",
     "quick-start": "bench_quick_start.run",
     "spin": "bench_spin.run",
     "two-halves": "bench_two_halves.run",
