@@ -11,7 +11,7 @@ export function HardwareLayer() {
   const isOpen = useHardwareView((state) => state.isOpen);
   if (!isOpen) return null;
   return (
-    <div className="absolute inset-0 z-30 bg-surface">
+    <div className="absolute inset-0 z-35 bg-surface">
       <Suspense fallback={<Loading label="Hardware" />}>
         <HardwareView />
       </Suspense>

@@ -16,6 +16,7 @@ export function HardwarePicker() {
   const isPicking = useHardwareView((state) => state.isPicking);
   const setPicking = useHardwareView((state) => state.setPicking);
   const options = useHardwareOptions(isPicking);
+  const shown = name === "cpu" ? "CPU" : name.replace(/^(\d+)x/, "$1 × ");
   return (
     <SearchList
       label="Find hardware"
@@ -29,14 +30,12 @@ export function HardwarePicker() {
     >
       <button
         type="button"
-        aria-label={`Hardware: ${name}`}
+        aria-label={`Hardware: ${name}, shown as ${shown}`}
         title={isReadonly ? "The loop cannot be changed here" : undefined}
         className="flex h-8 max-w-44 items-center gap-2 rounded-2 border border-line bg-raised px-2.5 font-semibold text-sm shadow-1 hover:bg-hover"
       >
         <Server size={15} className="shrink-0 text-muted" aria-hidden="true" />
-        <span className="truncate">
-          {name === "cpu" ? "CPU" : name.replace(/^(\d+)x/, "$1 × ")}
-        </span>
+        <span className="truncate">{shown}</span>
         <ChevronDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
       </button>
     </SearchList>

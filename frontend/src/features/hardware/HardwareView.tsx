@@ -26,7 +26,7 @@ export function HardwareView() {
   useEscape(budget);
   const { estimate } = budget;
   return (
-    <section aria-label="Hardware" className="flex h-full min-h-0 flex-col bg-surface">
+    <section aria-label="Hardware of the loop" className="flex h-full min-h-0 flex-col bg-surface">
       <Head onClose={close} />
       {estimate && estimate.gpus.length > 0 ? (
         <div className="flex min-h-0 flex-1 max-lg:flex-col max-lg:overflow-y-auto">
