@@ -8,6 +8,8 @@ export interface ListProps<V extends string> extends Omit<SelectProps<V>, "ref">
   anchor: RefObject<HTMLElement | null>;
   /** What was typed since the list was opened. */
   typed: string;
+  /** Enter was pressed after that before the list had the focus: what is found first is chosen. */
+  isTaken: boolean;
   onTyped: (typed: string) => void;
   onClose: () => void;
 }

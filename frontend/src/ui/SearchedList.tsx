@@ -1,5 +1,6 @@
 import { Command, defaultFilter } from "cmdk";
 import { Check, Search } from "lucide-react";
+import { type Ref, useEffect, useRef } from "react";
 import { classes } from "./classes";
 import { ListPanel, type ListProps } from "./ListPanel";
 import { RichText } from "./RichText";
@@ -9,19 +10,33 @@ const TYPED = "typed:";
 
 /** One of many: a list that is searched by typing. */
 export function SearchedList<V extends string>(props: ListProps<V>) {
+  const input = useRef<HTMLInputElement>(null);
+  const { isTaken } = props;
+  useEffect(() => {
+    if (!isTaken) return;
+    const enter = new KeyboardEvent("keydown", { key: "Enter", bubbles: true });
+    const frame = requestAnimationFrame(() => input.current?.dispatchEvent(enter));
+    return () => cancelAnimationFrame(frame);
+  }, [isTaken]);
   return (
     <ListPanel
       {...props}
       role="dialog"
       className="w-[max(var(--radix-popover-trigger-width),260px)]"
+      onOpened={() => {
+        // What was typed until now is gone on with, not written over.
+        const end = input.current?.value.length ?? 0;
+        input.current?.focus();
+        input.current?.setSelectionRange(end, end);
+      }}
     >
-      <Found {...props} />
+      <Found {...props} input={input} />
     </ListPanel>
   );
 }
 
 /** The line to type in and what is found by it. */
-function Found<V extends string>(props: ListProps<V>) {
+function Found<V extends string>(props: ListProps<V> & { input: Ref<HTMLInputElement> }) {
   const { label, value, options, placeholder = "Search", onChange, onType } = props;
   const { typed: search, onTyped, onClose } = props;
   const typed = search.trim();
@@ -41,7 +56,7 @@ function Found<V extends string>(props: ListProps<V>) {
       <div className="flex items-center gap-2 border-line border-b px-2">
         <Search size={14} className="shrink-0 text-faint" aria-hidden="true" />
         <Command.Input
-          autoFocus
+          ref={props.input}
           value={search}
           onValueChange={onTyped}
           placeholder={placeholder}

@@ -55,6 +55,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
   const { isSearched = options.length > MANY, look, startsOpen = false } = props;
   const [isOpen, setOpen] = useState(startsOpen);
   const [typed, setTyped] = useState("");
+  const [isTaken, setTaken] = useState(false);
   const { part, hasFailed } = usePart(selectParts);
   const trigger = useRef<HTMLButtonElement>(null);
   const listId = useId();
@@ -67,12 +68,14 @@ export function Select<V extends string>(props: SelectProps<V>) {
     if (isOpen) return;
     onOpen?.();
     setTyped("");
+    setTaken(false);
     setOpen(true);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const isLetter = isPrinted(event);
     if (!isLetter && !OPEN_KEYS.includes(event.key)) return;
     event.preventDefault();
+    if (isOpen && event.key === "Enter" && typed !== "") setTaken(true);
     open();
     // Typing on the closed list searches it.
     if (isLetter) setTyped((before) => before + event.key);
@@ -122,6 +125,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
                 id={listId}
                 anchor={trigger}
                 typed={typed}
+                isTaken={isTaken}
                 onTyped={setTyped}
                 onClose={close}
               />

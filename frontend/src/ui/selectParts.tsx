@@ -1,6 +1,6 @@
 /** What opens where one of several is chosen. */
 import { Check } from "lucide-react";
-import { type KeyboardEvent, useRef } from "react";
+import { type KeyboardEvent, useEffect, useRef } from "react";
 import { classes } from "./classes";
 import { ListPanel, type ListProps } from "./ListPanel";
 import { RichText } from "./RichText";
@@ -32,6 +32,10 @@ export function ShortList<V extends string>(props: ListProps<V>) {
     onChange(option);
     onClose();
   };
+  const taken = props.isTaken ? options[startsWith(typed.toLowerCase())] : undefined;
+  useEffect(() => {
+    if (taken) choose(taken.value);
+  });
   const onKeyDown = (event: KeyboardEvent) => {
     const at = items().indexOf(document.activeElement as HTMLElement);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: options.length - 1 }[event.key];

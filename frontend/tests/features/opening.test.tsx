@@ -61,11 +61,19 @@ async function openMenu() {
   return { onSelect, more: screen.getByRole("button", { name: "More" }) };
 }
 
-async function openList() {
+async function openList(isSearched = false) {
   const { Select } = await fresh();
   const onChange = vi.fn();
   const options = ["apple", "beet", "cherry"].map((value) => ({ value, label: value }));
-  render(<Select label="Fruit" value="beet" options={options} onChange={onChange} />);
+  render(
+    <Select
+      label="Fruit"
+      value="beet"
+      options={options}
+      isSearched={isSearched}
+      onChange={onChange}
+    />,
+  );
   return { onChange, list: screen.getByRole("combobox", { name: "Fruit" }) };
 }
 
@@ -187,6 +195,29 @@ describe("a list that has not come yet", () => {
     await come(arrive);
 
     expect(focused()).toBe("cherry");
+  });
+
+  it("goes on with what was typed in a list that is searched", async () => {
+    const arrive = slow();
+    const { list } = await openList(true);
+    for (const letter of "ch") key(list, letter);
+
+    await come(arrive);
+
+    const line = screen.getByPlaceholderText<HTMLInputElement>("Search");
+    expect(document.activeElement).toBe(line);
+    expect([line.value, line.selectionStart, line.selectionEnd]).toEqual(["ch", 2, 2]);
+  });
+
+  it.each([false, true])("is chosen from by Enter that was early (searched: %j)", async (is) => {
+    const arrive = slow();
+    const { list, onChange } = await openList(is);
+    for (const name of ["c", "h", "Enter"]) key(list, name);
+
+    await come(arrive);
+
+    await waitFor(() => expect(onChange).toHaveBeenCalledExactlyOnceWith("cherry"));
+    expect(list.getAttribute("aria-expanded")).toBe("false");
   });
 
   it("is walked by arrows, the ends and first letters", async () => {
