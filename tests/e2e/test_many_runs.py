@@ -37,11 +37,11 @@ hardware: {preset: cpu}
 
 @pytest.fixture(scope="module")
 def runs(server: "Server", eventually: Callable[..., Any]) -> Iterator[dict[str, str]]:
-    """Ids by name: `long` goes on, `first` and `second` wait behind it."""
+    """Ids by name: `endless` goes on, `first` and `second` wait behind it."""
     endless = LOOP.replace("steps: 3", "steps: 1000000")
     faster = LOOP.replace("3.0e-4", "1.0e-3")
-    ids = {"long": server.post("/runs", {"yaml": endless, "name": "long"})["id"]}
-    eventually(lambda: (server.get(f"/runs/{ids['long']}")["step"] or 0) > 1, seconds=150)
+    ids = {"endless": server.post("/runs", {"yaml": endless, "name": "endless"})["id"]}
+    eventually(lambda: (server.get(f"/runs/{ids['endless']}")["step"] or 0) > 1, seconds=150)
     for name, loop in (("first", LOOP), ("second", faster)):
         ids[name] = server.post("/runs", {"yaml": loop, "name": name, "tags": ["rate"]})["id"]
     yield ids
@@ -65,13 +65,13 @@ def test_the_queue_is_changed_on_the_page_and_goes_on_in_that_order(
 
     page.get_by_role("button", name="Start second earlier").click()
     expect(queue.get_by_role("link").first).to_have_text("second")
-    page.get_by_role("button", name="More for long").click()
+    page.get_by_role("button", name="More for endless").click()
     page.get_by_role("menuitem", name="Stop", exact=True).click()
 
     expect(queue).to_have_count(0, timeout=90_000)
     eventually(lambda: server.get(f"/runs/{runs['first']}")["state"] == "finished", seconds=90)
     started = {name: server.get(f"/runs/{runs[name]}")["started_at"] for name in runs}
-    assert started["long"] < started["second"] < started["first"]
+    assert started["endless"] < started["second"] < started["first"]
 
 
 def test_two_runs_are_compared(
