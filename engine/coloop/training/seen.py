@@ -5,7 +5,7 @@ pass over a row counts. Numbers stay where they are until the update is over, so
 for a device in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -14,7 +14,6 @@ from coloop.arrays import Numbers, numbers_of
 from coloop.batch import Batch
 from coloop.training.loads import PreparedLoad
 from coloop.training.protocol import Seen
-from coloop.training.ranks import Ranks
 
 MOST_ROWS = 16
 """Of a load."""
@@ -52,17 +51,21 @@ class SeenTokens:
                 row[MASK] = batch.loss_mask[place, :length].clone()
                 self._found.setdefault(load.name, {})[batch.ids[place]] = row
 
-    def read(self, ranks: Ranks) -> Seen:
-        """What all ranks saw, alike on each."""
-        own = {
+    def told(self) -> Seen:
+        """What was seen here, in numbers that can be sent."""
+        return {
             name: {row: _numbers(found) for row, found in rows.items()}
             for name, rows in self._found.items()
         }
-        whole: dict[str, dict[str, dict[str, Numbers]]] = {}
-        for part in ranks.gathered(own):
-            for name, rows in part.items():
-                whole.setdefault(name, {}).update(rows)
-        return whole
+
+
+def together(parts: Iterable[Seen]) -> Seen:
+    """What several saw, each of rows of its own."""
+    whole: dict[str, dict[str, Mapping[str, Numbers]]] = {}
+    for part in parts:
+        for name, rows in part.items():
+            whole.setdefault(name, {}).update(rows)
+    return whole
 
 
 def _first(lengths: Sequence[int]) -> range:
