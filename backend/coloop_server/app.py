@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -15,7 +15,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from coloop_server.bodies import PlainBodies
 from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
-from coloop_server.errors import ERRORS, Faults, add_error_handlers
+from coloop_server.errors import Faults, add_error_handlers
+from coloop_server.explain.routes import router as explain
 from coloop_server.health.routes import own_version
 from coloop_server.health.routes import router as health
 from coloop_server.launchers import build_launchers, default_launcher
@@ -23,10 +24,11 @@ from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.loops.routes import router as loops
 from coloop_server.openapi import build_openapi
 from coloop_server.pages import Pages
+from coloop_server.presets.gallery import Gallery
 from coloop_server.presets.routes import router as presets
+from coloop_server.previews.desk import Desk
+from coloop_server.previews.routes import router as previews
 from coloop_server.private import ensure_folder
-from coloop_server.rewards.routes import router as rewards
-from coloop_server.rewards.slots import PreviewSlots
 from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.sandbox.routes import router as sandbox
@@ -40,10 +42,7 @@ from coloop_server.settings import Settings
 SIGNED_OUT = "signed-out"
 """File of the data folder with the tickets that were given back."""
 
-API = APIRouter(prefix="/api", responses=ERRORS)
-"""Built once: no route knows the application that it is part of."""
-for router in (health, session, sandbox, presets, checks, rewards, loops, runs):
-    API.include_router(router)
+ROUTERS = (health, session, sandbox, presets, explain, checks, previews, loops, runs)
 
 
 @asynccontextmanager
@@ -54,7 +53,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         ensure_folder(settings.runs_dir)
         app.state.tickets = TicketOffice(own_secret(settings), settings.data_dir / SIGNED_OUT)
         app.state.guesses = Guesses()
-        app.state.previews = PreviewSlots()
+        app.state.gallery = Gallery(settings.data_dir)
+        app.state.previews = Desk(app.state.ending)
         engine = open_engine(settings.database)
         try:
             await run_in_threadpool(migrate, engine)
@@ -62,7 +62,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
                 yield
         finally:
             app.state.ending.set()
-            await run_in_threadpool(app.state.previews.close)
+            await app.state.previews.close()
             engine.dispose()
 
 
@@ -107,7 +107,8 @@ def create_app(settings: Settings | None = None, lock: DataLock | None = None) -
     app.state.lock = lock or DataLock(settings.data_dir)
     app.state.settings = settings
     app.state.ending = threading.Event()
-    app.router.routes.extend(API.routes)
+    for router in ROUTERS:  # none of their routes knows the application that it is part of
+        app.router.routes.extend(router.routes)
     app.router.redirect_slashes = False
     app.router.default = Pages(settings.static_dir)
     add_error_handlers(app)

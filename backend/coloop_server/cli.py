@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
+from coloop import collecting
 from coloop.sandbox.memory import keep_private
 from coloop_server.app import create_app
 from coloop_server.connections import impatient
@@ -152,6 +153,7 @@ def run_server(
 ) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     app = create_app(settings, lock)
+    collecting.from_now_on()
     config = uvicorn.Config(
         app,
         http=bounded(impatient(AutoHTTPProtocol, STALLS * settings.send_seconds)),

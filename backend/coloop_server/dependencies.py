@@ -7,6 +7,7 @@ from fastapi import Depends
 from sqlalchemy.orm import Session
 from starlette.requests import HTTPConnection
 
+from coloop_server.presets.gallery import Gallery
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.session.guesses import Guesses
 from coloop_server.session.tickets import TicketOffice
@@ -33,6 +34,11 @@ async def guesses_of(connection: HTTPConnection) -> Guesses:
     return guesses
 
 
+async def gallery_of(connection: HTTPConnection) -> Gallery:
+    gallery: Gallery = connection.app.state.gallery
+    return gallery
+
+
 def session_of(connection: HTTPConnection) -> Iterator[Session]:
     """One transaction a request: committed when the route has returned, before the answer goes."""
     with connection.app.state.sessions.begin() as session:
@@ -41,6 +47,7 @@ def session_of(connection: HTTPConnection) -> Iterator[Session]:
 
 SettingsOf = Annotated[Settings, Depends(settings_of)]
 GuessesOf = Annotated[Guesses, Depends(guesses_of)]
+GalleryOf = Annotated[Gallery, Depends(gallery_of)]
 TicketsOf = Annotated[TicketOffice, Depends(tickets_of)]
 SupervisorOf = Annotated[Supervisor, Depends(supervisor_of)]
 SessionOf = Annotated[Session, Depends(session_of, scope="function")]

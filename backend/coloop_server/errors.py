@@ -92,10 +92,15 @@ class Unavailable(ServerError):
     status = 503
 
 
+SCHEMA = {"$ref": f"#/components/schemas/{ErrorBody.__name__}"}
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
+    status: {
+        "content": {"application/json": {"schema": SCHEMA}},
+        "description": HTTPStatus(status).phrase,
+    }
     for status in (400, 401, 403, 404, 409, 413, 422, 428, 429, 503)
 }
+"""What the description says of each route. A model in its place would be built anew for each."""
 
 
 RETRY_SECONDS = {429: 2, 503: 2}

@@ -8,13 +8,15 @@ from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Report
 from coloop.errors import SpecProblem
+from coloop.estimate import Estimate
 from coloop.plan.refused import outlook_of
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.text.patch import patch
 from coloop.validate import validate
-from coloop_server.errors import Conflict, Invalid, NotAllowed
+from coloop_server.errors import Conflict, Invalid
 from coloop_server.foreign import check_remote_code, remote_code
 from coloop_server.paths import Roots, spec_paths
 from coloop_server.settings import Settings
@@ -79,13 +81,15 @@ def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> L
     return spec
 
 
-def is_runnable(text: str) -> bool:
-    """Whether a run would accept the loop, memory aside."""
-    try:
-        require_runnable(text, force=True)
-    except (Invalid, NotAllowed):
-        return False
-    return True
+def is_runnable(spec: LoopSpec, unrolled: Unrolled, estimate: Estimate) -> bool:
+    """Whether a run would accept the loop, memory aside.
+
+    Args:
+        unrolled: the loop's steps.
+        estimate: its prediction.
+    """
+    report = validate(spec, unrolled=unrolled, estimate=estimate)
+    return report.ok and not outlook_of(spec, unrolled).refusals
 
 
 def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:

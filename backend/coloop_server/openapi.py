@@ -1,4 +1,5 @@
-"""The API's description, with the messages of the live stream in it, which no route returns.
+"""The API's description, with what no route returns in it: errors, and the messages of the live
+stream.
 
 `python -m coloop_server.openapi` prints it; the front end's types are generated from that text.
 """
@@ -8,10 +9,12 @@ import sys
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
 from coloop.events import ControlRequest, RunEvent
+from coloop_server.errors import ErrorBody
 from coloop_server.runs.schemas import StreamMessage
 
 TEMPLATE = "#/components/schemas/{model}"
@@ -27,6 +30,8 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, routes=app.routes)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        errors = ErrorBody.model_json_schema(ref_template=TEMPLATE)
+        schemas[ErrorBody.__name__] = jsonable_encoder(errors, exclude_none=True)
         for name, union in UNIONS.items():
             schema = TypeAdapter(union).json_schema(mode="serialization", ref_template=TEMPLATE)
             for part, definition in schema.pop("$defs", {}).items():

@@ -36,11 +36,16 @@ def ensure_private_file(path: Path) -> None:
 
 def write_private(path: Path, text: str) -> None:
     """Replace a file by one that this user alone can read."""
+    write_private_bytes(path, text.encode())
+
+
+def write_private_bytes(path: Path, data: bytes) -> None:
+    """Replace a file by one that this user alone can read."""
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     descriptor = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)

@@ -1,4 +1,5 @@
-"""How often Python looks for circles among objects while a run lasts, in the driver and in ranks.
+"""How often Python looks for circles among objects while a run lasts, in the driver and in ranks,
+and in the server while it serves.
 
 Rows, tables and messages hold no circles and go when nobody holds them. But they are made by the
 ten thousand, and every so many new objects Python walks through all that live, those of the

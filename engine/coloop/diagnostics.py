@@ -306,6 +306,7 @@ CODES: dict[str, str] = {
     "is.",
     # Numbers.
     "numbers.divisibility": "Two numbers of rows, ranks or heads do not divide.",
+    "numbers.large_step": "A step takes more rows than there are, or more than hours.",
     "numbers.too_long": "What may be written does not fit into the model's positions.",
     "numbers.mini_batch": "A mini-batch is larger than the rows of a step.",
     "numbers.learning_rate": "A learning rate is out of any sane range.",
@@ -345,6 +346,6 @@ CODES: dict[str, str] = {
     "foreign.service": "A service is named that runs on this machine may not call.",
     "foreign.secret": "A service wants a secret that is not in the environment here.",
     # What the compiler and a run say.
-    "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this "
-    "version cannot run it.",
+    "run.not_yet_runnable": "The loop is valid, but a part of it does not run: this version "
+    "cannot, or it is a setting that nothing reads.",
 }

@@ -117,6 +117,8 @@ class StageFinished(Event):
     """Its lane was free, what it reads was not there yet."""
     blocked_seconds: float = 0.0
     """What it reads was there, its lane was not free yet."""
+    rank_seconds: list[float] | None = None
+    """Where several ranks of its pool worked on it: how long each had work."""
     evaluation: str | None = None
     """The probe for which it ran, outside the step."""
     round: int | None = None
@@ -137,6 +139,9 @@ class SampleEvent(Event):
 
     type: Literal["sample"] = "sample"
     path: str
+    tokens: str | None = None
+    """A file of the run folder, where a line says what the loss saw of each token of a row: its
+    fields are told at `coloop.runtime.samples`."""
     rows: list[dict[str, Any]] = []
 
 
@@ -242,10 +247,17 @@ class NodeGauge(_Message):
     """Over the whole time of the last steps."""
     busy: float | None = None
     """Share of the last steps' time that this node's stages took, 0 to 1."""
+    starved: float | None = None
+    """Share of that time in which it could have worked, but what it reads was not there yet."""
+    blocked: float | None = None
+    """Share of that time in which what it reads was there, but others were at work in its pool."""
     evaluation: bool = False
     """Works in evaluations only: time and shares are those between evaluations, up to now."""
     queue: int | None = None
+    """Rows that wait to be read by it."""
     staleness: float | None = None
+    """A learner: versions by which its weights were ahead of those that wrote what it learned from
+    last."""
 
 
 class StageGauge(_Message):
@@ -263,6 +275,10 @@ class StageGauge(_Message):
     """Over the whole time of the last steps: times `step_seconds` it is what a step brings."""
     wall_tokens_per_second: float | None = None
     """Over the whole time of the last steps."""
+    starved: float = 0.0
+    """Share of the step in which its lane was free and what it reads was not there yet."""
+    blocked: float = 0.0
+    """Share of the step in which what it reads was there and its lane was not free yet."""
     evaluation: bool = False
     """Runs in evaluations only: time and share are those between evaluations, up to now. The
     `evaluate` of a probe is a whole evaluation, the stages that ran for it included."""
@@ -276,6 +292,11 @@ class EdgeGauge(_Message):
     brings, 0 where nothing flows in this phase, null before the phase's first step is done."""
     rows: int = 0
     """Since the run was started or resumed; grows while rows flow."""
+    queue: int = 0
+    """Rows that are there and that its reader has not taken yet."""
+    staleness: float | None = None
+    """Into a learner's teaching port: versions by which its weights were ahead of those that wrote
+    what it learned from last; null before it learned."""
     evaluation: bool = False
     """Flows in evaluations only: a second of the time between evaluations, up to now."""
 

@@ -22,6 +22,8 @@ from coloop.errors import PresetNotFound
 
 GIB = 2**30
 GPU_TABLE = "gpus"
+PAPER = re.compile(r"\s*\(arXiv [\d.]+\)")
+"""A paper in the head of a loop; it is not part of the title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,6 @@ class LoopPreset:
     name: str
     title: str
     description: str
-    tags: tuple[str, ...]
     path: Path
 
 
@@ -117,6 +118,11 @@ def list_loops() -> tuple[LoopPreset, ...]:
     return tuple(_read_loop(name, path) for name, path in sorted(_index("loops").items()))
 
 
+def loop_names() -> tuple[str, ...]:
+    """Names of all loop presets; no file is read."""
+    return tuple(sorted(_index("loops")))
+
+
 def load_loop(name: str) -> LoopPreset:
     """A loop preset by its name."""
     path = _find("loops", name, "loop")
@@ -141,16 +147,13 @@ def is_loop(name: str) -> bool:
 def _read_loop(name: str, path: Path) -> LoopPreset:
     text = path.read_text(encoding="utf-8")
     comment = _leading_comment(text)
-    tags = [line for line in comment if line.lower().startswith("tags:")]
-    prose = [line for line in comment if line not in tags]
-    head, *rest = re.split(r": |\.(?:\s|$)", " ".join(prose), maxsplit=1)
-    title = head or name.replace("-", " ").capitalize()
+    head, *rest = re.split(r": |\.(?:\s|$)", " ".join(comment), maxsplit=1)
+    title = PAPER.sub("", head) or name.replace("-", " ").capitalize()
     description = _description_field(text) or "".join(rest)
     return LoopPreset(
         name=name,
         title=title,
         description=description,
-        tags=tuple(tag.strip() for tag in tags[0][5:].split(",")) if tags else (),
         path=path,
     )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.backend.postgres import new_database
 
 from coloop_server.settings import Settings
 
@@ -70,6 +71,7 @@ def settings_in(folder: Path) -> Settings:
         launcher="process",
         keep_runs=False,
         stop_seconds=20,
+        database_url=new_database(),
     )
 
 
@@ -80,8 +82,11 @@ def environment_of(settings: Settings) -> dict[str, str]:
         for name, value in os.environ.items()
         if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
     }
+    url = settings.database_url
+    database = {} if url is None else {"COLOOP_DATABASE_URL": url.get_secret_value()}
     return {
         **kept,
+        **database,
         "PYTHONPATH": SOURCES,
         "PYTHONUNBUFFERED": "1",
         "COLOOP_DATA_DIR": str(settings.data_dir),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from tests.backend.postgres import sqlite_only
 from tests.backend.records import add_run, content, forge, spoil, write
 from tests.backend.servers import environment_of
 from tests.backend.signed_in import signed_in
@@ -20,6 +21,8 @@ from coloop_server.database.connect import open_engine
 from coloop_server.errors import Conflict, Invalid, ServerError, Unavailable
 from coloop_server.lock import DataLock
 from coloop_server.settings import Settings
+
+pytestmark = sqlite_only
 
 
 @pytest.fixture

@@ -11,12 +11,19 @@ from starlette.testclient import TestClient
 
 from coloop_server.settings import Settings
 
+UNASKED = [
+    HealthCheck.function_scoped_fixture,
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+]
+"""A list here takes the place of the profile's."""
 ROUTES = [
     ("POST", "/api/check"),
     ("POST", "/api/spec/parse"),
     ("POST", "/api/spec/patch"),
     ("POST", "/api/spec/dump"),
     ("POST", "/api/fit"),
+    ("POST", "/api/place"),
     ("POST", "/api/loops"),
     ("POST", "/api/loops/import"),
     ("PUT", "/api/loops/none"),
@@ -26,7 +33,10 @@ ROUTES = [
     ("POST", "/api/runs/none/edit"),
     ("POST", "/api/runs/none/fork"),
     ("POST", "/api/session"),
-    ("POST", "/api/rewards/preview"),
+    ("POST", "/api/previews/scores"),
+    ("POST", "/api/previews/rows"),
+    ("POST", "/api/previews/tokens"),
+    ("POST", "/api/previews/overlap"),
 ]
 BODIES = [
     b"",
@@ -125,7 +135,7 @@ names = st.sampled_from(
 @hypothesis_settings(
     max_examples=150,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=UNASKED,
 )
 @given(route=st.sampled_from(ROUTES), body=st.dictionaries(names, plain, max_size=4))
 def test_no_json_makes_the_server_fail(
@@ -149,7 +159,7 @@ mutations = st.lists(
 @hypothesis_settings(
     max_examples=100,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=UNASKED,
 )
 @given(changes=mutations)
 def test_no_broken_loop_makes_a_check_fail(

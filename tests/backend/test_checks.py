@@ -1,16 +1,13 @@
 """What the editor asks while a loop is drawn."""
 
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from coloop.spec.io import parse
-from coloop_server.cli import Server
 from coloop_server.settings import Settings
 
 
@@ -192,6 +189,107 @@ def test_fitting_changes_the_text_and_says_why(client: TestClient) -> None:
     assert str(first["new"]) in body["yaml"]
 
 
+def _preset(client: TestClient, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(f"/api/presets/loops/{name}").json()["spec"]
+    return found
+
+
+def _fit(client: TestClient, spec: dict[str, Any], **asked: Any) -> dict[str, Any]:
+    answer = client.post("/api/fit", json={"spec": spec, **asked})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_budget_says_what_changes_and_what_each_costs(client: TestClient) -> None:
+    spec = _preset(client, "grpo-qwen2.5-7b-8xH100")
+
+    more = _fit(client, spec, budget_fraction=1.0)
+    less = _fit(client, spec, budget_fraction=0.38)
+
+    assert (more["fits"], less["fits"]) == (True, True)
+    assert more["verdict"].startswith("Fits:")
+    path = "nodes.actor.training.gradient_checkpointing"
+    freed = next(one for one in more["changes"] if one["path"] == path)
+    assert (freed["old_text"], freed["new_text"]) == ("on", "off")
+    assert freed["seconds"] < 0
+    assert {"op": "remove", "path": path}.items() <= more["edits"][-1].items()
+    for found in (more, less):
+        assert sum(one["seconds"] or 0 for one in found["changes"]) == pytest.approx(
+            found["after"]["step_seconds"] - found["before"]["step_seconds"]
+        )
+    gpu = less["after"]["gpus"][0]
+    assert gpu["peak_bytes"] <= gpu["usable_bytes"] < less["before"]["gpus"][0]["usable_bytes"]
+    assert less["after"]["step_seconds"] > more["after"]["step_seconds"]
+    assert less["after_time"]["phases"][0]["spans"]
+
+
+def test_locks_of_a_loop_hold_and_those_of_the_question_go_before_them(client: TestClient) -> None:
+    path = "nodes.actor.training.gradient_checkpointing"
+    spec = _preset(client, "grpo-qwen2.5-7b-8xH100") | {"layout": {"$locks": [path]}}
+
+    held = _fit(client, spec, budget_fraction=1.0)
+    free = _fit(client, spec, budget_fraction=1.0, locks=[])
+
+    assert path not in [one["path"] for one in held["edits"]]
+    assert path in [one["path"] for one in free["edits"]]
+    assert held["after"]["step_seconds"] > free["after"]["step_seconds"]
+
+
+def test_what_cannot_fit_names_ways_that_each_do(client: TestClient) -> None:
+    path = "nodes.actor.training.micro_batch"
+    chunk = "nodes.actor.training.loss_chunk"
+    spec = _preset(client, "grpo-qwen2.5-7b-8xH100") | {"layout": {"$locks": [path, chunk]}}
+    spec["nodes"]["actor"]["training"]["micro_batch"] = 32
+
+    found = _fit(client, spec, budget_fraction=0.6)
+    bare = _fit(client, spec, budget_fraction=0.6, with_ways=False)
+
+    assert found["fits"] is False
+    assert found["ways"][0]["touches"] == "lock"
+    assert found["ways"][0]["unlocks"][0] in (path, chunk)
+    assert found["ways"][0]["edits"][-1]["path"] == "layout.$locks"
+    assert bare["ways"] == []
+
+
+def test_two_budgets_are_refused(client: TestClient) -> None:
+    answer = client.post("/api/fit", json={"spec": {}, "budget_gib": 1, "budget_fraction": 0.5})
+
+    assert answer.status_code == 422
+    assert "budget" in answer.text
+
+
+def test_a_placement_is_suggested_beside_the_loops_own(client: TestClient) -> None:
+    spec = _preset(client, "genrm-gemma-2-9b-8xH100")
+
+    found = client.post("/api/place", json={"spec": spec}).json()
+
+    assert found["suggested"]["step_seconds"] < found["yours"]["step_seconds"]
+    assert found["suggested"]["fits"] is True
+    assert found["edits"][0]["path"] == "hardware.pools"
+    assert found["tried"] > 1
+    assert found["reason"]
+    learner = next(one for one in found["backends"] if one["node"] == "verifier")
+    assert learner["advised"] == "fsdp2"
+    refused = next(one for one in learner["options"] if one["backend"] == "megatron")
+    assert refused["problem"]
+
+
+def test_a_check_says_how_the_time_comes_about_and_the_batch_as_a_ladder(
+    client: TestClient, loop: str
+) -> None:
+    found = client.post("/api/check", json={"yaml": loop}).json()
+
+    phase = found["time"]["phases"][0]
+    assert phase["spans"][0]["start"] == 0
+    assert max(one["end"] for one in phase["spans"]) == pytest.approx(
+        phase["step_seconds"], rel=0.5
+    )
+    (ladder,) = [one for one in found["plan"]["ladders"] if one["phase"] == phase["name"]]
+    assert ladder["rungs"][0]["name"] == "prompts"
+    assert ladder["rungs"][-1]["name"] == "updates"
+
+
 def test_presets_are_listed_with_what_runs_here(client: TestClient) -> None:
     loops = {one["name"]: one for one in client.get("/api/presets/loops").json()}
     hardware = client.get("/api/presets/hardware").json()
@@ -309,68 +407,6 @@ def test_a_check_is_quick(client: TestClient, loop: str, count: int) -> None:
     assert min(seconds) < 0.1
 
 
-def test_a_python_reward_is_tried_in_a_process_of_its_own(client: TestClient) -> None:
-    rows = [
-        {"prompt": "1+1=", "completion": "2", "answer": "2"},
-        {"completion": "3", "answer": "4"},
-    ]
-    code = "def reward(prompts, completions, answer, **columns):\n    print('hello')\n"
-    good = code + "    return [float(c == a) for c, a in zip(completions, answer)]\n"
-    sly = "def reward(prompts, **columns):\n    return [len(open('/etc/passwd').read())]\n"
-    endless = "def reward(prompts, completions, **columns):\n    while True: pass\n"
-
-    def tried(code: str, seconds: float = 30) -> dict[str, Any]:
-        body = {"code": code, "rows": rows, "timeout_seconds": seconds}
-        answer = client.post("/api/rewards/preview", json=body)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
-
-    assert tried(good)["scores"] == [1.0, 0.0]
-    assert "hello" in tried(good)["printed"]
-    for bad in (sly, endless, "def rew", ""):
-        assert tried(bad, seconds=1)["error"], bad
-
-
-def test_a_server_that_ends_ends_the_reward_that_it_tries(client: TestClient) -> None:
-    """The code would sleep for 50 seconds."""
-    code = "import time\ndef reward(prompts, completions, **columns):\n    time.sleep(50)\n"
-    ending = client.app.state.ending  # type: ignore[attr-defined]
-    server = Server(uvicorn.Config(client.app), ending)
-    server.handle_exit(signal.SIGTERM, None)
-
-    answer = client.post(
-        "/api/rewards/preview", json={"code": code, "rows": [{}], "timeout_seconds": 30}
-    )
-
-    assert answer.status_code == 503
-    assert answer.json()["code"] == "server.ending"
-
-
-def test_a_built_in_reward_is_tried_on_the_same_rows(client: TestClient) -> None:
-    rows = [{"completion": "2", "answer": "2"}, {"completion": "3", "answer": "4"}]
-
-    good = client.post(
-        "/api/rewards/preview", json={"source": {"name": "exact_match"}, "rows": rows}
-    )
-    none = client.post(
-        "/api/rewards/preview", json={"source": {"name": "exact_much"}, "rows": rows}
-    )
-    both = client.post(
-        "/api/rewards/preview", json={"source": {"name": "exact_match"}, "code": "", "rows": rows}
-    )
-
-    broken = client.post(
-        "/api/rewards/preview",
-        json={"source": {"name": "regex", "pattern": "("}, "rows": rows},
-    )
-
-    assert "is no regular expression" in broken.json()["error"]
-    assert good.json()["scores"] == [1.0, 0.0]
-    assert none.json()["code"] == "reward.invalid"
-    assert both.json()["code"] == "request.invalid"
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -385,3 +421,57 @@ def test_a_change_of_a_place_that_cannot_be_is_refused(
     answer = client.post("/api/spec/patch", json={"yaml": loop, "changes": [change]})
 
     assert answer.status_code == 422, answer.text
+
+
+NODES = "actor:\n  kind: actor\n  model: {type: scratch}\nexact: {kind: reward}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NODES,
+        "".join(f"    {line}\n" for line in NODES.splitlines()),
+        "nodes:\n" + "".join(f"  {line}\n" for line in NODES.splitlines()),
+    ],
+)
+def test_nodes_are_read_from_any_piece_of_a_loop(client: TestClient, text: str) -> None:
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+
+    assert list(read["nodes"]) == ["actor", "exact"]
+    assert read["nodes"]["actor"] == {"kind": "actor", "model": {"type": "scratch"}}
+    assert read["edges"] == []
+    assert read["diagnostics"] == []
+
+
+def test_a_whole_loop_is_a_piece_with_its_edges_and_places(client: TestClient, loop: str) -> None:
+    text = loop + "layout: {actor: [1, 2]}\n"
+
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+
+    assert "actor.rollouts -> exact.rollouts" in read["edges"]
+    assert read["layout"] == {"actor": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [("a sentence", ["yaml.not_a_mapping"]), ("nodes: [", ["yaml.syntax"]), ("nodes: {a: 3}", [])],
+)
+def test_a_text_without_nodes_is_no_piece(client: TestClient, text: str, codes: list[str]) -> None:
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+
+    assert read["nodes"] == {}
+    assert [found["code"] for found in read["diagnostics"]] == codes
+
+
+def test_what_was_copied_is_written_so_that_it_can_be_read_again(client: TestClient) -> None:
+    piece = {
+        "nodes": {"actor": {"kind": "actor", "training": {"optimizer": {"lr": 1e-6}}}},
+        "edges": ["actor.rollouts -> exact.rollouts"],
+        "layout": {"actor": [0, 16]},
+    }
+
+    text = client.post("/api/spec/dump", json={"spec": piece}).json()["yaml"]
+
+    assert text.startswith("nodes:\n  actor:")
+    read = client.post("/api/spec/fragment", json={"yaml": text}).json()
+    assert {name: read[name] for name in piece} == piece

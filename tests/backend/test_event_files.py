@@ -9,7 +9,7 @@ import pytest
 
 from coloop.events import MARK, EditRequest, StopRequest
 from coloop_server.launchers.follow import MarkedLog
-from coloop_server.runs.eventlog import EventLog
+from coloop_server.runs.eventlog import RECENT, RECENT_BYTES, EventLog, entry_of
 from coloop_server.runs.folder import RunFolder
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.summary import Summary
@@ -101,7 +101,7 @@ def test_a_summary_keeps_the_last_word_and_survives_odd_events() -> None:
         {"type": "log", "step": 10**30, "at": "2026-01-01T00:00:00+05:00"},
     ]
     for event in odd:
-        summary.add({"seq": 1, **event})
+        summary.add(entry_of({"seq": 1, **event}, 0, 0))
 
     assert summary.state == "failed"
     assert summary.message is None
@@ -292,3 +292,45 @@ def test_a_file_that_is_cut_while_it_is_read_holds_nobody(tmp_path: Path) -> Non
     path.write_text("x" * 100)
 
     assert EventLog(path).take_new(10_000) == []
+
+
+def test_lines_far_back_are_told_as_they_were_told_at_first(tmp_path: Path) -> None:
+    """What is no event, comes twice or holds what is no JSON, where nothing of it is recent."""
+    path = tmp_path / "events.jsonl"
+    lines = [line(seq) for seq in range(1, 400)]
+    lines[49] = line(50, "metrics", metrics={"loss": 1}).replace(": 1}", ": NaN}")
+    lines[99] = '{"seq": 100, "type": "log", "half": \n'
+    lines[199] = line(120, message="again")
+    lines[299] = '{"type": "log", "seq": 300}\n'
+    path.write_text("".join(lines))
+    log = EventLog(path)
+    log.refresh()
+    kept = EventLog(path)
+    assert kept.recall(json.loads(json.dumps(log.keep())))
+    first = log.read(0, 1000)
+    log.recent_seqs.clear()
+    log.recent_lines.clear()
+
+    assert log.read(0, 1000) == kept.read(0, 1000) == first
+    told = dict(first)
+    assert len(told) == 397
+    assert {100, 200}.isdisjoint(told)
+    assert json.loads(told[50])["metrics"] == {"loss": None}
+    assert told[300] == lines[299].strip()
+
+
+def test_what_is_kept_of_a_log_in_memory_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(line(seq, message="x" * 9000) for seq in range(1, 600)))
+    log = EventLog(path)
+    while log.refresh():
+        pass
+
+    assert sum(map(len, log.recent_lines)) == log.recent_size <= RECENT_BYTES
+    assert seqs(log) == list(range(1, 600))
+    small = tmp_path / "small.jsonl"
+    small.write_text("".join(line(seq) for seq in range(1, RECENT + 500)))
+    log = EventLog(small)
+    while log.refresh():
+        pass
+    assert len(log.recent_lines) == len(log.recent_seqs) == RECENT

@@ -12,6 +12,8 @@ from sqlalchemy import Engine, event
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
+from coloop_server.runs.eventlog import RECENT_BYTES
+from coloop_server.runs.watch import Watch
 from coloop_server.settings import Settings
 
 IO = Path("/proc/self/io")
@@ -196,6 +198,32 @@ def test_another_file_in_the_place_of_a_known_one_is_read_anew(
     assert rows[0]["completion"] == TEXT + "longer"
 
 
+def test_a_file_that_grows_is_read_once_however_many_clients_follow_it(tmp_path: Path) -> None:
+    """Ten thousand events come in parts; three cursors keep up, one reads all of it in the end."""
+    events = tmp_path / "events.jsonl"
+    watch = Watch(tmp_path)
+    cursors, behind = [0, 0, 0], 0
+    before = bytes_read()
+    for part in range(20):
+        numbers = range(part * 500 + 1, part * 500 + 501)
+        with events.open("a") as file:
+            file.writelines(line(seq, "log", step=seq, message="x" * 100) for seq in numbers)
+        assert watch.poll()
+        for client, cursor in enumerate(cursors):
+            found = watch.log.read(cursor, 10_000)
+            assert [seq for seq, _ in found] == list(range(cursor + 1, watch.log.last_seq + 1))
+            cursors[client] = found[-1][0]
+    size = events.stat().st_size
+
+    assert bytes_read() - before < 1.1 * size
+    assert watch.log.recent_size <= RECENT_BYTES
+    while found := watch.log.read(behind, 500):
+        assert [seq for seq, _ in found] == list(range(behind + 1, behind + len(found) + 1))
+        behind = found[-1][0]
+    assert behind == 10_000
+    assert bytes_read() - before < 2.6 * size
+
+
 def test_an_idle_server_asks_the_database_nothing(
     client: TestClient, settings: Settings, loop: str, eventually: Eventually
 ) -> None:
@@ -215,8 +243,6 @@ def test_an_idle_server_asks_the_database_nothing(
 def test_files_are_read_outside_of_transactions(
     settings: Settings, loop: str, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coloop_server.runs.watch import Watch
-
     open_transactions: dict[int, int] = {}  # by connection, the thread that began it
     seen: list[int] = []
     poll = Watch.poll

@@ -262,3 +262,59 @@ def test_a_page_makes_the_loop_whose_address_it_chose(client: TestClient, loop: 
     assert again.status_code == 409
     assert again.json()["detail"]["yaml"] == loop
     assert odd.status_code in (404, 422)
+
+
+def test_a_node_is_found_by_name_kind_and_model_in_all_loops(client: TestClient, loop: str) -> None:
+    first = client.post("/api/loops", json={"yaml": loop}).json()
+    other = loop.replace("name: grpo-arithmetic", "name: second").replace("exact", "judge_of_all")
+    second = client.post("/api/loops", json={"yaml": other}).json()
+
+    def found(words: str, limit: int = 20) -> list[tuple[str, str | None]]:
+        hits = client.get("/api/loops/search", params={"q": words, "limit": limit}).json()
+        return [(hit["loop"], hit["node"]) for hit in hits]
+
+    assert found("judge of") == [(second["id"], "judge_of_all")]
+    assert found("TINY-qwen3 actor") == [(second["id"], "actor"), (first["id"], "actor")]
+    assert found("arithmetic")[0] == (first["id"], None)
+    assert found("second") == [(second["id"], None)]
+    assert found("actor", limit=1) == [(second["id"], "actor")]
+    assert found("100%") == []
+    assert client.get("/api/loops/search").status_code == 422
+
+
+def test_a_draft_that_is_no_whole_loop_is_found_too(client: TestClient) -> None:
+    made = client.post("/api/loops", json={"yaml": "coloop: 1\nnodes: {half: {kind: dataset}}\n"})
+
+    hits = client.get("/api/loops/search", params={"q": "half"}).json()
+
+    assert hits == [
+        {
+            "loop": made.json()["id"],
+            "loop_name": "untitled",
+            "node": "half",
+            "kind": "dataset",
+            "model": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_found"),
+    [
+        ("{one: {kind: actor}, two: {kind: critic}}", False),
+        ("{one: {kind: actor, model: critic-of-all}}", True),
+        ("\n  one: {kind: actor}\n  # critic\n  two: {kind: critic}", False),
+        ("\n    one:\n      kind: actor\n      model: {type: hub, path: critic/x}", True),
+        ("\n  one:\n    kind: actor\n    model:\n      type: hub\n      path: a/critic", True),
+        ("\n  one:\n    model: {type: scratch}\n    kind: actor\n    note: no critic", False),
+        ("\n  first: {kind: critic, model: &m critic}\n  one: {kind: actor, model: *m}", True),
+    ],
+)
+def test_all_words_of_a_search_are_of_one_node(
+    client: TestClient, nodes: str, is_found: bool
+) -> None:
+    client.post("/api/loops", json={"yaml": f"coloop: 1\nnodes: {nodes}\n"})
+
+    hits = client.get("/api/loops/search", params={"q": "critic actor"}).json()
+
+    assert [hit["node"] for hit in hits] == (["one"] if is_found else [])

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.backend.postgres import execute, kept_handle, sqlite_only
 from tests.backend.signed_in import signed_in
 
 from coloop.run_lock import RunLock
@@ -153,22 +154,12 @@ def ended(run: dict[str, Any]) -> dict[str, Any] | None:
 # A server that is killed while it starts a run
 
 
-@contextlib.contextmanager
-def database_of(settings: Settings) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(settings.data_dir / "coloop.db")) as database:
-        yield database
-        database.commit()
-
-
 def forget_the_start(settings: Settings, run_id: str) -> Handle:
     """The row as it stands between the launch and the note of it; the whole handle."""
-    with database_of(settings) as database:
-        (text,) = database.execute("SELECT handle FROM runs WHERE id = ?", (run_id,)).fetchone()
-        handle: Handle = json.loads(text)
-        planned = json.dumps({name: handle[name] for name in ("mark", "run_id")})
-        database.execute(
-            "UPDATE runs SET handle = ?, state = 'starting' WHERE id = ?", (planned, run_id)
-        )
+    handle: Handle = kept_handle(settings, run_id)
+    planned = json.dumps({name: handle[name] for name in ("mark", "run_id")})
+    change = "UPDATE runs SET handle = :planned, state = 'starting' WHERE id = :id"
+    execute(settings, change, planned=planned, id=run_id)
     return handle
 
 
@@ -231,6 +222,7 @@ def locked(settings: Settings) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
+@sqlite_only
 def test_a_busy_database_asks_to_come_again(
     client: TestClient, settings: Settings, loop: str
 ) -> None:
@@ -246,6 +238,7 @@ def test_a_busy_database_asks_to_come_again(
     assert client.post("/api/loops", json={"yaml": loop}).status_code == 201
 
 
+@sqlite_only
 def test_a_busy_database_neither_fails_a_start_nor_loses_its_driver(
     client: TestClient,
     settings: Settings,
@@ -266,9 +259,7 @@ def test_a_busy_database_neither_fails_a_start_nor_loses_its_driver(
     run_id = start_run(client, loop_that("steps=2 hold=60"))
 
     run_until(run_id, "running")
-    with database_of(settings) as database:
-        (text,) = database.execute("SELECT handle FROM runs WHERE id = ?", (run_id,)).fetchone()
-    assert json.loads(text)["mark"] == marks[0]
+    assert kept_handle(settings, run_id)["mark"] == marks[0]
     client.post(f"/api/runs/{run_id}/stop")
     run_until(run_id, "stopped")
 
@@ -291,8 +282,7 @@ def test_a_run_whose_folder_is_gone_ends(
     eventually(lambda: [run["state"] for run in client.get("/api/runs").json()] == ["running"])
     own = start_run(client, loop_that("steps=1 hold=60"))
     run_until(own, "running")
-    with database_of(settings) as database:
-        (text,) = database.execute("SELECT handle FROM runs WHERE id = ?", (own,)).fetchone()
+    handle = kept_handle(settings, own)
 
     for run_id in ("typed", own):  # at once, as a driver writes into its own meanwhile
         (settings.runs_dir / run_id).rename(tmp_path / f"gone-{run_id}")
@@ -301,7 +291,7 @@ def test_a_run_whose_folder_is_gone_ends(
         run = run_until(run_id, "failed")
         assert run["error"]["code"] == "run.folder_gone"
         assert str(settings.runs_dir / run_id) in run["message"]
-    assert of_launch(json.loads(text)) == []
+    assert of_launch(handle) == []
     assert client.delete("/api/runs/typed").status_code == 204
 
 

@@ -26,7 +26,7 @@ def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None
     names = [one["operationId"] for one in operations(document)]
 
     assert len(names) == len(set(names))
-    assert {"createRun", "checkLoop", "saveLoop", "getCatalog", "previewReward"} <= set(names)
+    assert {"createRun", "checkLoop", "saveLoop", "getCatalog", "previewScores"} <= set(names)
     assert all(name.isidentifier() for name in names)
 
 

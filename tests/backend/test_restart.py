@@ -1,10 +1,11 @@
 """A server that is killed or stopped while runs go on, and the one that comes after it."""
 
-import contextlib
 import os
 import signal
 from collections.abc import Callable
 from typing import Any
+
+from tests.backend.postgres import kept_handle
 
 from coloop_server.processes import identity
 
@@ -64,16 +65,11 @@ def test_a_run_that_ended_while_no_server_ran_is_told_as_it_ended(
 def test_a_driver_killed_while_no_server_ran_leaves_a_failed_run(
     start_server: StartServer, loop_that: LoopThat, eventually: Eventually, settings: Any
 ) -> None:
-    import json
-    import sqlite3
-
     first = start_server()
     run_id = post(first, "/api/runs", yaml=loop_that("steps=1 hold=90"))["id"]
     eventually(lambda: get(first, f"/api/runs/{run_id}")["state"] == "running")
-    with contextlib.closing(sqlite3.connect(settings.data_dir / "coloop.db")) as database:
-        (text,) = database.execute("SELECT handle FROM runs WHERE id = ?", (run_id,)).fetchone()
+    pid = kept_handle(settings, run_id)["pid"]
     first.kill()
-    pid = json.loads(text)["pid"]
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: identity(pid) is None)
 

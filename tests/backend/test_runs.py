@@ -256,6 +256,42 @@ def test_an_event_cannot_name_a_file_outside_of_its_folder(
     assert client.get("/api/runs/sly/samples").json()["rows"] == []
 
 
+def test_tokens_of_a_row_are_read_from_the_file_that_its_event_names(
+    client: TestClient, settings: Settings, loop: str, eventually: Callable[..., Any]
+) -> None:
+    folder = settings.runs_dir / "tokens"
+    (folder / "samples").mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop)
+    lines = [
+        {"id": "a", "node": "actor", "by": "actor", "ids": [7, 8], "pieces": ["7", "x"],
+         "mask": [True, False], "advantage": [0.5, 0.0], "rewards": {"steps": [None, 1]}},
+        {"id": "b", "node": "actor", "by": "actor", "ids": [9], "pieces": ["z"]},
+        {"id": "bad", "ids": "none"},
+    ]  # fmt: skip
+    (folder / "samples" / "step-2.tokens.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    head = {"at": "2026-01-01T00:00:00Z", "run": "tokens", "attempt": 1}
+    sample = {"type": "sample", "step": 2, "path": "samples/step-2.jsonl", "rows": []}
+    events = [
+        {**head, **sample, "seq": 1, "tokens": "samples/step-2.tokens.jsonl"},
+        {**head, **sample, "seq": 2, "tokens": "../secret.json"},
+        {**head, "seq": 3, "type": "run.state", "state": "finished"},
+    ]
+    (folder / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
+    eventually(lambda: client.get("/api/runs").json())
+
+    one = client.get("/api/runs/tokens/samples/tokens?step=2&row=a").json()
+    all_of_step = client.get("/api/runs/tokens/samples/tokens?step=2").json()
+    other_step = client.get("/api/runs/tokens/samples/tokens?step=1").json()
+
+    assert [row["id"] for row in one["rows"]] == ["a"]
+    assert one["rows"][0]["pieces"] == ["7", "x"]
+    assert one["rows"][0]["mask"] == [True, False]
+    assert one["rows"][0]["advantage"] == [0.5, 0.0]
+    assert one["rows"][0]["rewards"] == {"steps": [None, 1.0]}
+    assert [row["id"] for row in all_of_step["rows"]] == ["a", "b"]
+    assert other_step["rows"] == []
+
+
 def test_a_headless_run_shows_up_and_opens_like_any_other(
     client: TestClient, settings: Settings, loop: str, eventually: Callable[..., Any]
 ) -> None:

@@ -10,6 +10,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
+from tests.backend.postgres import ON_POSTGRES
+from tests.backend.servers import LAST_RESORT_SECONDS
 from tests.backend.signed_in import ADDRESS, signed_in
 
 from coloop_server.app import create_app
@@ -194,7 +196,7 @@ def test_other_addresses_are_refused_without_a_token(server_environment: dict[st
         env=server_environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LAST_RESORT_SECONDS,
         check=False,
     )
 
@@ -231,7 +233,7 @@ def test_a_server_without_a_set_token_makes_one_that_only_its_user_reads(
     settings: Settings,
 ) -> None:
     with TestClient(create_app(settings), base_url=ADDRESS) as client:
-        refused = client.post("/api/rewards/preview", json={})
+        refused = client.post("/api/previews/scores", json={})
         opened = client.get("/api/session").json()
     token = (settings.data_dir / "token").read_text()
     with TestClient(create_app(settings), base_url=ADDRESS) as again:
@@ -251,7 +253,8 @@ def test_the_data_folder_is_closed_to_other_users(settings: Settings) -> None:
         folder = settings.data_dir.stat().st_mode & 0o777
 
     assert folder == 0o700
-    assert {"token", "coloop.db", "coloop.db-wal", "server.lock"} <= set(modes)
+    database = () if ON_POSTGRES else ("coloop.db", "coloop.db-wal")
+    assert {"token", "server.lock", *database} <= set(modes)
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backend.servers import LAST_RESORT_SECONDS
 from tests.backend.signed_in import signed_in
 
 from coloop_server.cli import read_settings
@@ -22,7 +23,7 @@ def serve_and_fail(environment: dict[str, str], *options: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LAST_RESORT_SECONDS,
         check=False,
     )
     assert ended.returncode != 0

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import update
 from tests.backend.signed_in import signed_in
 
@@ -17,11 +18,10 @@ from coloop_server.settings import Settings
 @pytest.fixture
 def neighbour(settings: Settings, tmp_path: Path) -> Settings:
     """Another data folder on the same database."""
-    shared = f"sqlite:///{settings.data_dir / 'coloop.db'}"
     return Settings(
         data_dir=tmp_path / "neighbour",
         runs_dir=settings.runs_dir,
-        database_url=shared,  # type: ignore[arg-type]
+        database_url=SecretStr(settings.database),
         driver=settings.driver,
         launcher="process",
     )

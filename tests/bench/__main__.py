@@ -1,6 +1,7 @@
 """`python -m tests.bench`: run the benches one after the other, print what they find.
 
     --only NAME    this bench alone; may be repeated
+    --share PART   of its usual size, for a bench that has one, e.g. 0.1 for a look
     --list         names and what they measure
     --write-notes  put all kept figures into tests/bench/README.md
 
@@ -9,6 +10,7 @@ Each bench keeps its figures as JSON under .coloop/bench; the page is made of th
 
 import argparse
 import importlib
+import inspect
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +23,7 @@ BENCHES = {
     "rollout": "bench_scripts.rollout",
     "training": "bench_scripts.training",
     "checks": "bench_checks.run",
+    "service": "bench_service.run",
     "templates": "bench_templates.run",
     "overhead": "bench_overhead.run",
     "overlap": "bench_overlap.run",
@@ -30,6 +33,7 @@ BENCHES = {
     "scale": "bench_scale.run",
     "front-end": "bench_scripts.front_end",
     "canvas": "bench_canvas.run",
+    "live": "bench_live.run",
     "quick-start": "bench_quick_start.run",
     "spin": "bench_spin.run",
     "two-halves": "bench_two_halves.run",
@@ -44,6 +48,7 @@ BENCHES = {
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--only", action="append", choices=tuple(BENCHES))
+    arguments.add_argument("--share", type=float, default=1.0)
     arguments.add_argument("--list", action="store_true")
     arguments.add_argument("--write-notes", action="store_true")
     given = arguments.parse_args()
@@ -52,7 +57,7 @@ def main() -> int:
             told = _bench(place).__doc__ or _module(place).__doc__ or ""
             print(f"{name:<12} {told.splitlines()[0]}")
         return 0
-    missed = [name for name in given.only or BENCHES if not _is_reached(name)]
+    missed = [name for name in given.only or BENCHES if not _is_reached(name, given.share)]
     if given.write_notes:
         write_notes(tuple(BENCHES))
     if missed:
@@ -60,20 +65,22 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def _is_reached(name: str) -> bool:
+def _is_reached(name: str, share: float) -> bool:
     """Run one bench, print and keep its figures; whether all its goals were reached."""
     machine = describe_machine()
     print(f"\n{name}: {machine.describe()}\n", flush=True)
     began = time.monotonic()
-    result = _bench(BENCHES[name])()
+    bench = _bench(BENCHES[name])
+    is_sized = "share" in inspect.signature(bench).parameters
+    result = bench(share=share) if is_sized else bench()
     keep(name, result, machine.as_dict(), machine.describe())
     print(show(result), flush=True)
     print(f"\n{name} took {time.monotonic() - began:.0f} s", flush=True)
     return all(goal.is_reached for goal in result.goals)
 
 
-def _bench(place: str) -> Callable[[], Result]:
-    bench: Callable[[], Result] = getattr(_module(place), place.partition(".")[2])
+def _bench(place: str) -> Callable[..., Result]:
+    bench: Callable[..., Result] = getattr(_module(place), place.partition(".")[2])
     return bench
 
 

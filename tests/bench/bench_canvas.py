@@ -47,7 +47,7 @@ def run() -> Result:
         return Result(title="Canvas of 200 nodes", text="no Chromium; `make chromium` installs it")
     with serve() as url, sync_playwright() as playwright:
         client = httpx.Client(base_url=url, timeout=60, trust_env=False, headers=BEARER)
-        loop = client.post("/api/loops", json={"yaml": to_yaml(two_hundred_nodes())}).json()
+        loop = client.post("/api/loops", json={"yaml": to_yaml(chained_nodes(CHAINS))}).json()
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.goto(f"{url}/loops/{loop['id']}?token={TOKEN}")
@@ -90,12 +90,12 @@ def run() -> Result:
     )
 
 
-def two_hundred_nodes() -> dict[str, Any]:
+def chained_nodes(chains: int) -> dict[str, Any]:
     """Chains of data, writer, reward and probe, side by side."""
     task = {"type": "task", "task": "arithmetic"}
     nodes: dict[str, Any] = {}
     edges = []
-    for number in range(CHAINS):
+    for number in range(chains):
         data, actor = f"data_{number}", f"actor_{number}"
         exact, probe = f"exact_{number}", f"probe_{number}"
         nodes[data] = {"kind": "dataset", "source": task, "rows_per_step": 8}
@@ -115,7 +115,7 @@ def two_hundred_nodes() -> dict[str, Any]:
         ]
     return {
         "coloop": 1,
-        "name": "two-hundred",
+        "name": "chains",
         "nodes": nodes,
         "edges": edges,
         "schedule": {"steps": 10},

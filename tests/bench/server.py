@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from tests.bench.machine import ROOT
 
 TOKEN = "token-of-the-bench"
+NOT_TAKEN = ("COLOOP_", "PYTHONDONTWRITEBYTECODE")
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 """What a program sends; a browser opens `/?token=` once."""
 
@@ -19,32 +20,37 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 def serve() -> Iterator[str]:
     """The address of a server that ends with the block."""
     with tempfile.TemporaryDirectory(prefix="coloop-bench-server-") as folder:
-        paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
-        environment = {
-            **{name: v for name, v in os.environ.items() if not name.startswith("COLOOP_")},
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "PYTHONUNBUFFERED": "1",
-            "COLOOP_DATA_DIR": f"{folder}/data",
-            "COLOOP_RUNS_DIR": f"{folder}/runs",
-            "COLOOP_LAUNCHER": "process",
-            "COLOOP_TOKEN": TOKEN,
-        }
         process = subprocess.Popen(
             [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
-            env=environment,
+            env=environment_in(folder),
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
         try:
-            yield _address(process)
+            yield await_address(process)
         finally:
             process.terminate()
             process.communicate(timeout=60)
 
 
-def _address(process: "subprocess.Popen[str]") -> str:
+def environment_in(folder: str) -> dict[str, str]:
+    """Of a server whose files all lie in one folder, and whose modules are compiled once, as they
+    are for a user."""
+    paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
+    return {
+        **{name: v for name, v in os.environ.items() if not name.startswith(NOT_TAKEN)},
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTHONUNBUFFERED": "1",
+        "COLOOP_DATA_DIR": f"{folder}/data",
+        "COLOOP_RUNS_DIR": f"{folder}/runs",
+        "COLOOP_LAUNCHER": "process",
+        "COLOOP_TOKEN": TOKEN,
+    }
+
+
+def await_address(process: "subprocess.Popen[str]") -> str:
     assert process.stdout is not None
     seen = ""
     for line in process.stdout:

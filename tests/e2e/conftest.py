@@ -70,6 +70,18 @@ EXPECTED_NOISE = (
 """What Chromium itself writes when a server is away or says no; tests bring both about."""
 
 
+AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+AXE_LOOKS = """async () => {
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, nodes }) =>
+        `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+}"""
+
+
+ARRANGED = """localStorage.getItem("coloop.preferences") ?? localStorage.setItem(
+    "coloop.preferences", JSON.stringify({ state: { isDockOpen: true }, version: 3 }))"""
+"""The lower panel is open, as who works with it leaves it; a first visit has it closed."""
+
 WATCH = """() => {
     const seen = { lit: [], together: [], rates: [], charts: {}, phases: [] };
     const note = (list, value) => value && !list.includes(value) && list.push(value);
@@ -226,6 +238,24 @@ def eventually() -> Callable[..., Any]:
     return wait_until
 
 
+def environment(page: Path) -> dict[str, str]:
+    """Of a server that shows this page, with nothing that the caller's own coloop is told."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
+    }
+    paths = (str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", ""))
+    return {
+        **kept,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "COLOOP_STATIC_DIR": str(page),
+        "COLOOP_KEEP_RUNS": "false",
+    }
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The service with its default launcher: the first run starts a Ray that later runs share."""
@@ -234,23 +264,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("e2e")
     # A page that is built anew in the middle of the session does not disturb it.
     shutil.copytree(PAGE, folder / "page")
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
-    }
-    paths = (str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", ""))
-    server = Server(
-        data=folder / "data",
-        environment={
-            **kept,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONUNBUFFERED": "1",
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "COLOOP_STATIC_DIR": str(folder / "page"),
-            "COLOOP_KEEP_RUNS": "false",
-        },
-    )
+    server = Server(data=folder / "data", environment=environment(folder / "page"))
     server.start()
     try:
         # Made at the first question, which no page's patience is meant for.
@@ -279,7 +293,8 @@ def open_page(
     server: Server, chromium: Browser, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Page]]:
     """Open an address of the server in a window of its own. Options are those of the browser's
-    context; `beside=page` opens a further tab of the same window."""
+    context; `beside=page` opens a further tab of the same window, `arranged=False` one of somebody
+    who was never here."""
     pages: list[Page] = []
     errors: list[str] = []
 
@@ -293,7 +308,9 @@ def open_page(
 
     failed_before = request.session.testsfailed
 
-    def open_page(path: str = "/", *, beside: Page | None = None, **options: Any) -> Page:
+    def open_page(
+        path: str = "/", *, beside: Page | None = None, arranged: bool = True, **options: Any
+    ) -> Page:
         defaults = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
         context = (
             chromium.new_context(base_url=server.url, reduced_motion="reduce", **defaults | options)
@@ -303,6 +320,8 @@ def open_page(
         if beside is None:
             signed_in = context.request.post("/api/session", data={"token": server.token})
             assert signed_in.ok
+            if arranged:
+                context.add_init_script(ARRANGED)
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
         page.on("console", hear)
@@ -334,6 +353,25 @@ def shoot() -> Callable[[Page, str], None]:
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
 
     return take
+
+
+@pytest.fixture
+def violations() -> Callable[[Page], list[str]]:
+    """What axe-core finds wrong in what a page shows, in both themes. The rules come from the front
+    end's own packages and are put into the page, which has to be opened with `bypass_csp=True`."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed; `make web` installs it")
+
+    def look(page: Page) -> list[str]:
+        if not page.evaluate("'axe' in window"):
+            page.add_script_tag(path=str(AXE))
+        found: list[str] = []
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            found += [f"{theme}: {one}" for one in page.evaluate(AXE_LOOKS)]
+        return found
+
+    return look
 
 
 @pytest.fixture

@@ -81,11 +81,13 @@ def expect_state(page: Page, state: str, *, seconds: float = 60) -> None:
 def test_a_run_goes_on_while_no_browser_looks_and_shows_everything_when_one_comes_back(
     run_id: str,
     open_page: Callable[..., Page],
+    violations: Callable[[Page], list[str]],
     step: Callable[[], int],
     eventually: Callable[..., Any],
 ) -> None:
-    first = open_page(f"/runs/{run_id}")
+    first = open_page(f"/runs/{run_id}", bypass_csp=True)
     expect_state(first, "running")
+    assert violations(first) == []
     left_at = step()
     first.context.close()
     eventually(lambda: step() > left_at + 5)
@@ -94,7 +96,7 @@ def test_a_run_goes_on_while_no_browser_looks_and_shows_everything_when_one_come
 
     expect_state(page, "running")
     eventually(lambda: shown_step(page) > left_at + 5)
-    expect(page.get_by_role("figure", name="Loss").first).to_contain_text(re.compile(r"step \d+"))
+    expect(page.get_by_role("figure", name="Reward").first).to_contain_text(re.compile(r"step \d+"))
     page.get_by_role("tab", name="Log").click()
     log = page.get_by_role("log")
     expect(log).to_contain_text("The run is starting")

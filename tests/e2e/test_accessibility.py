@@ -1,10 +1,10 @@
 """Every screen against axe-core's rules: names, roles, contrast, headings, focus.
 
-The rules come from the front end's own packages and are put into the page by the test.
+Pages of runs and of the hardware panel are looked at where other journeys have them open: a run
+that goes on, a finished one and its replay, a failed one.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,37 +15,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-AXE = Path(__file__).resolve().parents[2] / "frontend/node_modules/axe-core/axe.min.js"
-DOCKS = ("Problems", "YAML", "Schedule", "Memory")
-LOOK = """async () => {
-    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-    return violations.map(({ id, nodes }) =>
-        `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-}"""
+Violations = Callable[[Page], list[str]]
+
+DOCKS = ("Problems", "YAML", "Schedule", "Memory", "Data")
 
 
-@pytest.fixture(params=["light", "dark"])
-def page(request: pytest.FixtureRequest, open_page: Callable[..., Page]) -> Callable[[str], Page]:
-    """Open an address in one of the two colour schemes."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed; `make web` installs it")
-
-    def open_it(path: str) -> Page:
-        page = open_page(path, color_scheme=request.param, bypass_csp=True)
-        page.add_script_tag(path=str(AXE))
-        return page
-
-    return open_it
-
-
-def violations(page: Page) -> list[str]:
-    found: list[str] = page.evaluate(LOOK)
-    return found
-
-
-def test_the_editor_can_be_used_by_everyone(page: Callable[[str], Page], server: "Server") -> None:
+def test_the_editor_can_be_used_by_everyone(
+    open_page: Callable[..., Page], server: "Server", violations: Violations
+) -> None:
     text = server.get("/presets/loops/two-halves")["yaml"]
-    editor = page(server.open_loop(text))
+    editor = open_page(server.open_loop(text), bypass_csp=True)
     expect(editor.get_by_role("article").first).to_be_visible()
 
     editor.get_by_role("article", name="tens, Actor").click()
@@ -56,13 +35,19 @@ def test_the_editor_can_be_used_by_everyone(page: Callable[[str], Page], server:
             tab.click()
         found[dock] = violations(editor)
 
+    editor.get_by_role("link", name="Rewards").click()
+    expect(editor.get_by_role("button", name="Run preview")).to_be_visible()
+    found["rewards"] = violations(editor)
+
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
-def test_lists_and_the_gallery_can_be_used_by_everyone(page: Callable[[str], Page]) -> None:
+def test_lists_and_the_gallery_can_be_used_by_everyone(
+    open_page: Callable[..., Page], violations: Violations
+) -> None:
     found = {}
     for path in ("/loops", "/runs"):
-        listed = page(path)
+        listed = open_page(path, bypass_csp=True)
         expect(listed.get_by_role("heading", level=1)).to_be_visible()
         found[path] = violations(listed)
 

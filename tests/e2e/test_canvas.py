@@ -36,7 +36,7 @@ PRESETS = sorted(path for path in LOOPS.glob("*.yaml") if not re.search(r"-\d+x[
 WIDE = ((1440, 900), (2560, 1440))
 SIZES = ((1024, 768), *(pytest.param(size, marks=pytest.mark.slow) for size in WIDE))
 """The smallest is the narrowest for boxes and texts."""
-LEAST_TEXT = 10.0
+LEAST_TEXT = 12.0
 ROUNDING = 0.75
 """Pixels by which boxes may meet: browsers round."""
 
@@ -64,8 +64,9 @@ LOOK = """() => {
         ports: named(".react-flow__handle svg",
             (one) => one.closest(".react-flow__handle").getAttribute("aria-label")),
         texts,
-        cut: [...document.querySelectorAll(".loop-node-name")]
-            .filter((one) => one.clientHeight < 10).map((one) => one.textContent),
+        cut: [...document.querySelectorAll(".loop-node-name, .node-port > span")]
+            .filter((one) => one.clientHeight < 10 || one.scrollWidth > one.clientWidth)
+            .map((one) => one.textContent),
     };
 }"""
 """Areas on the screen as left, top, right, bottom, and the size of every text."""

@@ -63,16 +63,20 @@ def node(page: Page, name: str) -> Locator:
 
 
 def port(page: Page, name: str) -> Locator:
-    """The dot of a port: `input actor.rewards`. One without an edge is seen while its node is
-    pointed at, or while an edge is drawn that it can take."""
+    """The dot of a port: `input actor.rewards`. One without an edge is seen while the count of its
+    side is pointed at, or while an edge is drawn that it can take."""
     return page.get_by_label(name, exact=True)
 
 
 def point_at(page: Page, dot: Locator | str) -> Locator:
-    """The dot of a port, its node pointed at so that all ports are seen."""
+    """The dot of a port; of one without an edge the count of its side is pointed at, so that it
+    is seen."""
     if isinstance(dot, str):
-        node(page, dot.split(" ")[1].split(".")[0]).hover(position={"x": 90, "y": 20})
+        side, name = dot.split(" ")
         dot = port(page, dot)
+        if not dot.is_visible():
+            free = re.compile(rf"^\d+ free {side}s? of {re.escape(name.split('.')[0])}:")
+            page.get_by_role("button", name=free).hover()
         expect(dot).to_be_visible()
     return dot
 
@@ -100,8 +104,8 @@ def drag(
 
 
 def without_places(text: str) -> str:
-    """The loop without where its boxes stand: the first change keeps the places of all."""
-    return re.sub(r"^layout: .*\n", "", text, flags=re.MULTILINE)
+    """The loop without places and colours of its boxes: the first change keeps those of all."""
+    return re.sub(r"^layout:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
 
 
 def middle(place: Locator) -> tuple[float, float]:
@@ -360,6 +364,23 @@ def test_a_file_is_imported_as_a_loop_of_its_own(
     assert saved_yaml(page) == file.read_text(encoding="utf-8")
 
 
+def test_a_file_of_an_older_version_is_imported_as_the_present_one(
+    editor: Callable[..., Page], saved_yaml: SavedYaml, tmp_path: Path
+) -> None:
+    page = editor()
+    file = tmp_path / "old.yaml"
+    old = LOOP.replace("coloop: 1", "coloop: 0").replace("by-hand", "old").replace("kind:", "type:")
+    old = old.replace("completions_per_prompt", "group_size")
+    file.write_text(old, encoding="utf-8")
+
+    page.locator("input[type=file]").first.set_input_files(file)
+
+    expect(page.get_by_label("Name of the loop")).to_have_value("old")
+    node(page, "actor").click(position={"x": 40, "y": 12})
+    expect(page.get_by_label("Completions per prompt", exact=True)).to_have_value("4")
+    expect(page.get_by_text("No problems")).to_be_visible()
+
+
 def test_a_file_that_is_no_loop_is_refused_with_its_line(
     editor: Callable[..., Page], tmp_path: Path
 ) -> None:
@@ -385,7 +406,7 @@ def test_a_preset_is_looked_at_and_becomes_a_loop_with_the_first_change(
     page.get_by_role("button", name="Presets").click()
     gallery = page.get_by_role("dialog", name="Presets")
     expect(gallery.get_by_role("listitem")).to_have_count(len(list(PRESETS.glob("*.yaml"))))
-    gallery.get_by_label("Filter presets").fill("two-halves")
+    gallery.get_by_label("Search presets").fill("two-halves")
     expect(gallery.get_by_role("listitem")).to_have_count(1)
     gallery.get_by_role("article", name="two-halves").get_by_role("button").click()
 
@@ -416,6 +437,8 @@ def test_an_earlier_version_is_read_and_restored(
     page.get_by_role("menuitem", name="History of this loop").click()
     dialog = page.get_by_role("dialog", name="History")
     dialog.get_by_role("button", name="Created").click()
+    expect(dialog.get_by_text("seed set to 77")).to_be_visible()
+    dialog.get_by_text("Text", exact=True).click()
     expect(dialog.get_by_role("list", name="Changes since version 1")).to_contain_text("seed: 77")
     dialog.get_by_role("button", name="Restore", exact=True).click()
 
@@ -516,6 +539,7 @@ def test_a_new_loop_is_asked_what_it_begins_as_by_keyboard_alone(
     page.keyboard.press("Tab")
     expect(asked.get_by_label("Preset", exact=True)).to_be_focused()
     page.keyboard.type("Superv")
+    page.keyboard.press("Enter")
     expect(asked.get_by_label("Preset", exact=True)).to_contain_text("Supervised")
     asked.get_by_role("button", name="Create").press("Enter")
 

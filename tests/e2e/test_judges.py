@@ -1,6 +1,7 @@
 """A solver and its judge side by side: what was judged is read beside what the judge says of it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,17 @@ CUTS = {
 """The judge writes from the first step on in which anybody does: that step is always shown."""
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines as they are read: marks of the model are no part of them, nor blanks at their ends."""
+    return [re.sub("⟨\\w+⟩|<eos>", "", line).strip() for line in text.split("\n")]
+
+
+def written(part: Locator) -> list[str]:
+    """The text of a pane, line by line, without the numbers before them."""
+    lines = part.locator("ol > li > span:last-child").all_inner_texts()
+    return lines_of("\n".join(line.replace("\n", "") for line in lines))
+
+
 def test_a_critique_stands_beside_the_solution_that_it_judges(
     server: "Server", open_page: Callable[..., Page], shoot: Callable[[Page, str], None]
 ) -> None:
@@ -38,27 +50,34 @@ def test_a_critique_stands_beside_the_solution_that_it_judges(
     expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
 
     page.get_by_role("tab", name="Samples").click()
-    page.get_by_label("Writer", exact=True).click()
-    page.get_by_role("option", name="verifier").click()
-    page.get_by_role("button", name="Sample 1", exact=True).click()
-
-    def part(title: str) -> Locator:
-        heading = page.get_by_role("heading", name=title, exact=True)
-        return page.locator("section", has=heading).last
-
-    detail, answer = part("Prompt"), part("Completion")
-    judged = detail.locator("pre").inner_text()
+    solution = page.get_by_role("region", name=re.compile("^generator, text"))
+    critique = page.get_by_role("region", name=re.compile("^verifier, on generator"))
+    expect(critique).to_be_visible()
     folder = server.runs / page.url.rsplit("/", 1)[1] / "samples"
-    newest = max(folder.glob("step-*.jsonl"), key=lambda file: int(file.stem.partition("-")[2]))
+    of_steps = [file for file in folder.glob("step-*.jsonl") if "tokens" not in file.name]
+    newest = max(of_steps, key=lambda file: int(file.stem.partition("-")[2]))
+    shown = page.get_by_role("region", name="Texts of one prompt")
+    expect(shown).to_contain_text(f"{newest.stem.replace('-', ' ')} ·")
     rows = [json.loads(line) for line in newest.read_text(encoding="utf-8").splitlines()]
-    solutions = {
-        f"{row['prompt']}{row['completion']}\n?" for row in rows if row["node"] == "generator"
-    }
-    said = {(row["prompt"], row["completion"]) for row in rows if row["node"] == "verifier"}
-    assert judged in solutions
-    left, right = detail.bounding_box(), answer.bounding_box()
-    assert (judged, answer.locator("pre").inner_text()) in said
+    judged = {row["parents"][0]: row for row in rows if row.get("parents")}
+    read = next(row for row in rows if row["node"] == "generator")
+    assert written(solution) == lines_of(read["completion"])
+    said = [row["completion"] for row in rows if (row.get("parents") or [""])[0] == read["id"]]
+    assert read["id"] in judged
+    assert written(critique) in [lines_of(one) for one in said]
+    # What is said of the critiques stands on the text that they judge, too; a judge that has hardly
+    # learned writes no verdict that can be read.
+    assert {"exact", "agrees", "well_formed"} <= read["scores"].keys()
+    for scorer in read["scores"]:
+        expect(solution).to_contain_text(scorer)
+    left, right = solution.bounding_box(), critique.bounding_box()
     assert left is not None
     assert right is not None
-    assert left["x"] + left["width"] <= right["x"]
+    assert left["x"] + left["width"] <= right["x"] + 1
+
+    shaded = critique.locator("[data-token]")
+    expect(shaded.first).to_be_visible()
+    assert shaded.first.get_attribute("title")
+    critique.get_by_text("KL", exact=True).click()
+    expect(critique).to_contain_text("up to")
     shoot(page, "tango-critique")

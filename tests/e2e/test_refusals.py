@@ -1,16 +1,18 @@
 """What goes wrong between people, pages and the service: it is said, and nothing is lost."""
 
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
@@ -86,7 +88,7 @@ def test_a_second_tab_that_has_nothing_unsaved_follows_the_first(
 
 @pytest.mark.parametrize(
     ("choice", "steps_then", "seed_then"),
-    [("Keep mine", "3", "4"), ("Take theirs", "7", None)],
+    [("Keep mine", "3", "4"), ("Take theirs", "7", None), ("Keep both", "7", "4")],
 )
 def test_the_second_of_two_saves_is_told_and_chooses_what_to_keep(
     choice: str,
@@ -112,7 +114,38 @@ def test_the_second_of_two_saves_is_told_and_chooses_what_to_keep(
     assert f"steps: {steps_then}" in text
     assert (f"seed: {seed_then}" in text) == (seed_then is not None)
     kept = server.get(f"{address}/versions")
-    assert len(kept) == (3 if choice == "Keep mine" else 2), "nothing that was saved is gone"
+    assert len(kept) == (2 if choice == "Take theirs" else 3), "nothing that was saved is gone"
+
+
+def test_what_two_tabs_both_changed_is_asked_for_and_the_rest_of_both_lives_on(
+    server: "Server", open_page: Callable[..., Page], saved_yaml: Callable[[Page], str]
+) -> None:
+    address = server.open_loop(LOOP)
+    mine, theirs = open_page(address), open_page(address)
+    expect(steps(mine)).to_have_value("3")
+    steps(theirs).fill("7")
+    theirs.get_by_label("Seed", exact=True).fill("5")
+    expect(theirs.locator("[data-save]")).to_have_attribute("data-save", "saved")
+
+    steps(mine).fill("9")
+    dialog = mine.get_by_role("dialog", name="This loop was changed elsewhere")
+    expect(dialog.get_by_role("region", name="You changed")).to_contain_text("steps 3 → 9")
+    other = dialog.get_by_role("region", name="The other version changed")
+    expect(other).to_contain_text("seed")
+    keep = dialog.get_by_role("button", name="Keep both")
+    expect(keep).to_be_disabled()
+
+    dialog.get_by_role("radiogroup", name="Which version of schedule.steps").get_by_text(
+        "Mine"
+    ).click()
+    keep.click()
+
+    expect(dialog).to_be_hidden()
+    text = saved_yaml(mine)
+    assert "steps: 9" in text
+    assert "seed: 5" in text
+    mine.get_by_role("button", name="Undo: Merge both versions").click()
+    assert "seed: 5" not in saved_yaml(mine)
 
 
 @pytest.fixture
@@ -162,6 +195,40 @@ def test_the_server_does_not_answer_to_a_name_that_is_not_its_own(
     expect(page.locator("body")).to_contain_text("does not answer to the host")
 
 
+def test_a_cluster_that_is_away_is_said_with_its_address_and_the_loop_is_kept(
+    server: "Server", chromium: Browser, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    away = replace(
+        server,
+        data=tmp_path,
+        port=0,
+        environment={**server.environment, "COLOOP_RAY_ADDRESS": address},
+    )
+    away.start()
+    try:
+        context = chromium.new_context(base_url=away.url)
+        assert context.request.post("/api/session", data={"token": away.token}).ok
+        page = context.new_page()
+        page.goto(away.open_loop(LOOP))
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_url("**/runs/*")
+
+        expect(page.locator("[data-run-state]")).to_have_text("failed", timeout=60_000)
+        told = page.get_by_role("alert")
+        expect(told).to_contain_text(address)
+        expect(told).to_contain_text("does not answer")
+        page.get_by_role("link", name="Edit loop").or_(
+            page.get_by_role("button", name="Edit loop")
+        ).click()
+        expect(page.get_by_role("article")).to_have_count(3)
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+        context.close()
+    finally:
+        away.stop()
+
+
 def test_a_port_in_use_is_said_together_with_one_that_is_free(
     server: "Server", tmp_path: Path
 ) -> None:
@@ -181,9 +248,9 @@ def test_a_port_in_use_is_said_together_with_one_that_is_free(
 
 
 def test_a_reward_that_raises_is_shown_with_node_row_and_traceback(
-    server: "Server", open_page: Callable[..., Page]
+    server: "Server", open_page: Callable[..., Page], violations: Callable[[Page], list[str]]
 ) -> None:
-    page = open_page(server.open_loop(RAISES))
+    page = open_page(server.open_loop(RAISES), bypass_csp=True)
 
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_url("**/runs/*")
@@ -196,5 +263,6 @@ def test_a_reward_that_raises_is_shown_with_node_row_and_traceback(
     told.get_by_role("button", name="Show exact").click()
     expect(page.get_by_role("complementary", name="Settings")).to_contain_text("exact")
     expect(page.locator("[data-run-state]")).to_have_text("failed")
+    assert violations(page) == []
     page.get_by_role("link", name="Runs").click()
     expect(page.get_by_role("row", name="shared").first).to_contain_text("failed")

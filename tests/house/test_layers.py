@@ -28,6 +28,7 @@ LIGHT = {
     "validate",
     "plan",
     "rehearsal",
+    "explain",
 }
 
 OURS: dict[str, set[str]] = {
@@ -52,6 +53,7 @@ OURS: dict[str, set[str]] = {
     },
     "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
     "rehearsal": {"spec", "sizing", "validate"},
+    "explain": {"spec", "diagnostics", "presets", "estimate", "plan", "runtime", "errors"},
     "algos": set(),
     "arrays": set(),
     "fingerprint": set(),

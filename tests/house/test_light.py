@@ -20,6 +20,8 @@ LIGHT = (
     "coloop.validate",
     "coloop.plan.compile",
     "coloop.rehearsal",
+    "coloop.explain.codes",
+    "coloop.explain.algorithm",
     "coloop.cli.app",
     "coloop.data.tasks",
     "coloop.sandbox.process",

@@ -14,7 +14,7 @@ PATH = re.compile(
 )
 COMMAND = re.compile(r"^(?:\$ )?(coloop .+)$", re.MULTILINE)
 FENCE = re.compile(r"```(?:sh|bash|console)\n(.*?)```", re.DOTALL)
-LIGHT_COMMANDS = {"validate", "estimate", "plan", "presets", "schema", "doctor", "runs"}
+LIGHT_COMMANDS = {"validate", "explain", "estimate", "plan", "presets", "schema", "doctor", "runs"}
 
 
 def readmes() -> list[Path]:

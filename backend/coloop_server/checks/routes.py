@@ -4,27 +4,29 @@ import hashlib
 from functools import lru_cache
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Response
+from fastapi import Header, Response
 
 from coloop import presets
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
-from coloop_server.checks import service
+from coloop_server.checks import fitting, placing, service
+from coloop_server.checks.fitting_schemas import FitLoop, FitResult, PlaceLoop, PlaceResult
+from coloop_server.checks.fragments import read_fragment
 from coloop_server.checks.schemas import (
     CheckLoop,
     CheckResult,
     DumpResult,
     DumpSpec,
-    FitLoop,
-    FitResult,
+    Fragment,
     ParseResult,
     ParseText,
     PatchResult,
     PatchText,
 )
 from coloop_server.dependencies import SettingsOf
+from coloop_server.routers import router_of
 
-router = APIRouter(tags=["checks"])
+router = router_of("checks")
 
 IfNoneMatch = Annotated[str | None, Header(max_length=500)]
 
@@ -65,6 +67,12 @@ def parse_text(body: ParseText) -> ParseResult:
     return service.read_text(body.yaml)
 
 
+@router.post("/spec/fragment", operation_id="readFragment")
+def read_fragment_text(body: ParseText) -> Fragment:
+    """The nodes in a text that was pasted, with the edges among them; the text need be no loop."""
+    return read_fragment(body.yaml)
+
+
 @router.post("/spec/patch", operation_id="patchText")
 def patch_text(body: PatchText) -> PatchResult:
     return service.patch_text(body)
@@ -77,5 +85,11 @@ def dump_spec(body: DumpSpec) -> DumpResult:
 
 @router.post("/fit", operation_id="fitLoop")
 def fit_loop(body: FitLoop, settings: SettingsOf) -> FitResult:
-    """Solve the free settings again so that the loop fits; what it learns never changes."""
-    return service.fit_loop(body, settings.roots)
+    """Solve the free settings again under a budget; what it learns and what is locked stay."""
+    return fitting.fit_loop(body, settings.roots)
+
+
+@router.post("/place", operation_id="placeLoop")
+def place_loop(body: PlaceLoop, settings: SettingsOf) -> PlaceResult:
+    """Look for a faster placement of the loop on its GPUs, and advise on backends."""
+    return placing.place_loop(body, settings.roots)

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from coloop.diagnostics import Change, Diagnostic
 from coloop.estimate import Estimate
+from coloop.estimate.report import Explanation, PhaseEstimate
+from coloop.plan.ladder import Ladder
 from coloop.spec.modes import ModeName
 
 MAX_YAML = 4 * 1024 * 1024
@@ -19,7 +21,7 @@ class Output(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class CheckLoop(Input):
+class LoopInput(Input):
     """Exactly one of the two."""
 
     yaml: str | None = Field(default=None, max_length=MAX_YAML)
@@ -32,6 +34,10 @@ class CheckLoop(Input):
         if (self.yaml is None) == (self.spec is None):
             raise ValueError("either yaml or spec is expected")
         return self
+
+
+class CheckLoop(LoopInput):
+    """The loop to look at."""
 
 
 class CheckReport(Output):
@@ -98,19 +104,57 @@ class PlanSummary(Output):
     probes: list[PlannedProbe]
     decisions: list[PlannedDecision]
     """What was chosen where the loop left it open."""
+    ladders: list[Ladder]
+    """The batch of every learner in every phase, from prompts to updates."""
     explain: list[str]
     """The plan in words, a line each."""
+
+
+class Band(Output):
+    """What is measured is expected between these multiples of what is predicted."""
+
+    least: float
+    most: float
+
+
+class PredictedTime(Output):
+    phases: list[PhaseEstimate]
+    main: str | None
+    """The phase whose step the estimate tells."""
+    total_seconds: float | None
+    """The whole run, where all steps are known."""
+    memory_band: Band
+    time_band: Band
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        memory, time = explanation.memory_band, explanation.time_band
+        return cls(
+            phases=list(explanation.phases),
+            main=explanation.main,
+            total_seconds=explanation.total_seconds,
+            memory_band=Band(least=memory[0], most=memory[1]),
+            time_band=Band(least=time[0], most=time[1]),
+        )
 
 
 class CheckResult(Output):
     report: CheckReport
     estimate: Estimate | None
     """None where the loop cannot be read; of a loop with errors, what is known already."""
+    time: PredictedTime | None = None
+    """How the time of a step comes about; None where there is no estimate."""
+    budget: float | None = None
+    """Share of each GPU's memory that the loop may use; None where it cannot be read."""
+    missing: str | None = None
+    """Why a run would not find its GPUs where runs go, in a sentence; None where it would."""
     plan: PlanSummary | None
     """None where the loop has errors or asks for what does not run yet."""
     mode: ModeName | None
     """What the loop names or, where it names none, what its graph shows; None where it cannot be
     read."""
+    spec_hash: str | None = None
+    """Of what the loop means: the same as that of a run which ran the same."""
 
 
 class ParseText(Input):
@@ -122,6 +166,17 @@ class ParseResult(Output):
     """The loop as data, None when the text gives none."""
     diagnostics: list[Diagnostic]
     layout: dict[str, Any] | None
+
+
+class Fragment(Output):
+    """A piece of a loop, in the words of the YAML."""
+
+    nodes: dict[str, dict[str, Any]]
+    """Empty where the text holds no nodes."""
+    edges: list[str | dict[str, Any]]
+    layout: dict[str, Any]
+    diagnostics: list[Diagnostic]
+    """Why the text cannot be read."""
 
 
 class PatchText(Input):
@@ -151,32 +206,3 @@ class DumpSpec(Input):
 
 class DumpResult(Output):
     yaml: str
-
-
-class FitLoop(Input):
-    """The loop, and at most one of the two budgets; without one the loop's own counts."""
-
-    yaml: str = Field(max_length=MAX_YAML)
-    budget_gib: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
-    """GiB of each GPU that may be used."""
-    budget_fraction: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
-    """Share of each GPU that may be used."""
-
-
-class FittedValue(Output):
-    path: str
-    old: Any
-    new: Any
-    reason: str
-
-
-class FitResult(Output):
-    fits: bool
-    over_bytes: int
-    """By how much the worst GPU is still over."""
-    changes: list[FittedValue]
-    yaml: str
-    """The text with the changes."""
-    spec: dict[str, Any] | None
-    before: Estimate
-    after: Estimate

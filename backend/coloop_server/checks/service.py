@@ -1,32 +1,31 @@
 """Checks a loop as it stands: findings, what it costs, and what would run."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Severity
 from coloop.errors import ColoopError, SpecProblem
-from coloop.estimate import Estimate, estimate
-from coloop.estimate.fit import fit
+from coloop.estimate import Explanation, explain
 from coloop.plan.explain import probe_line, update_line
+from coloop.plan.ladder import ladders_of
 from coloop.plan.refused import outlook_of
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
+from coloop.sizing import Resolved
 from coloop.spec.changes import diff
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import Parsed, dump, from_dict, parse
+from coloop.spec.io import Parsed, content_hash, dump, from_dict, parse
 from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.patch import patch
 from coloop.validate import validate
+from coloop_server.checks.machine import missing_here
 from coloop_server.checks.schemas import (
     CheckLoop,
     CheckReport,
     CheckResult,
-    FitLoop,
-    FitResult,
-    FittedValue,
+    LoopInput,
     ParseResult,
     PatchResult,
     PatchText,
@@ -35,33 +34,46 @@ from coloop_server.checks.schemas import (
     PlannedProbe,
     PlannedStage,
     PlanSummary,
+    PredictedTime,
 )
 from coloop_server.errors import NotAllowed
 from coloop_server.foreign import not_allowed
-from coloop_server.language import invalid, require_document, require_spec
+from coloop_server.language import invalid, require_document
 from coloop_server.paths import Roots
 from coloop_server.settings import Settings
 
 
 def check(body: CheckLoop, settings: Settings) -> CheckResult:
-    parsed = parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
+    parsed = parsed_of(body)
     if parsed.spec is None:
         unread = report_of(parsed, parsed.diagnostics)
-        return CheckResult(report=unread, estimate=None, plan=None, mode=None)
+        return CheckResult(report=unread, estimate=None, time=None, plan=None, mode=None)
     roots = settings.roots
     foreign = [] if settings.allow_remote_code else not_allowed(parsed.spec)
     outside = [_leads_outside(*found) for found in roots.outside(parsed.spec)]
     root = None if outside else roots.base_for(parsed.spec)
     unrolled = Unrolled(parsed.spec)
-    cost = estimate_of(parsed.spec, root, unrolled)
+    found = explanation_of(parsed.spec, root, unrolled)
+    cost = None if found is None else found.estimate
     report = validate(parsed.spec, root=root, estimate=cost, unrolled=unrolled)
     plan, refusals = plan_of(parsed.spec, unrolled, root) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*outside, *foreign, *report.diagnostics, *refusals)),
         estimate=cost,
-        plan=None if plan is None else summarise(plan),
+        time=None if found is None else PredictedTime.of(found),
+        budget=parsed.spec.hardware.memory_budget,
+        missing=None
+        if found is None
+        else missing_here(unrolled.settings(root).survey.machine, settings),
+        plan=None if plan is None else summarise(plan, parsed.spec, unrolled.settings(root)),
         mode=mode_of(parsed.spec),
+        spec_hash=content_hash(parsed.spec),
     )
+
+
+def parsed_of(body: LoopInput) -> Parsed:
+    """The loop of a body, in whichever way it is given."""
+    return parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
 
 
 def root_of(spec: LoopSpec, roots: Roots) -> Path | None:
@@ -81,10 +93,10 @@ def _leads_outside(path: str, refusal: NotAllowed) -> Diagnostic:
     )
 
 
-def estimate_of(spec: LoopSpec, root: Path | None, unrolled: Unrolled) -> Estimate | None:
+def explanation_of(spec: LoopSpec, root: Path | None, unrolled: Unrolled) -> Explanation | None:
     """What is known of the cost; a half-drawn loop may name hardware that does not exist."""
     try:
-        return estimate(spec, unrolled, root=root)
+        return explain(spec, unrolled, root=root)
     except ColoopError:
         return None
 
@@ -102,7 +114,7 @@ def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan
     return outlook.plan, [one.model_copy(update=as_warning) for one in outlook.refusals]
 
 
-def summarise(plan: Plan) -> PlanSummary:
+def summarise(plan: Plan, spec: LoopSpec, resolved: Resolved) -> PlanSummary:
     return PlanSummary(
         phases=[
             PlannedPhase(
@@ -135,6 +147,7 @@ def summarise(plan: Plan) -> PlanSummary:
             PlannedDecision(path=one.path, value=one.value, reason=one.reason)
             for one in plan.decisions
         ],
+        ladders=list(ladders_of(plan, spec, resolved)),
         explain=list(plan.explain),
     )
 
@@ -189,27 +202,3 @@ def dump_spec(spec: dict[str, Any]) -> str:
     """The canonical text of a spec; a draft with errors is written as it is."""
     parsed = from_dict(spec)
     return dump(parsed.spec) if parsed.spec is not None else to_yaml(spec)
-
-
-def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
-    """Settings under which the loop stays within the budget, and the text with them in it."""
-    spec = require_spec(body.yaml)
-    found = fit(
-        spec,
-        root=root_of(spec, roots),
-        budget_gib=body.budget_gib,
-        budget_fraction=body.budget_fraction,
-    )
-    text = patch(
-        body.yaml,
-        [Change(op="set", path=change.path, value=change.new) for change in found.changes],
-    )
-    return FitResult(
-        fits=found.fits,
-        over_bytes=found.over_bytes,
-        changes=[FittedValue(**asdict(change)) for change in found.changes],
-        yaml=text,
-        spec=parse(text).document,
-        before=found.before.estimate,
-        after=found.after.estimate,
-    )

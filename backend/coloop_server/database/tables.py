@@ -37,6 +37,8 @@ class Base(DeclarativeBase):
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it from the class
         datetime: UtcDateTime(),
         dict[str, Any]: JSON(),
+        list[dict[str, Any]]: JSON(),
+        list[str]: JSON(),
         str: Text(),
     }
 
@@ -88,6 +90,11 @@ class RunRow(Base):
     parent_id: Mapped[str | None] = mapped_column(String(128))
     resume_of: Mapped[str | None] = mapped_column(String(128))
     forced: Mapped[bool]
+    tags: Mapped[list[str]]
+    priority: Mapped[int]
+    """Of queued runs the greatest starts first."""
+    queue_place: Mapped[int]
+    """Among those of one priority the least starts first."""
     launcher: Mapped[str | None] = mapped_column(String(32))
     handle: Mapped[dict[str, Any] | None]
     attempt: Mapped[int]
@@ -95,6 +102,10 @@ class RunRow(Base):
     steps_total: Mapped[int | None]
     last_seq: Mapped[int | None]
     metrics: Mapped[dict[str, Any]]
+    raised_alerts: Mapped[list[dict[str, Any]]]
+    """As `Summary.alerts` has them."""
+    acknowledged: Mapped[dict[str, Any]]
+    """When a user took note of an alert, by the `seq` that raised it."""
     message: Mapped[str | None]
     error: Mapped[dict[str, Any] | None]
     created_at: Mapped[datetime]
@@ -102,6 +113,14 @@ class RunRow(Base):
     ended_at: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime | None]
     stop_asked_at: Mapped[datetime | None]
+
+    @property
+    def alerts(self) -> list[dict[str, Any]]:
+        """The alerts, each with when a user took note of it."""
+        return [
+            {**alert, "acknowledged_at": self.acknowledged.get(str(alert["seq"]))}
+            for alert in self.raised_alerts
+        ]
 
 
 class RunLogRow(Base):

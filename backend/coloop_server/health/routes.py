@@ -2,13 +2,13 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 
 from coloop_server.dependencies import SettingsOf
 from coloop_server.launchers import default_launcher, has_ray
+from coloop_server.routers import router_of
 
-router = APIRouter(tags=["health"])
+router = router_of("health")
 
 
 class Health(BaseModel):

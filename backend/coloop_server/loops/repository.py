@@ -1,6 +1,6 @@
 """The SQL of loops."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import CursorResult, Select, delete, func, select, update
@@ -25,6 +25,18 @@ def list_loops(session: Session, limit: int) -> Sequence[LoopRow]:
         .limit(limit)
     )
     return session.scalars(query).all()
+
+
+def mentioning(session: Session, words: Sequence[str]) -> Iterator[LoopRow]:
+    """Loops whose name and text have all the words, whatever their case, the last saved first; read
+    as they are asked for."""
+    text = LoopRow.name + "\n" + LoopRow.yaml
+    query = (
+        select(LoopRow)
+        .where(*(text.icontains(word, autoescape=True) for word in words))
+        .order_by(LoopRow.updated_at.desc(), LoopRow.id)
+    )
+    yield from session.scalars(query.execution_options(yield_per=20))
 
 
 def add_loop(session: Session, row: LoopRow) -> None:

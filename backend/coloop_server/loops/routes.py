@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 
 from coloop_server.dependencies import SessionOf
-from coloop_server.loops import repository, service
+from coloop_server.loops import repository, search, service
 from coloop_server.loops.schemas import (
     Loop,
+    LoopHit,
     LoopSummary,
     LoopText,
     LoopVersion,
@@ -15,8 +16,9 @@ from coloop_server.loops.schemas import (
     VersionDiff,
     VersionLabel,
 )
+from coloop_server.routers import router_of
 
-router = APIRouter(prefix="/loops", tags=["loops"])
+router = router_of("loops", "/loops")
 
 LoopId = Annotated[str, Path(max_length=32, pattern=r"^[A-Za-z0-9_-]+$")]
 Version = Annotated[int, Path(ge=1, lt=2**31)]
@@ -46,6 +48,16 @@ def create_loop(body: LoopText, session: SessionOf, response: Response) -> Loop:
 def import_loop(body: LoopText, session: SessionOf, response: Response) -> Loop:
     """A new loop from a file. Never replaces one, and runs none of the code in it."""
     return create_loop(body, session, response)
+
+
+@router.get("/search", operation_id="searchLoops")
+def search_loops(
+    session: SessionOf,
+    q: Annotated[str, Query(min_length=1, max_length=100)],
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> list[LoopHit]:
+    """Loops and nodes by name, kind and model, that have all the words; last saved first."""
+    return search.find(session, q, limit)
 
 
 @router.get("/{loop_id}", operation_id="getLoop")

@@ -38,6 +38,19 @@ class LoopSummary(Output):
     updated_at: datetime
 
 
+class LoopHit(Output):
+    """Where a search found its words: a loop by its name, or a node of it."""
+
+    loop: str
+    """The loop's id."""
+    loop_name: str
+    node: str | None
+    """None where the loop itself is called so."""
+    kind: str | None
+    model: str | None
+    """The model of the node, as the loop names it."""
+
+
 class Loop(LoopSummary):
     yaml: str
     spec: dict[str, Any] | None

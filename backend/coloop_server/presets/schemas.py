@@ -4,18 +4,41 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from coloop.explain.about import Traits
+
 
 class Output(BaseModel):
     model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
+
+
+class SketchNode(Output):
+    id: str
+    kind: str
+    learns: bool
+
+
+class SketchEdge(Output):
+    source: str
+    target: str
+    teaches: bool
+
+
+class Sketch(Output):
+    """The graph, as much of it as a thumbnail draws."""
+
+    nodes: list[SketchNode]
+    edges: list[SketchEdge]
+    """One for each two nodes that are joined, and whether any edge between them teaches."""
 
 
 class LoopPresetEntry(Output):
     name: str
     title: str
     description: str
-    tags: list[str]
     runnable_here: bool
     """Whether this machine can run it: the plan takes it, and the hardware is here."""
+    traits: Traits
+    sketch: Sketch
 
 
 class LoopPresetText(Output):

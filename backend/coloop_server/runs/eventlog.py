@@ -2,38 +2,65 @@
 
       file   |line|line|line| ... |line|half a li
       marks  ^ every 128th                ^ end: after the last whole line
-      recent                  [the last 2048 lines, as text]
+      recent                  [the last 8192 lines, 2 MiB at most]
 
-A line that is not whole yet is left for later; one that is no event is skipped. Texts go to clients
-as they stand in the file. What was learned of a file can be kept (`keep`, `recall`), so that the
-next reader goes on from `end`. Safe to use from several threads.
+A line that is not whole yet is left for later; one that is no event is skipped. Each is parsed
+once. Clients are sent lines as they stand in the file, and those that stand at the same event share
+the text of their next message. What was learned of a file can be kept (`keep`, `recall`), so that
+the next reader goes on from `end`. Safe to use from several threads.
 """
 
 import json
+import re
 import threading
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
 from coloop_server.private import open_plain
 from coloop_server.runs.folder import plain_json
+from coloop_server.runs.summary import read_time, whole
 
 MARK_EVERY = 128
-RECENT = 2048
+RECENT = 8192
+RECENT_BYTES = 2 * 1024 * 1024
+SHARED_CHARACTERS = 256 * 1024
+"""Of a message, at most, that is kept for the next client who stands where this one did."""
 MAX_LINE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 4 * 1024 * 1024
 MAX_SEQ = 2**31 - 1
 """What every database takes."""
+SEQ = re.compile(rb'\{"seq": ?(\d{1,10}),')
+"""How a line begins that a driver wrote."""
 
 
 class Entry(NamedTuple):
-    """An event and where its line lies in the file, in bytes."""
+    """An event, where its line lies in the file, in bytes, and what its head says."""
 
     event: dict[str, Any]
     start: int
     size: int
+    kind: str
+    seq: int
+    step: int | None
+    attempt: int
+    at: datetime | None
+
+
+class Shared(NamedTuple):
+    """The last message that was made, and for whom it is good."""
+
+    after: int
+    limit: int
+    newest: int
+    """The last event there was."""
+    text: str
+    last: int
+    """The last event in it."""
 
 
 class EventLog:
@@ -55,7 +82,12 @@ class EventLog:
         """Byte where the last event begins."""
         self.lines = 0
         self.marks: list[tuple[int, int]] = []
-        self.recent: deque[tuple[int, str]] = deque(maxlen=RECENT)
+        self.recent_seqs: list[int] = []
+        self.recent_lines: list[bytes] = []
+        self.recent_size = 0
+        self.shared: Shared | None = None
+        self.odd: set[int] = set()
+        """Where lines begin that are not told as they stand, or not at all."""
 
     def keep(self) -> dict[str, Any]:
         """What is known of the file, as JSON."""
@@ -66,6 +98,7 @@ class EventLog:
                 "last_start": self.last_start,
                 "lines": self.lines,
                 "marks": self.marks,
+                "odd": sorted(self.odd),
             }
 
     def recall(self, kept: dict[str, Any]) -> bool:
@@ -78,6 +111,7 @@ class EventLog:
             self.end, self.last_seq = kept["end"], kept["last_seq"]
             self.last_start, self.lines = kept["last_start"], kept["lines"]
             self.marks = [(seq, start) for seq, start in kept["marks"]]
+            self.odd = set(kept["odd"])
             return True
 
     def refresh(self) -> list[Entry]:
@@ -103,20 +137,47 @@ class EventLog:
         if len(block) >= MAX_LINE_BYTES and b"\n" not in block:
             self.end += len(block)  # no event is so long: skip over it
             return []
+        return self.take_lines(block[: block.rfind(b"\n") + 1].splitlines(keepends=True))
+
+    def take_lines(self, lines: Sequence[bytes]) -> list[Entry]:
         entries = []
-        for line in block[: block.rfind(b"\n") + 1].splitlines(keepends=True):
+        for line in lines:
             start, self.end = self.end, self.end + len(line)
-            parsed = parse_event(line)
-            if parsed is None or parsed[0] <= self.last_seq:
+            event, sent = quick_event(line), line
+            if event is None:
+                event, sent = self.look_closely(line, start)
+            if event is None or event["seq"] <= self.last_seq:
+                self.odd.add(start)
                 continue
-            seq, text, event = parsed
+            entry = entry_of(event, start, len(line))
             if self.lines % MARK_EVERY == 0:
-                self.marks.append((seq, start))
+                self.marks.append((entry.seq, start))
             self.lines += 1
-            self.last_seq, self.last_start = seq, start
-            self.recent.append((seq, text))
-            entries.append(Entry(event, start, len(line)))
+            self.last_seq, self.last_start = entry.seq, start
+            self.recent_seqs.append(entry.seq)
+            self.recent_lines.append(sent)
+            self.recent_size += len(sent)
+            entries.append(entry)
+        self.trim()
         return entries
+
+    def look_closely(self, line: bytes, start: int) -> tuple[dict[str, Any] | None, bytes]:
+        """An event that no driver wrote so, and what is sent of it."""
+        parsed = parse_event(line)
+        if parsed is None:
+            return None, line
+        if b"NaN" in line or b"Infinity" in line:
+            self.odd.add(start)
+        return parsed[2], parsed[1].encode("utf-8", "replace")
+
+    def trim(self) -> None:
+        """Let go of lines that are not recent any more."""
+        old = max(len(self.recent_lines) - RECENT, 0)
+        self.recent_size -= sum(map(len, self.recent_lines[:old]))
+        while self.recent_size > RECENT_BYTES:
+            self.recent_size -= len(self.recent_lines[old])
+            old += 1
+        del self.recent_seqs[:old], self.recent_lines[:old]
 
     def line_at(self, start: int, size: int) -> bytes:
         """Bytes of the file; nothing where it cannot be read."""
@@ -132,13 +193,61 @@ class EventLog:
         with self.lock:
             if after >= self.last_seq or limit <= 0:
                 return []
-            if self.recent and self.recent[0][0] <= after + 1:
-                found = [item for item in self.recent if item[0] > after]
-                return found[:limit]
+            if (part := self.recent_after(after, limit)) is not None:
+                texts = (line.decode("utf-8", "replace") for line in self.recent_lines[part])
+                return list(zip(self.recent_seqs[part], map(str.strip, texts), strict=True))
             try:
                 return list(self.read_file(after, limit))
             except OSError:
                 return []
+
+    def recent_after(self, after: int, limit: int) -> slice | None:
+        """Which of the recent lines come after an event; None where older ones are wanted."""
+        if not self.recent_seqs or self.recent_seqs[0] > after + 1:
+            return None
+        begin = bisect_right(self.recent_seqs, after)
+        return slice(begin, begin + limit)
+
+    def read_message(self, after: int, limit: int) -> tuple[int, str] | None:
+        """The same as one text, events divided by commas, and the `seq` of the last of them; None
+        where there are none."""
+        with self.lock:
+            shared = self.shared
+            if shared is not None and shared[:3] == (after, limit, self.last_seq):
+                return shared.last, shared.text
+            found = self.read(after, limit)
+            if not found:
+                return None
+            text, last = ",".join(text for _, text in found), found[-1][0]
+            if len(text) <= SHARED_CHARACTERS:
+                self.shared = Shared(after, limit, self.last_seq, text, last)
+            return last, text
+
+    def read_places(self, places: Sequence[tuple[int, int]]) -> list[str]:
+        """Events by where their lines begin and how long they are, as JSON text."""
+        texts = []
+        try:
+            with open_plain(self.path) as file:
+                for start, size in places:
+                    file.seek(start)
+                    parsed = parse_event(file.read(size))
+                    if parsed is not None:
+                        texts.append(parsed[1])
+        except OSError:
+            return []
+        return texts
+
+    def first_of_step(self, step: int, near: int) -> int:
+        """`seq` of the first event of a step, or of the next one there is, not before `near`; one
+        more than the last where all steps are earlier."""
+        after = near - 1
+        while found := self.read(after, MARK_EVERY):
+            for seq, text in found:
+                told = json.loads(text).get("step")
+                if isinstance(told, int) and told >= step:
+                    return seq
+            after = found[-1][0]
+        return self.last_seq + 1
 
     def read_file(self, after: int, limit: int) -> Iterator[tuple[int, str]]:
         index = bisect_right(self.marks, after, key=lambda mark: mark[0]) - 1
@@ -147,17 +256,46 @@ class EventLog:
         with open_plain(self.path) as file:
             file.seek(position)
             while position < self.end and limit > 0:
-                line = file.readline()
+                line, start = file.readline(), position
                 position += len(line)
-                parsed = parse_event(line)
-                if not line or parsed is None or parsed[0] <= last:
-                    if not line:
-                        return
+                if not line:
+                    return
+                told = read_line(line, is_odd=start in self.odd)
+                if told is None or told[0] <= last:
                     continue
-                last = parsed[0]
+                last = told[0]
                 if last > after:
                     limit -= 1
-                    yield parsed[0], parsed[1]
+                    yield told
+
+
+def read_line(line: bytes, *, is_odd: bool) -> tuple[int, str] | None:
+    """(seq, JSON text) of a line that was parsed once already."""
+    begin = None if is_odd else SEQ.match(line)
+    if begin is not None:
+        return int(begin[1]), line.decode("utf-8", "replace").strip()
+    parsed = parse_event(line)
+    return None if parsed is None else (parsed[0], parsed[1])
+
+
+def quick_event(line: bytes) -> dict[str, Any] | None:
+    """The event of a line as drivers write them, which can be sent as it stands; None for what has
+    to be looked at more closely. Numbers beyond a float are infinite in it."""
+    try:
+        event = from_json(line, allow_inf_nan=False)
+    except ValueError:
+        return None
+    if type(event) is not dict or type(event.get("type")) is not str:
+        return None
+    seq = event.get("seq")
+    return event if type(seq) is int and 1 <= seq <= MAX_SEQ else None
+
+
+def entry_of(event: dict[str, Any], start: int, size: int) -> Entry:
+    get = event.get
+    step, attempt = whole(get("step")), whole(get("attempt")) or 1
+    at = read_time(get("at"))
+    return Entry(event, start, size, event["type"], event["seq"], step, attempt, at)
 
 
 def parse_event(line: bytes) -> tuple[int, str, dict[str, Any]] | None:

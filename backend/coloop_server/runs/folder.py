@@ -21,6 +21,7 @@ MAX_GAUGES_BYTES = 4 * 1024 * 1024
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 60
 """Levels of what is read from a file and sent on."""
+DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 ODD = re.compile(r"\\u[dD][89a-fA-F]|[eE]\+?[0-9]{3}")
 """Halves of surrogate pairs and numbers beyond a float: JSON that cannot be sent again."""
 
@@ -124,7 +125,7 @@ def plain_json(text: str | bytes) -> Any:
     as `?`, so that the value can be sent on; None for what is no JSON."""
     try:
         whole = text.decode("utf-8") if isinstance(text, bytes) else text
-        value = json.loads(whole, parse_constant=lambda _: None)
+        value = DECODER.decode(whole)
         if not ODD.search(whole):
             return value
         sent = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

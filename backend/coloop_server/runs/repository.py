@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import CursorResult, Update, bindparam, delete, func, null, or_, select, update
+from sqlalchemy import (
+    CursorResult,
+    Update,
+    bindparam,
+    delete,
+    func,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session, defer
 
 from coloop.events import RunStateName
@@ -37,30 +46,6 @@ def found(row: RunRow | None, run_id: str) -> RunRow:
     return row
 
 
-def list_runs(
-    session: Session,
-    *,
-    limit: int,
-    offset: int = 0,
-    state: str | None = None,
-    loop_id: str | None = None,
-    search: str | None = None,
-) -> tuple[Sequence[RunRow], int]:
-    """Runs without the texts of their loops, the newest first, and how many there are in all."""
-    wanted = []
-    if state is not None:
-        wanted.append(RunRow.state == state)
-    if loop_id is not None:
-        wanted.append(RunRow.loop_id == loop_id)
-    for word in (search or "").split():
-        columns = (RunRow.name, RunRow.id, RunRow.state)
-        wanted.append(or_(*(column.icontains(word, autoescape=True) for column in columns)))
-    total = session.scalars(select(func.count()).select_from(RunRow).where(*wanted)).one()
-    query = select(RunRow).options(OUTLINE).where(*wanted)
-    query = query.order_by(RunRow.created_at.desc(), RunRow.id.desc())
-    return session.scalars(query.limit(limit).offset(offset)).all(), total
-
-
 def delete_run(session: Session, run_id: str) -> bool:
     """Remove the row of an ended run; False when it goes on."""
     remove = delete(RunRow).where(RunRow.id == run_id, RunRow.state.not_in(UNFINISHED))
@@ -73,13 +58,33 @@ def list_unfinished(session: Session) -> Sequence[RunRow]:
     return session.scalars(query).all()
 
 
+QUEUED = RunRow.state == RunStateName.QUEUED
+QUEUE_ORDER = (RunRow.priority.desc(), RunRow.queue_place, RunRow.created_at, RunRow.id)
+
+
+def list_queue(session: Session) -> Sequence[RunRow]:
+    """Queued runs, the next to be started first."""
+    query = select(RunRow).options(OUTLINE).where(QUEUED)
+    return session.scalars(query.order_by(*QUEUE_ORDER)).all()
+
+
+def queue_ids(session: Session) -> Sequence[str]:
+    return session.scalars(select(RunRow.id).where(QUEUED).order_by(*QUEUE_ORDER)).all()
+
+
+def next_place(session: Session) -> int:
+    """Behind all that are queued."""
+    query = select(func.max(RunRow.queue_place)).where(QUEUED)
+    last = session.scalars(query).one()
+    return 0 if last is None else last + 1
+
+
 def claim_queued(session: Session, count: int, launcher: str) -> list[RunRow]:
-    """Move the oldest queued runs to `starting`; one that was stopped meanwhile is not claimed."""
-    queued = RunRow.state == RunStateName.QUEUED
-    query = select(RunRow.id).where(queued).order_by(RunRow.created_at).limit(count)
+    """Move the next queued runs to `starting`; one that was stopped meanwhile is not claimed."""
+    query = select(RunRow.id).where(QUEUED).order_by(*QUEUE_ORDER).limit(count)
     claimed = []
     for run_id in session.scalars(query).all():
-        start = update(RunRow).where(RunRow.id == run_id, queued)
+        start = update(RunRow).where(RunRow.id == run_id, QUEUED)
         start = start.values(
             state=RunStateName.STARTING.value,
             launcher=func.coalesce(RunRow.launcher, launcher),
@@ -94,7 +99,7 @@ def claim_queued(session: Session, count: int, launcher: str) -> list[RunRow]:
 
 def unqueue(session: Session, run_id: str) -> bool:
     """Stop a run that was never started; False when it is not queued any more."""
-    stop = update(RunRow).where(RunRow.id == run_id, RunRow.state == RunStateName.QUEUED)
+    stop = update(RunRow).where(RunRow.id == run_id, QUEUED)
     return changed(
         session,
         stop.values(
@@ -119,6 +124,7 @@ def requeue(session: Session, run_id: str, *, attempt: int, forced: bool) -> boo
         session,
         again.values(
             state=RunStateName.QUEUED.value,
+            queue_place=next_place(session),
             attempt=attempt,
             resume_of=run_id,
             forced=forced,
@@ -169,8 +175,13 @@ def new_row(
         folder=folder,
         yaml=yaml,
         forced=False,
+        tags=[],
+        priority=0,
+        queue_place=0,
         attempt=1,
         metrics={},
+        raised_alerts=[],
+        acknowledged={},
         created_at=created_at or datetime.now(UTC),
     )
 
@@ -185,6 +196,8 @@ def apply_summary(row: RunRow, summary: Summary, last_seq: int) -> None:
     row.step, row.steps_total = summary.step, summary.steps_total
     if row.metrics != summary.metrics:
         row.metrics = dict(summary.metrics)
+    if row.raised_alerts != summary.alerts:
+        row.raised_alerts = list(summary.alerts)
     row.started_at = summary.started_at or row.started_at
     if summary.state is None:
         return

@@ -1,45 +1,69 @@
 """Runs over HTTP and WebSocket."""
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response, WebSocket
+from fastapi import Depends, Query, Response, WebSocket
 from fastapi import Path as PathParameter
+from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
 from coloop.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound
-from coloop_server.runs import removal, repository, service
-from coloop_server.runs.folder import RunFolder
+from coloop_server.routers import router_of
+from coloop_server.runs import forking, removal, repository, service
+from coloop_server.runs.charts import LAST_STEP, curves_of
+from coloop_server.runs.listing import Filter, Sort, list_page, list_tags
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.schemas import (
+    AcknowledgeAlert,
+    ChangeRun,
+    CompareValues,
+    CurvesOfRuns,
     EditRun,
     ForkRun,
     ImportRun,
+    MoveRun,
     NewRun,
-    RenameRun,
     ResumeRun,
     Run,
+    RunCheckpoints,
+    RunCurves,
     RunEvents,
+    RunMarks,
     RunReport,
     RunSpec,
     Samples,
     SampleSteps,
+    SpecChanges,
     StopRun,
+    TokensOfSamples,
 )
 from coloop_server.runs.stream import NO_SUCH_RUN, Stream
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.runs.watch import Watch
 from coloop_server.session.visitors import is_signed_in
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = router_of("runs", "/runs")
 
 RunId = Annotated[str, PathParameter(max_length=128)]
 After = Annotated[int, Query(ge=0, description="`seq` of the last event that is known already")]
 MAX_SEQ = 2**53
 TOTAL = "X-Total-Count"
+NEXT = "X-Next-Cursor"
+MAX_RUNS = 50
+"""Whose curves one request may ask for."""
+RUNS = TypeAdapter(list[Run])
+
+Metrics = Annotated[
+    Sequence[Annotated[str, Query(max_length=400)]],
+    Query(max_length=64, description="`node.metric`, or a metric of every node"),
+]
+First = Annotated[int, Query(alias="from", ge=0, lt=2**31, description="first step")]
+Last = Annotated[int, Query(alias="to", ge=0, lt=2**31, description="last step")]
+BucketCount = Annotated[int, Query(ge=2, le=2000, description="points of a curve, at most")]
 SCAN_PATIENCE_SECONDS = 1.0
 """How long a list waits for run folders that are new; longer ones come with the next list."""
 
@@ -58,46 +82,127 @@ def create_run(
 ) -> Run:
     """Queue a run; the supervisor starts it as soon as a place is free."""
     supervisor.wake_after(session)
-    return Run.model_validate(service.create(session, settings, body))
+    return service.show(session, service.create(session, settings, body))
 
 
-@router.get("", operation_id="listRuns")
+@router.get("", operation_id="listRuns", response_model=list[Run])
 def list_runs(
     session: SessionOf,
     supervisor: SupervisorOf,
-    response: Response,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     offset: Annotated[int, Query(ge=0, lt=2**31, description="runs to pass over")] = 0,
+    cursor: Annotated[
+        str | None, Query(max_length=1000, description="X-Next-Cursor of the page before")
+    ] = None,
+    sort: Sort = Sort.CREATED,
     state: RunStateName | None = None,
     loop_id: Annotated[str | None, Query(max_length=64)] = None,
+    tag: Annotated[str | None, Query(max_length=40)] = None,
     search: Annotated[
-        str | None, Query(max_length=200, description="words in the name, the id or the state")
+        str | None,
+        Query(max_length=200, description="words in the name, the id, the state or a tag"),
     ] = None,
-) -> list[Run]:
-    """The newest first. The header X-Total-Count says how many there are in all."""
-    supervisor.scanner.wait_for_look(SCAN_PATIENCE_SECONDS)
-    rows, total = repository.list_runs(
-        session, limit=limit, offset=offset, state=state, loop_id=loop_id, search=search
-    )
-    response.headers[TOTAL] = str(total)
-    return [Run.model_validate(row) for row in rows]
+) -> Response:
+    """The newest first, if nothing else is asked for. The header X-Total-Count says how many there
+    are in all, X-Next-Cursor where the next page begins."""
+    supervisor.scanner.wait_for_new(SCAN_PATIENCE_SECONDS)
+    wanted = Filter(state=state, loop_id=loop_id, tag=tag, search=search)
+    page = list_page(session, wanted, limit=limit, offset=offset, sort=sort, cursor=cursor)
+    headers = {TOTAL: str(page.total)} | ({NEXT: page.next} if page.next is not None else {})
+    body = RUNS.dump_json(service.shown(session, page.rows))
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@router.get("/tags", operation_id="listRunTags")
+def list_run_tags(session: SessionOf) -> list[str]:
+    """Every tag that a run has."""
+    return list_tags(session)
+
+
+@router.get("/series", operation_id="listRunSeries", response_model=CurvesOfRuns)
+def list_run_series(
+    supervisor: SupervisorOf,
+    runs: Annotated[list[str], Query(max_length=MAX_RUNS)],
+    metrics: Metrics = (),
+    first: First = 0,
+    last: Last = LAST_STEP,
+    buckets: BucketCount = 400,
+) -> Response:
+    """Curves of several runs in buckets of one width, so that they lie over one another."""
+    watches = {run_id: supervisor.open(run_id) for run_id in dict.fromkeys(runs)}
+    found = curves_of(watches, metrics, first=first, last=last, buckets=buckets)
+    return Response(found.model_dump_json(), media_type="application/json")
 
 
 @router.post("/import", operation_id="importRun", status_code=201)
 def import_run(body: ImportRun, settings: SettingsOf, supervisor: SupervisorOf) -> Run:
     run_id = supervisor.import_folder(settings.roots.check(body.path, "path"))
     with supervisor.sessions() as session:
-        return Run.model_validate(repository.get_outline(session, run_id))
+        return service.show(session, repository.get_outline(session, run_id))
 
 
 @router.get("/{run_id}", operation_id="getRun")
 def get_run(run_id: RunId, session: SessionOf) -> Run:
-    return Run.model_validate(repository.get_outline(session, run_id))
+    return service.show(session, repository.get_outline(session, run_id))
 
 
-@router.patch("/{run_id}", operation_id="renameRun")
-def rename_run(run_id: RunId, body: RenameRun, session: SessionOf) -> Run:
-    return Run.model_validate(service.rename(session, run_id, body.name))
+@router.patch("/{run_id}", operation_id="changeRun")
+def change_run(run_id: RunId, body: ChangeRun, session: SessionOf) -> Run:
+    """Name, tags, and the priority of a queued run."""
+    return service.show(session, service.change(session, run_id, body))
+
+
+@router.post("/{run_id}/move", operation_id="moveRun")
+def move_run(run_id: RunId, body: MoveRun, session: SessionOf) -> Run:
+    """Put a queued run before another one, or behind all others."""
+    return service.show(session, service.move(session, run_id, body.before))
+
+
+@router.post("/{run_id}/alerts/acknowledge", operation_id="acknowledgeRunAlert")
+def acknowledge_run_alert(run_id: RunId, body: AcknowledgeAlert, session: SessionOf) -> Run:
+    return service.show(session, service.acknowledge(session, run_id, body.seq))
+
+
+@router.get("/{run_id}/changes", operation_id="compareRun")
+def compare_run(
+    run_id: RunId,
+    session: SessionOf,
+    run: Annotated[str | None, Query(max_length=128, description="another run")] = None,
+    loop: Annotated[str | None, Query(max_length=64, description="a saved loop")] = None,
+    version: Annotated[int | None, Query(ge=1, lt=2**31, description="of that loop")] = None,
+) -> SpecChanges:
+    """What differs from the loop of this run to that of another run, or to a saved loop."""
+    changes = service.compare_with(session, run_id, run=run, loop=loop, version=version)
+    return SpecChanges(changes=changes)
+
+
+@router.post("/{run_id}/changes", operation_id="compareRunValues")
+def compare_run_values(run_id: RunId, body: CompareValues, session: SessionOf) -> SpecChanges:
+    """What differs from the loop of this run to the same with other values, as a fork has them."""
+    return SpecChanges(changes=service.compare_values(session, run_id, body.set))
+
+
+@router.get("/{run_id}/series", operation_id="getRunSeries", response_model=RunCurves)
+def get_run_series(
+    run_id: RunId,
+    watch: WatchOf,
+    metrics: Metrics = (),
+    first: First = 0,
+    last: Last = LAST_STEP,
+    buckets: BucketCount = 400,
+) -> Response:
+    """Curves in buckets: what every event up to `seq` says, and nothing later."""
+    found = curves_of({run_id: watch}, metrics, first=first, last=last, buckets=buckets)
+    return Response(found.runs[0].model_dump_json(), media_type="application/json")
+
+
+@router.get("/{run_id}/marks", operation_id="listRunMarks", response_model=RunMarks)
+def list_run_marks(watch: WatchOf) -> Response:
+    """What a page shows of a run besides its curves, without the history in between."""
+    seq = watch.log.last_seq
+    texts = watch.log.read_places([(one.start, one.size) for one in watch.rare.upto(seq)])
+    body = f'{{"events":[{",".join(texts)}],"seq":{seq}}}'
+    return Response(body, media_type="application/json")
 
 
 @router.delete("/{run_id}", operation_id="deleteRun", status_code=204)
@@ -118,7 +223,7 @@ def stop_run(
     supervisor.wake_after(session)
     row = service.stop(session, run_id)
     supervisor.ask_stop(run_id, at_once=body is not None and body.force)
-    return Run.model_validate(row)
+    return service.show(session, row)
 
 
 @router.post("/{run_id}/resume", operation_id="resumeRun", status_code=202)
@@ -132,7 +237,7 @@ def resume_run(
     supervisor.wake_after(session)
     given = body or ResumeRun()
     row = service.resume(session, settings, run_id, force=given.force, trust=given.trust)
-    return Run.model_validate(row)
+    return service.show(session, row)
 
 
 @router.post("/{run_id}/fork", operation_id="forkRun", status_code=201)
@@ -144,7 +249,7 @@ def fork_run(
     body: ForkRun | None = None,
 ) -> Run:
     supervisor.wake_after(session)
-    return Run.model_validate(service.fork(session, settings, run_id, body or ForkRun()))
+    return service.show(session, service.fork(session, settings, run_id, body or ForkRun()))
 
 
 @router.post("/{run_id}/edit", operation_id="editRun", status_code=202)
@@ -155,7 +260,7 @@ def edit_run(
     settings: SettingsOf,
     supervisor: SupervisorOf,
 ) -> Run:
-    return Run.model_validate(service.edit(session, settings, supervisor, run_id, body))
+    return service.show(session, service.edit(session, settings, supervisor, run_id, body))
 
 
 @router.get("/{run_id}/events", operation_id="listRunEvents", response_model=RunEvents)
@@ -163,9 +268,20 @@ def list_run_events(
     watch: WatchOf,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=10000)] = 1000,
+    step: Annotated[
+        int | None, Query(ge=0, lt=2**31, description="begin with the first event of this step")
+    ] = None,
+    before: Annotated[
+        int | None, Query(ge=1, description="the events just before this `seq`")
+    ] = None,
 ) -> Response:
     """Events as they stand in the file; they are not read into models and written out again."""
     log = watch.log
+    if before is not None:
+        end = min(before - 1, log.last_seq)
+        after, limit = max(after, end - limit, 0), min(limit, max(end - after, 0))
+    elif step is not None:
+        after = log.first_of_step(step, watch.steps.before(step)) - 1
     found = log.read(min(after, MAX_SEQ), limit)
     last = log.last_seq
     texts = ",".join(text for _, text in found)
@@ -194,6 +310,23 @@ def list_run_sample_steps(watch: WatchOf) -> SampleSteps:
     return SampleSteps(steps=watch.samples.all_steps())
 
 
+@router.get("/{run_id}/samples/tokens", operation_id="listRunSampleTokens")
+def list_run_sample_tokens(
+    watch: WatchOf,
+    step: Annotated[int, Query(ge=0)],
+    row: Annotated[str | None, Query(max_length=400, description="the id of one row")] = None,
+) -> TokensOfSamples:
+    """What the loss saw of each token of a few rows of a step."""
+    reader = SampleReader(watch.folder, watch.log, watch.samples)
+    return TokensOfSamples(step=step, rows=reader.tokens_of(step, row))
+
+
+@router.get("/{run_id}/checkpoints", operation_id="listRunCheckpoints")
+def list_run_checkpoints(watch: WatchOf) -> RunCheckpoints:
+    """Steps from which the run can go on, or another one begin."""
+    return RunCheckpoints(steps=sorted(forking.whole_checkpoints(watch.folder.path)))
+
+
 @router.get("/{run_id}/report", operation_id="getRunReport")
 def get_run_report(watch: WatchOf) -> RunReport:
     report = watch.folder.report()
@@ -204,8 +337,7 @@ def get_run_report(watch: WatchOf) -> RunReport:
 
 @router.get("/{run_id}/spec", operation_id="getRunSpec")
 def get_run_spec(run_id: RunId, session: SessionOf) -> RunSpec:
-    row = repository.get_run(session, run_id)
-    yaml = RunFolder(Path(row.folder)).spec_text() or row.yaml
+    yaml = service.text_of(session, run_id)
     return RunSpec(yaml=yaml, spec=language.document(yaml))
 
 

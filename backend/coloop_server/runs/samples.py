@@ -6,12 +6,15 @@ reading one step costs the lines and files of that step, however long the run is
 
 import threading
 from bisect import bisect_left, insort
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from coloop_server.runs.eventlog import Entry, EventLog, parse_event
 from coloop_server.runs.folder import RunFolder, is_shallow, plain_json, read_text
-from coloop_server.runs.schemas import SampleRow
+from coloop_server.runs.schemas import SampleRow, SampleTokens
 
 
 class Place(NamedTuple):
@@ -119,6 +122,19 @@ class SampleReader:
             for row in (rows if isinstance(rows, list) else [])
             if isinstance(row, dict) and is_shallow(row)
         ]
+
+    def tokens_of(self, step: int, row: str | None) -> list[SampleTokens]:
+        """What is kept of the tokens of one row, or of all of a step."""
+        found = []
+        for place in self.index.of_step(step):
+            parsed = parse_event(self.log.line_at(*place))
+            told = parsed[2].get("tokens") if parsed is not None else None
+            path = self.folder.inside(told) if isinstance(told, str) else None
+            for line in read_rows(path) if path is not None else ():
+                if isinstance(line, dict) and row in (None, line.get("id")):
+                    with suppress(ValidationError):
+                        found.append(SampleTokens.model_validate(line))
+        return found
 
 
 def writer_of(*told: dict[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ transactions, so that nobody waits for them.
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict, Invalid
 from coloop_server.runs import repository
 from coloop_server.runs.folder import RunFolder, Stamp, stamp_of
+from coloop_server.runs.series import sidecar_of
 from coloop_server.runs.watch import Watch
 from coloop_server.settings import Settings
 
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 SCAN_SECONDS = 2.0
 MAX_FOLDERS = 2000
+CLOCK_NS = 100_000_000
 
 
 class Scanner:
@@ -49,6 +52,8 @@ class Scanner:
         self.take = take
         """Given the row of each run that goes on and is not watched yet."""
         self.stamps: dict[str, Stamp] | None = None
+        self.folder_stamp: int | None = None
+        """When a folder had last come or gone before the last look; None where that is not sure."""
         self.asked = self.done = 0
         """Looks that somebody waits for, and the last of them that was taken."""
         self.changed = threading.Condition()
@@ -73,6 +78,20 @@ class Scanner:
             self.changed.notify_all()
             self.changed.wait_for(lambda: self.is_ended or self.done >= ticket, timeout=seconds)
 
+    def wait_for_new(self, seconds: float) -> None:
+        """As `wait_for_look`; at once where no folder came or went since the last look."""
+        if self.folder_stamp is None or self.folder_stamp != self.stamp_of_folder():
+            self.wait_for_look(seconds)
+
+    def stamp_of_folder(self) -> int | None:
+        """When a folder last came or went. None where that was just now: the file system's clock
+        may be too coarse to tell what comes next from it."""
+        try:
+            changed = self.settings.runs_dir.stat().st_mtime_ns
+        except OSError:
+            return None
+        return changed if time.time_ns() - changed > CLOCK_NS else None
+
     def run(self) -> None:
         while not self.is_ended:
             ticket = self.asked
@@ -92,6 +111,7 @@ class Scanner:
         if self.stamps is None:
             with self.sessions() as session:
                 self.stamps = repository.list_stamps(session)
+        folder_stamp = self.stamp_of_folder()
         for path in self.folders():
             if self.is_ended:
                 return
@@ -101,6 +121,7 @@ class Scanner:
                 continue
             self.look(path)
             self.stamps[str(path)] = stamp
+        self.folder_stamp = folder_stamp
 
     def folders(self) -> list[Path]:
         try:
@@ -121,8 +142,9 @@ class Scanner:
             row = repository.find_in(session, str(path))
             if row is not None and is_ours(row):
                 return
+            run_id = path.name if row is None else row.id
             watch_kept = None if row is None else repository.get_kept(session, row.id)
-        watch = Watch(path, watch_kept)
+        watch = Watch(path, watch_kept, sidecar_of(self.settings.data_dir, run_id))
         stamp, kept = watch.keep()
         with self.sessions.begin() as session:
             row = repository.find_in(session, str(path)) or take_up(session, path)

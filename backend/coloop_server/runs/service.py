@@ -2,23 +2,25 @@
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from coloop.events import EditRequest, RunStateName
+from coloop.events import EditRequest, RunStateName, utc_now
 from coloop.run_lock import holder
 from coloop.spec.io import content_hash
 from coloop_server import language
 from coloop_server.database.tables import RunRow
-from coloop_server.errors import Conflict
-from coloop_server.loops.repository import version_of
+from coloop_server.errors import Conflict, Invalid, NotFound
+from coloop_server.loops.repository import get_loop, get_version, version_of
 from coloop_server.runs import repository
+from coloop_server.runs.comparing import compare
+from coloop_server.runs.folder import RunFolder
 from coloop_server.runs.forking import choose_checkpoint, prepare_fork
-from coloop_server.runs.schemas import EditRun, ForkRun, NewRun
+from coloop_server.runs.schemas import ChangeRun, EditRun, ForkRun, NewRun, Run, SpecChange
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.settings import Settings
 
@@ -40,6 +42,8 @@ def create(session: Session, settings: Settings, new: NewRun) -> RunRow:
         yaml=new.yaml,
         overrides=new.set if new.seed is None else {**new.set, SEED: new.seed},
         name=new.name,
+        tags=new.tags,
+        priority=new.priority,
         force=new.force,
         trust=new.trust,
         loop_id=new.loop_id,
@@ -60,6 +64,8 @@ def queue(
     loop_id: str | None,
     parent_id: str | None,
     checkpoint: Path | None,
+    tags: Sequence[str] = (),
+    priority: int = 0,
 ) -> RunRow:
     text = language.with_overrides(yaml, overrides)
     language.require_own_code(text, settings, is_confirmed=trust)
@@ -76,6 +82,8 @@ def queue(
     row.loop_version = None if loop_id is None else version_of(session, loop_id, yaml)
     row.parent_id = parent_id
     row.forced = force
+    row.tags = unique(tags)
+    row.priority, row.queue_place = priority, repository.next_place(session)
     if checkpoint is not None:
         prepare_fork(checkpoint, settings.runs_dir / run_id, text)
         row.resume_of = run_id
@@ -84,10 +92,95 @@ def queue(
     return row
 
 
-def rename(session: Session, run_id: str, name: str) -> RunRow:
+def shown(session: Session, rows: Sequence[RunRow]) -> list[Run]:
+    """Runs as routes give them: queued ones with their place in the queue."""
+    is_queued = any(row.state == RunStateName.QUEUED for row in rows)
+    ids = repository.queue_ids(session) if is_queued else ()
+    places = {run_id: number for number, run_id in enumerate(ids, start=1)}
+    told = (Run.model_validate(row) for row in rows)
+    return [run.model_copy(update={"place": places.get(run.id)}) for run in told]
+
+
+def show(session: Session, row: RunRow) -> Run:
+    session.flush()
+    return shown(session, [row])[0]
+
+
+def change(session: Session, run_id: str, changes: ChangeRun) -> RunRow:
     row = repository.get_outline(session, run_id)
-    row.name = clean_name(name) or row.name
+    if changes.name is not None:
+        row.name = clean_name(changes.name) or row.name
+    if changes.tags is not None:
+        row.tags = unique(changes.tags)
+    if changes.priority is not None:
+        require_queued(row)
+        row.priority = changes.priority
     return row
+
+
+def move(session: Session, run_id: str, before: str | None) -> RunRow:
+    """Put a queued run before another one, or behind all; it takes the priority of that place."""
+    queue = [row for row in repository.list_queue(session) if row.id != run_id]
+    row = repository.get_outline(session, run_id)
+    require_queued(row)
+    at = next((at for at, other in enumerate(queue) if other.id == before), len(queue))
+    if before is not None and at == len(queue):
+        raise Conflict("run.not_queued", f"run {before!r} is not queued; name one that is, or null")
+    if at < len(queue):
+        row.priority = queue[at].priority
+    elif queue:
+        row.priority = min(row.priority, queue[-1].priority)
+    queue.insert(at, row)
+    for place, other in enumerate(queue):
+        other.queue_place = place
+    return row
+
+
+def require_queued(row: RunRow) -> None:
+    if row.state != RunStateName.QUEUED:
+        raise Conflict("run.not_queued", f"the run is {row.state}; only a queued one has a place")
+
+
+def acknowledge(session: Session, run_id: str, seq: int) -> RunRow:
+    """Note that a user has seen an alert."""
+    row = repository.get_outline(session, run_id)
+    raised = {str(alert["seq"]) for alert in row.raised_alerts}
+    if str(seq) not in raised:
+        raise NotFound("run.no_alert", f"the run has no alert that event {seq} raised")
+    kept = {key: at for key, at in row.acknowledged.items() if key in raised}
+    row.acknowledged = {str(seq): utc_now(), **kept}
+    return row
+
+
+def text_of(session: Session, run_id: str) -> str:
+    """The loop of a run, as it was given it."""
+    row = repository.get_run(session, run_id)
+    return RunFolder(Path(row.folder)).spec_text() or row.yaml
+
+
+def compare_with(
+    session: Session, run_id: str, *, run: str | None, loop: str | None, version: int | None
+) -> list[SpecChange]:
+    """From the run's loop to that of another run, or to a loop as it stands."""
+    if (run is None) == (loop is None):
+        raise Invalid("run.compare", "name one of `run` and `loop` to compare with")
+    if run is not None:
+        other = text_of(session, run)
+    elif version is not None:
+        other = get_version(session, str(loop), version).yaml
+    else:
+        other = get_loop(session, str(loop)).yaml
+    return compare(text_of(session, run_id), other)
+
+
+def compare_values(session: Session, run_id: str, values: Mapping[str, Any]) -> list[SpecChange]:
+    """From the run's loop to the same with other values; a value that does not fit is refused."""
+    text = text_of(session, run_id)
+    return compare(text, language.with_overrides(text, values))
+
+
+def unique(tags: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(tags))
 
 
 def stop(session: Session, run_id: str) -> RunRow:

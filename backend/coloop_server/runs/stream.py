@@ -26,6 +26,7 @@ from coloop_server.errors import NotFound
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.schemas import Run, StreamEnd, StreamHello, StreamPing
+from coloop_server.runs.service import show
 from coloop_server.runs.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -107,10 +108,10 @@ class Stream:
             await self.send(StreamHello(run=run, seq=self.watch.log.last_seq).model_dump_json())
 
     async def send_events(self) -> None:
-        while events := await run_in_threadpool(self.watch.log.read, self.cursor, BATCH):
-            texts = ",".join(text for _, text in events)
+        while found := await run_in_threadpool(self.watch.log.read_message, self.cursor, BATCH):
+            last, texts = found
             await self.send(f'{{"kind":"events","events":[{texts}]}}')
-            self.cursor = events[-1][0]
+            self.cursor = last
 
     async def send_gauges(self) -> float | None:
         """Send the gauges if they are new; seconds until that is due when it is too soon."""
@@ -166,4 +167,4 @@ class Stream:
 
     def read_run(self) -> Run:
         with self.sessions() as session:
-            return Run.model_validate(repository.get_outline(session, self.run_id))
+            return show(session, repository.get_outline(session, self.run_id))

@@ -1,16 +1,26 @@
 """What is left of a run's events for lists and badges: state, step, latest metrics."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ValidationError
 
 from coloop.events import RunError, RunStateName
 
+if TYPE_CHECKING:
+    from coloop_server.runs.eventlog import Entry
+    from coloop_server.runs.rows import MetricRows
+
 MAX_METRICS = 400
 MAX_MESSAGE = 4000
+MAX_ALERTS = 100
+NO_NODE = "run"
+"""What stands for the node of a metric that belongs to the whole run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +37,8 @@ class Summary:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     heartbeat_at: datetime | None = None
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    """Those that were raised, the last told of at the end: each code, node and metric once."""
 
     def keep(self) -> dict[str, Any]:
         """The summary as JSON."""
@@ -39,6 +51,7 @@ class Summary:
             "metrics": self.metrics,
             "message": self.message,
             "error": self.error,
+            "alerts": self.alerts,
             **times,
         }
 
@@ -56,17 +69,30 @@ class Summary:
         state = None if kept["state"] is None else RunStateName(kept["state"])
         return cls(**{**kept, **times, "state": state})
 
-    def add(self, event: dict[str, Any]) -> None:
+    def add_all(self, entries: Sequence[Entry], rows: MetricRows | None) -> None:
+        """Take in a batch of events, their metrics as columns where they were brought into some."""
+        for entry in entries:
+            self.add(entry, with_metrics=rows is None)
+        for group in rows.groups if rows is not None else ():
+            self.show(dict(zip(group.label.paths, group.values[-1], strict=True)))
+
+    def add(self, entry: Entry, *, with_metrics: bool = True) -> None:
         """Take in one event; parts of a wrong type are passed over."""
-        at = read_time(event.get("at"))
-        self.beat(at)
-        self.attempt = max(self.attempt, whole(event.get("attempt")) or 1)
-        self.step = self.step if (step := whole(event.get("step"))) is None else step
-        match event["type"]:
-            case "run.state":
-                self.enter(event, at)
-            case "metrics":
+        event, _, _, kind, _, step, attempt, at = entry
+        if at is not None:
+            self.beat(at)
+        if attempt > self.attempt:
+            self.attempt = attempt
+            self.alerts = [one for one in self.alerts if outlasts(one, step)]
+        if step is not None:
+            self.step = step
+        if kind == "metrics":
+            if with_metrics:
                 self.measure(event)
+        elif kind == "run.state":
+            self.enter(event, at)
+        elif kind == "alert":
+            self.alert(event)
 
     def enter(self, event: dict[str, Any], at: datetime | None) -> None:
         try:
@@ -84,12 +110,44 @@ class Summary:
         node = event.get("node")
         if not isinstance(metrics, dict):
             return
-        for name, value in metrics.items():
-            path = f"{node}.{name}" if node else str(name)
-            if not (value is None or is_number(value)):
-                continue
-            if path in self.metrics or len(self.metrics) < MAX_METRICS:
-                self.metrics[path] = finite_or_none(value)
+        is_value = {name: value is None or is_number(value) for name, value in metrics.items()}
+        self.show({path_of(node, name): metrics[name] for name, fits in is_value.items() if fits})
+
+    def show(self, values: Mapping[str, Any]) -> None:
+        """The latest numbers by path."""
+        latest = self.metrics
+        for path, value in values.items():
+            if path in latest or len(latest) < MAX_METRICS:
+                latest[path] = finite_or_none(value)
+
+    def alert(self, event: dict[str, Any]) -> None:
+        """What only informs asks for nothing; it ends what was raised before."""
+        told = {name: text_or_none(event.get(name)) for name in ("code", "node", "metric")}
+        if told["code"] is None:
+            return
+        before = next((one for one in self.alerts if told.items() <= one.items()), None)
+        is_well = event.get("cleared") is True or event.get("level") == "info"
+        at = text_or_none(event.get("at"))
+        if is_well and before is None:
+            return
+        if before is not None and is_well:
+            after = {**before, "state": "cleared", "cleared_at": at}
+        else:
+            holds = before is not None and before["state"] != "cleared"
+            after = {
+                **told,
+                "state": "told_again" if holds else "raised",
+                "level": "error" if event.get("level") == "error" else "warning",
+                "message": text_or_none(event.get("message")) or told["code"],
+                "hint": text_or_none(event.get("hint")),
+                "step": whole(event.get("step")),
+                "seq": before["seq"] if before is not None and holds else event["seq"],
+                "raised_at": before["raised_at"] if before is not None and holds else at,
+                "told": before["told"] + 1 if before is not None and holds else 1,
+                "cleared_at": None,
+            }
+        others = [one for one in self.alerts if one is not before]
+        self.alerts = [*others, after][-MAX_ALERTS:]
 
     def gauge(self, gauges: dict[str, Any]) -> None:
         """Gauges are fresher than events about how far the run is."""
@@ -106,11 +164,29 @@ class Summary:
             self.heartbeat_at = at
 
 
+def outlasts(alert: dict[str, Any], step: int | None) -> bool:
+    """Whether an alert stands when an attempt begins at a step: what a metric showed before is not
+    said a second time."""
+    if alert["metric"] is None or alert["step"] is None:
+        return False
+    return step is None or bool(alert["step"] < step)
+
+
+def path_of(node: Any, metric: str) -> str:
+    return f"{node}.{metric}" if node else metric
+
+
+def text_or_none(value: Any) -> str | None:
+    return shown(value) if isinstance(value, str) and value else None
+
+
 def read_time(text: Any) -> datetime | None:
     if not isinstance(text, str):
         return None
     try:
         time = datetime.fromisoformat(text)
+        if time.tzinfo is UTC:
+            return time
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
@@ -139,6 +215,4 @@ def finite_or_none(value: float | None) -> float | None:
 
 
 def whole(value: Any) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31:
-        return value
-    return None
+    return value if type(value) is int and 0 <= value < 2**31 else None

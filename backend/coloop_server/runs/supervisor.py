@@ -36,6 +36,7 @@ from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.live import LiveRun
 from coloop_server.runs.scan import Scanner, import_folder
+from coloop_server.runs.series import sidecar_of
 from coloop_server.runs.watch import Watch
 from coloop_server.settings import Settings
 
@@ -181,6 +182,7 @@ class Supervisor:
             self.watches.pop(run_id, None)
         submitted = self.settings.runs_dir / SUBMITTED
         self.log_path(run_id).unlink(missing_ok=True)
+        sidecar_of(self.settings.data_dir, run_id).unlink(missing_ok=True)
         (submitted / f"{run_id}.yaml").unlink(missing_ok=True)
         shutil.rmtree(submitted / f"{run_id}.upload", ignore_errors=True)
         self.hub.tell(run_id)
@@ -200,7 +202,7 @@ class Supervisor:
         if known is None:
             with self.sessions() as session:
                 kept = repository.get_kept(session, run_id)
-            known = Watch(folder, kept)
+            known = Watch(folder, kept, sidecar_of(self.settings.data_dir, run_id))
         with self.lock:
             watch = self.watches.pop(run_id, known)
             self.watches[run_id] = watch

@@ -1,12 +1,13 @@
-"""One run as its folder shows it: the event log, its summary, where its samples are told of, and
-the latest gauges, kept fresh."""
+"""One run as its folder shows it: the event log, its summary, its curves, where its samples and its
+steps are told of, and the latest gauges, kept fresh."""
 
 import json
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from coloop_server.runs.eventlog import EventLog
+from coloop_server.runs.eventlog import Entry, EventLog
 from coloop_server.runs.folder import (
     MAX_GAUGES_BYTES,
     RunFolder,
@@ -15,20 +16,45 @@ from coloop_server.runs.folder import (
     read_text,
     stamp_of,
 )
+from coloop_server.runs.places import RareEvents, StepPlaces
+from coloop_server.runs.rows import rows_of
 from coloop_server.runs.samples import SampleIndex
+from coloop_server.runs.series import SECONDS, TOKENS, Ends, Key, Points, SeriesIndex
 from coloop_server.runs.summary import Summary
 
-KEPT_VERSION = 1
+KEPT_VERSION = 3
+
+
+class Snapshot(NamedTuple):
+    """Curves of a run as they were after one event."""
+
+    seq: int
+    attempt: int
+    ends: list[Ends]
+    """Of all curves."""
+    points: dict[Key, Points]
+    """Of those that were wanted, and of what counts up beside them."""
+    stages: dict[str, float]
+    """Seconds at work, by stage."""
 
 
 class Watch:
     """Reads what is new when polled. Safe to use from several threads."""
 
-    def __init__(self, path: Path, kept: dict[str, Any] | None = None) -> None:
+    summary: Summary
+    series: SeriesIndex
+    samples: SampleIndex
+    steps: StepPlaces
+    rare: RareEvents
+
+    def __init__(
+        self, path: Path, kept: dict[str, Any] | None = None, curves: Path | None = None
+    ) -> None:
+        """`curves` is the file for what `kept` does not hold of them; None keeps none."""
         self.folder = RunFolder(path)
+        self.curves = curves
         self.log = EventLog(self.folder.events)
-        self.summary = Summary()
-        self.samples = SampleIndex()
+        self.begin()
         self.beginning = self.log.beginnings
         self.gauges: str | None = None
         self.gauges_version = 0
@@ -47,11 +73,18 @@ class Watch:
                 is_changed = True
                 if self.log.beginnings != self.beginning:
                     self.begin_anew()
-                for entry in entries:
-                    self.summary.add(entry.event)
-                    if entry.event["type"] == "sample":
-                        self.samples.add(entry)
+                self.take(entries)
             return self.poll_gauges() or is_changed
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        rows = rows_of(entries, self.series.step)
+        self.summary.add_all(entries, rows)
+        self.series.add_all(entries, rows)
+        self.steps.add_all(entries)
+        self.rare.add_all(entries)
+        for entry in entries:
+            if entry.kind == "sample":
+                self.samples.add(entry)
 
     def poll_gauges(self) -> bool:
         try:
@@ -70,6 +103,21 @@ class Watch:
         self.summary.gauge(gauges)
         return True
 
+    def ends(self, wanted: Callable[[Key], bool]) -> list[Ends]:
+        return [one for one in self.series.ends() if wanted(one.key)]
+
+    def snapshot(self, wanted: Callable[[Key], bool]) -> Snapshot:
+        """Curves with nothing in them that the last `seq` does not count in."""
+        with self.lock:
+            keys = [key for key in self.series.keys() if wanted(key)]  # noqa: SIM118
+            return Snapshot(
+                self.log.last_seq,
+                self.summary.attempt,
+                self.series.ends(),
+                self.series.read([*keys, SECONDS, TOKENS]),
+                dict(self.series.stages),
+            )
+
     def keep(self) -> tuple[Stamp | None, dict[str, Any]]:
         """What was read so far: the stamp of a file that was read to its end, and the rest as JSON.
 
@@ -78,19 +126,30 @@ class Watch:
         stamp = stamp_of(self.folder.events)
         self.poll()
         with self.lock:
+            if self.curves is not None:
+                self.series.keep(self.curves, self.log.end)
             return stamp, {
                 "version": KEPT_VERSION,
                 "log": self.log.keep(),
                 "summary": self.summary.keep(),
                 "samples": self.samples.keep(),
+                "steps": self.steps.keep(),
+                "rare": self.rare.keep(),
             }
 
     def recall(self, kept: dict[str, Any]) -> None:
         """Go on from what an earlier reader kept; what does not fit the file is read anew."""
-        if kept.get("version") != KEPT_VERSION or not self.log.recall(kept["log"]):
+        if kept.get("version") != KEPT_VERSION or self.curves is None:
+            return
+        if not self.series.recall(self.curves, kept["log"]["end"]):
+            return
+        if not self.log.recall(kept["log"]):
+            self.begin()
             return
         self.summary = Summary.recall(kept["summary"])
         self.samples.recall(kept["samples"])
+        self.steps.recall(kept["steps"])
+        self.rare.recall(kept["rare"])
 
     def forget(self) -> None:
         """The folder was removed: what comes next is another story."""
@@ -102,5 +161,12 @@ class Watch:
     def begin_anew(self) -> None:
         """The event file is another one than before."""
         self.beginning = self.log.beginnings
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is known yet."""
         self.summary = Summary()
+        self.series = SeriesIndex()
         self.samples = SampleIndex()
+        self.steps = StepPlaces()
+        self.rare = RareEvents()

@@ -1,13 +1,13 @@
 """Tells which wall stands around Python of a loop here."""
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import wall_here
 from coloop.sandbox.words import WORDS
+from coloop_server.routers import router_of
 
-router = APIRouter(tags=["health"])
+router = router_of("health")
 
 
 class SandboxState(BaseModel):

@@ -1,14 +1,15 @@
 """Signing in and out. These routes are open; everything else of the API is behind the token."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from coloop_server.dependencies import GuessesOf, TicketsOf
 from coloop_server.errors import SignInNeeded
+from coloop_server.routers import router_of
 from coloop_server.session.schemas import SessionState, SignIn
 from coloop_server.session.tickets import cookie_name, set_ticket
 from coloop_server.session.visitors import address_of, given_ticket, given_token, is_signed_in
 
-router = APIRouter(prefix="/session", tags=["session"])
+router = router_of("session", "/session")
 
 
 @router.get("", operation_id="getSession")

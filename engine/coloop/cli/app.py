@@ -122,6 +122,24 @@ def plan(spec: Spec, json: Json = False) -> None:
     raise typer.Exit(plan_command(spec, as_json=json))
 
 
+@app.command()
+def explain(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="A code, or an algorithm."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="A setting of the algorithm."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Explain a finding, an alert or an algorithm; without a name, list what there is help of."""
+    from coloop.cli.explaining import explain_command
+
+    raise typer.Exit(explain_command(what, settings=settings or [], as_json=json))
+
+
 def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
     """A line of help; the command itself is imported when it is called."""
 

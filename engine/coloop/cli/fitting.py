@@ -11,6 +11,7 @@ from coloop.cli.source import UNREADABLE
 from coloop.diagnostics import Change
 from coloop.estimate.fit import Fit, fit
 from coloop.marks import write_whole
+from coloop.spec.solvable import locks_of
 from coloop.spec.text.patch import patch
 
 CANNOT_FIT = 1
@@ -24,7 +25,11 @@ def fit_command(
     if checked is None or checked.spec is None:
         return code
     found = fit(
-        checked.spec, budget_gib=budget_gib, budget_fraction=fraction, root=checked.source.root
+        checked.spec,
+        budget_gib=budget_gib,
+        budget_fraction=fraction,
+        root=checked.source.root,
+        locks=locks_of(checked.spec),
     )
     prints_loop = str(out) == "-"
     _print_changes(found, stderr=prints_loop)

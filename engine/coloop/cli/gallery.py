@@ -16,13 +16,15 @@ def list_command(*, as_json: bool) -> int:
     """Prints name, title and description of every loop."""
     loops = presets.list_loops()
     if as_json:
+        from coloop.explain.about import tags_of
+
         print_json(
             [
                 {
                     "name": loop.name,
                     "title": loop.title,
                     "description": loop.description,
-                    "tags": list(loop.tags),
+                    "tags": list(tags_of(loop.name)),
                 }
                 for loop in loops
             ]

@@ -102,10 +102,13 @@ class Pools:
             waiting = ranks.begin(method, arguments)
             answers: dict[int, Any] = {}
             errors: dict[int, BaseException] = {}
+            seconds = [0.0] * ranks.size
+            began = time.monotonic()
             ticked = time.monotonic()
             settled_at = float("inf")
             while waiting:
                 for rank in ranks.crew.wait(waiting, TICK_SECONDS):
+                    seconds[rank] = time.monotonic() - began
                     try:
                         answers[rank] = ranks.crew.answer(waiting.pop(rank))
                     except (Exception, SystemExit) as error:
@@ -127,6 +130,8 @@ class Pools:
                         ranks.crew.interrupt()
             if errors:
                 raise ranks.chosen(errors)
+            if tick is not None and ranks.size > 1:
+                tick(Poll(done=0, total=0, unit="", rank_seconds=tuple(seconds)))
             return MERGES[method]([answers[rank] for rank in range(ranks.size)])
 
     def close(self) -> None:

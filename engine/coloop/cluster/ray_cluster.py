@@ -128,12 +128,16 @@ class RayCluster(Pools):
 
     def _check_capacity(self, pool: PoolPlan, bundles: list[dict[str, float]]) -> None:
         whole: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        for resource in bundles[0]:
+        for resource in sorted(bundles[0], reverse=True):  # GPUs first: they are what is dear
             wanted = sum(bundle[resource] for bundle in bundles)
-            if wanted > whole.get(resource, 0.0):
+            there = whole.get(resource, 0.0)
+            if wanted > there:
+                remedy = "give the pool fewer workers, or add nodes"
+                if resource == "GPU":
+                    remedy = "choose other hardware for the loop, or add nodes with GPUs"
                 raise PlacementTimeout(
-                    f"pool {pool.name} wants {wanted:g} {resource}, the whole cluster has "
-                    f"{whole.get(resource, 0.0):g}; give the pool fewer workers or add nodes"
+                    f"pool {pool.name} wants {wanted:g} {resource}s, the whole cluster has "
+                    f"{there:g}; {remedy}"
                 )
 
     def restart(self, pool: str) -> None:

@@ -24,8 +24,7 @@ def _to_fit(estimate: Estimate) -> Iterator[str]:
             yield f"pool {gpu.pool}: an engine has no room for one sequence of full length"
         elif largest is not None:
             yield (
-                f"pool {gpu.pool}: {gpu.peak_stage} is {over:.1f} GiB over; "
-                f"most of it is {largest}; `coloop fit` finds settings that fit"
+                f"pool {gpu.pool}: {gpu.peak_stage} is {over:.1f} GiB over; most of it is {largest}"
             )
 
 

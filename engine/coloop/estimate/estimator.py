@@ -14,9 +14,10 @@ from coloop.estimate.report import (
     PartEstimate,
     PhaseEstimate,
     RolloutEstimate,
+    SpanEstimate,
     StageEstimate,
 )
-from coloop.estimate.timeline import step_seconds
+from coloop.estimate.timeline import Span, spans_of
 from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled
 from coloop.sizing.memory import Part, PoolMemory, peak_of
@@ -77,26 +78,31 @@ class _Estimator:
         )
         for phase in self.unrolled.phases:
             stages = phase.step.stages
-            step = probes + self._step_seconds(stages, seconds, pools)
+            spans = self._spans(stages, seconds, pools)
+            step = probes + max((span.end for span in spans), default=0.0)
             yield PhaseEstimate(
                 name=phase.name,
                 steps=phase.steps,
                 step_seconds=step,
                 seconds=step * phase.steps if phase.steps else None,
                 stages=tuple(stage.name for stage in stages),
+                spans=tuple(
+                    SpanEstimate(stage=one.stage, pool=one.pool, start=one.start, end=one.end)
+                    for one in spans
+                ),
             )
 
-    def _step_seconds(
+    def _spans(
         self, stages: Sequence[Stage], seconds: Mapping[str, float], pools: Mapping[str, str]
-    ) -> float:
-        """Where only a share of the rows is written ahead, the others are written in turn with what
-        waits for them."""
+    ) -> tuple[Span, ...]:
+        """When the stages of a step run. Where only a share of the rows is written ahead, the
+        others are written in turn with what waits for them; what takes longer counts."""
         ahead = min(self.spec.schedule.max_staleness, 1.0)
         late = {stage.name for stage in stages if stage.verb == "generate"}
         rest = {name: s * (1.0 - ahead * (name in late)) for name, s in seconds.items()}
-        in_turn = step_seconds(stages, rest, pools) if ahead < 1.0 else 0.0
-        side_by_side = step_seconds(stages, seconds, pools, is_asynchronous=True) if ahead else 0.0
-        return max(in_turn, side_by_side)
+        in_turn = spans_of(stages, rest, pools) if ahead < 1.0 else ()
+        side_by_side = spans_of(stages, seconds, pools, is_asynchronous=True) if ahead else ()
+        return max(in_turn, side_by_side, key=lambda s: max((one.end for one in s), default=0.0))
 
     def _estimate(self) -> Estimate:
         return Estimate(
@@ -163,6 +169,7 @@ class _Estimator:
         return Explanation(
             estimate=self.estimate,
             phases=self.phases,
+            main=self.main.name if self.main else None,
             total_seconds=sum(known) if len(known) == len(seconds) and known else None,
             decisions=tuple(
                 DecisionEstimate(path=d.path, value=d.value, reason=d.reason)

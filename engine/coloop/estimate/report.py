@@ -125,6 +125,19 @@ class DecisionEstimate(_Value):
     """Why."""
 
 
+class SpanEstimate(_Value):
+    """When a stage runs in a step."""
+
+    stage: str
+    """`node.verb`."""
+    pool: str
+    """Where; empty: on no GPU."""
+    start: float
+    """Seconds from the start of the step."""
+    end: float
+    """The same."""
+
+
 class PhaseEstimate(_Value):
     """One phase."""
 
@@ -138,6 +151,8 @@ class PhaseEstimate(_Value):
     """Time of all of them."""
     stages: tuple[str, ...]
     """What runs in a step."""
+    spans: tuple[SpanEstimate, ...]
+    """When it runs; evaluations, which are spread over steps, are not in it."""
 
 
 class Explanation(_Value):
@@ -147,6 +162,8 @@ class Explanation(_Value):
     """The numbers."""
     phases: tuple[PhaseEstimate, ...]
     """Every phase."""
+    main: str | None
+    """The phase that takes most of the run: the estimate's step is one of it."""
     total_seconds: float | None
     """The whole run, where all steps are known; a bound where triggers end phases."""
     decisions: tuple[DecisionEstimate, ...]

@@ -6,6 +6,7 @@ and orders only.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 DRIVER = ""
@@ -21,27 +22,37 @@ class Waiting(Protocol):
     def after(self) -> tuple[str, ...]: ...
 
 
-def step_seconds(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """When a stage runs in a step."""
+
+    stage: str
+    pool: str
+    """Empty: the driver's."""
+    start: float
+    end: float
+
+
+def spans_of(
     stages: Iterable[Waiting],
     seconds: Mapping[str, float],
     pools: Mapping[str, str],
     *,
     is_asynchronous: bool = False,
-) -> float:
-    """Time of one step of these stages, which come in an order in which they can run; `pools` maps
-    their names to pools, the driver's are left out."""
-    if is_asynchronous:
-        busy: dict[str, float] = {}
-        for stage in stages:
-            pool = pools.get(stage.name, DRIVER)
-            busy[pool] = busy.get(pool, 0.0) + seconds[stage.name]
-        return max(busy.values(), default=0.0)
+) -> tuple[Span, ...]:
+    """When the stages of one step run, which come in an order in which they can run; `pools` maps
+    their names to pools, the driver's are left out. Where steps overlap, no stage waits for those
+    of the same step."""
+    spans: list[Span] = []
     ends: dict[str, float] = {}
     free: dict[str, float] = {}
     for stage in stages:
         pool = pools.get(stage.name, DRIVER)
         ready = max((ends.get(before, 0.0) for before in stage.after), default=0.0)
-        start = ready if pool == DRIVER else max(ready, free.get(pool, 0.0))
-        ends[stage.name] = start + seconds[stage.name]
-        free[pool] = ends[stage.name]
-    return max(ends.values(), default=0.0)
+        if is_asynchronous:
+            start = free.get(pool, 0.0)
+        else:
+            start = ready if pool == DRIVER else max(ready, free.get(pool, 0.0))
+        ends[stage.name] = free[pool] = start + seconds[stage.name]
+        spans.append(Span(stage=stage.name, pool=pool, start=start, end=ends[stage.name]))
+    return tuple(spans)

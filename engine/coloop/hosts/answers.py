@@ -54,6 +54,7 @@ def merged(polls: Sequence[Poll]) -> Poll:
         total=max(poll.total for poll in polls),
         unit=next((poll.unit for poll in polls if poll.unit), ""),
         rss_bytes=sum(poll.rss_bytes or 0 for poll in polls),
+        held_bytes=max((poll.held_bytes or 0 for poll in polls), default=0) or None,
     )
 
 

@@ -24,6 +24,7 @@ from coloop.models import (
     encode_completion,
     encode_prompt,
     encode_text,
+    pieces,
     vocabulary_mark,
 )
 
@@ -60,6 +61,10 @@ class Encoder:
     def text(self, token_ids: Ids | list[int]) -> str:
         """The text of a completion, without special tokens."""
         return decode(self._tokenizer, token_ids)
+
+    def pieces(self, token_ids: Ids | list[int]) -> list[str]:
+        """The text of each token, marks included; the pieces together are the whole."""
+        return pieces(self._tokenizer, token_ids)
 
     def tagged(self, token_ids: list[int], tags: Sequence[str]) -> list[slice]:
         """Tokens with the content of these tags; of one that is not closed, all that follows."""

@@ -105,8 +105,20 @@ class PoolHost:
     def poll(self) -> Poll:
         """How far the running call is."""
         done, total, unit = self._progress
-        memory = self._process.memory_info().rss
-        return Poll(done=done, total=total, unit=unit, pid=self._process.pid, rss_bytes=memory)
+        memory, held = self._process.memory_info().rss, None
+        if self._settings.device == "cpu":
+            held = memory
+        elif torch.cuda.is_available():
+            free, whole = torch.cuda.mem_get_info()
+            held = whole - free
+        return Poll(
+            done=done,
+            total=total,
+            unit=unit,
+            pid=self._process.pid,
+            rss_bytes=memory,
+            held_bytes=held,
+        )
 
     def interrupt(self) -> None:
         """Give up the running call where that leaves everything as it was before it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Self
 
-from coloop.arrays import Ids
+from coloop.arrays import Ids, Numbers
 from coloop.batch import Prompt, Unit
 from coloop.batch.columns import Columns, columns_of, items_of
 from coloop.spec.rollout import OnSync
@@ -162,6 +162,22 @@ class LearnOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaughtRow:
+    """A row as a loss saw it, token by token of its completion; of several epochs, the last."""
+
+    role: str
+    """Who learned from it."""
+    port: str
+    algorithm: str
+    row: str
+    token_ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    """The text of each token; the pieces together are the completion."""
+    numbers: Mapping[str, Numbers]
+    """By name, one each: `mask` (1 where it is trained), `advantage`, `log_ratio`, `kl`, ..."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearnReply:
     """What an update did."""
 
@@ -177,6 +193,8 @@ class LearnReply:
     """Rows that were left out, by role."""
     freed_bytes: int = 0
     """That engines of the process gave back for it."""
+    taught: tuple[TaughtRow, ...] = ()
+    """A few of the rows, for people to look at."""
 
 
 DRIVERS_WORD = ".driver"
@@ -205,6 +223,10 @@ class Poll:
     """Of its process; None: of work in the driver."""
     rss_bytes: int | None = None
     """Memory of its process; None: of work in the driver."""
+    held_bytes: int | None = None
+    """That its GPU holds, without one its process; of several ranks the one that holds most."""
+    rank_seconds: tuple[float, ...] = ()
+    """The call is over: for how long each of several ranks had work; else nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from typing import Any
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.lessons import Lessons
-from coloop.hosts.messages import AtOnce, LearnOrder, LearnReply
+from coloop.hosts.messages import AtOnce, LearnOrder, LearnReply, TaughtRow
+from coloop.hosts.taught import taught_rows
 from coloop.hosts.weights import FILES, MODEL, HeldWeights
 from coloop.models import ONLY
 from coloop.sizing.settings import UpdateSettings
@@ -51,6 +52,7 @@ class TrainerHome:
             ]
         metrics: dict[str, dict[str, float]] = {}
         samples = tokens = 0
+        taught: dict[tuple[str, str, str], TaughtRow] = {}
         before = self.weights.version
         for turn in range(order.updates):
             for number, part in enumerate(parts):
@@ -61,6 +63,9 @@ class TrainerHome:
                     report = self.backend.update(part, training, seed=seed, hooks=hooks)
                 for role, found in report.metrics.items():
                     metrics.setdefault(role, {}).update(found)
+                if turn == order.updates - 1:
+                    rows = taught_rows(part, report.seen, self.weights.encoder)
+                    taught.update({(one.role, one.port, one.row): one for one in rows})
                 if turn == 0:
                     # What is learned from several times is there once in the step.
                     samples += report.rows
@@ -74,6 +79,7 @@ class TrainerHome:
             samples=samples,
             tokens=tokens,
             too_long=lessons.too_long,
+            taught=tuple(taught.values()),
         )
 
     def evaluate(self, order: LearnOrder, spec: LoopSpec, hooks: Hooks) -> LearnReply:

@@ -47,6 +47,7 @@ from coloop.models.tokenizer import (
     encode_completion,
     encode_prompt,
     encode_text,
+    pieces,
     vocabulary_mark,
 )
 
@@ -77,6 +78,7 @@ __all__ = [
     "load_weights",
     "merged_weights",
     "outline_of",
+    "pieces",
     "positions_of",
     "read_adapter",
     "read_weights",

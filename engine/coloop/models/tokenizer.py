@@ -129,6 +129,32 @@ def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -
     return text
 
 
+UNFINISHED = "\ufffd"
+"""What a tokenizer says of bytes that are no whole character yet."""
+
+
+def pieces(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> list[str]:
+    """The text of each token, marks included; of a character of several tokens the last one has
+    it, and the others nothing. The pieces together are the whole text."""
+    ids = [int(one) for one in token_ids]
+    found: list[str] = []
+    start, known = 0, ""  # what is decoded again, so that a token knows what stands before it
+    for place in range(len(ids)):
+        text = _decoded_with_marks(tokenizer, ids[start : place + 1])
+        is_whole = not text.endswith(UNFINISHED) or place == len(ids) - 1
+        found.append(text[len(known) :] if is_whole else "")
+        if is_whole:
+            start = place
+            known = _decoded_with_marks(tokenizer, ids[start : place + 1])
+    return found
+
+
+def _decoded_with_marks(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
+    text = tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    assert isinstance(text, str)
+    return text
+
+
 def _decodes_plainly(kind: type[PreTrainedTokenizerFast]) -> bool:
     """Whether its texts are those of its library's tokenizer, without what transformers does around
     it; that takes several times as long as a short text."""

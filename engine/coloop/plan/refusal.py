@@ -3,7 +3,15 @@
 from coloop.diagnostics import Diagnostic, Fix, Severity
 
 CODE = "run.not_yet_runnable"
+NOT_YET = "not yet runnable: "
+UNREAD = "never read: "
+"""Of a setting that is read elsewhere, and by nothing beside the others here."""
 LATER = "the loop can be drawn, checked and estimated; this part of the engine comes later"
+
+
+def cause_of(message: str) -> str:
+    """What is refused, without how the message begins."""
+    return message.removeprefix(NOT_YET).removeprefix(UNREAD)
 
 
 def refusal(
@@ -13,15 +21,17 @@ def refusal(
     field: str | None = None,
     hint: str = LATER,
     fixes: tuple[Fix, ...] = (),
+    begins: str = NOT_YET,
 ) -> Diagnostic:
     """
     Args:
         what: is refused, in words.
+        begins: whether a later version may run it, or nobody ever reads it.
     """
     return Diagnostic(
         code=CODE,
         severity=Severity.ERROR,
-        message=f"not yet runnable: {what}",
+        message=f"{begins}{what}",
         hint=hint,
         node=node,
         field=field,

@@ -11,6 +11,7 @@ from typing import Any
 
 from coloop.diagnostics import Diagnostic
 from coloop.plan.compile import compile_plan
+from coloop.plan.refusal import cause_of
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
@@ -30,7 +31,7 @@ class Outlook:
         """One line for a person, or nothing where a run would start."""
         if not self.refusals:
             return None
-        causes = [one.message.removeprefix("not yet runnable: ") for one in self.refusals]
+        causes = [cause_of(one.message) for one in self.refusals]
         return f"valid, but `run` refuses it: {'; '.join(causes)}"
 
     def to_json(self) -> dict[str, Any]:

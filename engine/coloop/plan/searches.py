@@ -9,6 +9,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import turns_of
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.nodes import RewardNode, SearchNode, VerifierNode
+from coloop.spec.ports import PORTS, is_of_use
 from coloop.spec.search import CompletionsByRate, RelativeProgress
 
 SEARCH_HANDLES: Final = frozenset(
@@ -17,13 +18,6 @@ SEARCH_HANDLES: Final = frozenset(
 """(source port, target port) of the handles that a search calls."""
 TREES: Final = ("puct", "and_or")
 """Methods that grow trees of beginnings or of states."""
-UNASKED: Final[Mapping[str, tuple[str, ...]]] = {
-    "monte_carlo": ("value", "tools"),
-    "binary_search": ("value", "tools"),
-    "puct": ("tools",),
-    "and_or": (),
-}
-"""By method, ports at which it asks nobody."""
 RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "binary_search": ("omega", "greedy"),
     "puct": ("puct", "greedy"),
@@ -114,8 +108,8 @@ def _asked(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Objection]:
         elif turns_of(spec, policy) is not None:
             what = f"texts of several turns in a search (policy `{policy}`)"
             yield Objection(what, policy, "rollout.turns", "give the search a policy without tools")
-    for port in UNASKED[node.method]:
-        if spec.graph.edges_into(name, port):
+    for port, rule in PORTS[node.kind].inputs.items():
+        if not is_of_use(rule, node) and spec.graph.edges_into(name, port):
             what = f"the port `{port}` of a search by {node.method}"
             yield Objection(what, name, port, "cut the edge: nobody is asked there")
     yield from _scorers(spec, name)

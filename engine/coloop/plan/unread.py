@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.plan.reads import LEAVE_OUT, OF_BACKENDS, OF_ENGINES, OF_NODES, OF_WAYS, Idle
-from coloop.plan.refusal import LATER, refusal
+from coloop.plan.refusal import LATER, NOT_YET, UNREAD, refusal
 from coloop.spec.algorithm import PORTS_OF, LabelCrossEntropy, node_algorithms
 from coloop.spec.algorithm_reads import Unread, unread_fields
 from coloop.spec.graph import LoopSpec
@@ -149,7 +149,8 @@ def _finding(
     else:
         title = f"Set `{field}` to {instead:g}"
         fix = Fix(title=title, changes=(Change(op="set", path=path, value=instead),))
-    return refusal(what, node=node, field=field, hint=hint, fixes=(fix,))
+    begins = NOT_YET if hint == LATER else UNREAD
+    return refusal(what, node=node, field=field, hint=hint, fixes=(fix,), begins=begins)
 
 
 def _written(value: Any) -> str:

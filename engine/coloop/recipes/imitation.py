@@ -9,7 +9,7 @@ from coloop.algos.aggregation import divisor, token_weights
 from coloop.algos.masks import masked_sum
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
-from coloop.recipes.shown import shown_of_words
+from coloop.recipes.shown import shown_of_words, tokens_of_words
 from coloop.spec.algorithm import Sft
 
 
@@ -46,4 +46,5 @@ class ImitationRecipe:
         return LossOutput(
             total=-masked_sum(weights * outputs.log_probs, batch.loss_mask),
             metrics=shown_of_words(outputs, batch.loss_mask, None),
+            tokens=tokens_of_words(outputs, batch.loss_mask, None),
         )

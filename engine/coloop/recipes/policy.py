@@ -22,7 +22,7 @@ from coloop.batch import Batch, PairBatch
 from coloop.recipes.credit import credit_rows
 from coloop.recipes.protocol import CreditInput, CreditOutput, LossOutput, ModelOutputs, Needs
 from coloop.recipes.several import OF_OTHERS, own_tokens
-from coloop.recipes.shown import Shown, shown_of_words
+from coloop.recipes.shown import Shown, shown_of_words, tokens_of_words
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
@@ -134,7 +134,24 @@ class PolicyRecipe:
                 **self._token_metrics(batch, outputs, old, settings),
             },
             maxima={"ratio/max": losses.log_ratios(log_probs.detach(), old, mask).exp().max()},
+            tokens=self._tokens(batch, outputs, old, settings),
         )
+
+    def _tokens(
+        self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
+    ) -> dict[str, Tensor]:
+        """What the loss has of each token: its advantage, its log ratio, whether it was clipped,
+        and its KL by the loss's own estimator."""
+        assert outputs.log_probs is not None
+        mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
+        estimator = "k3" if settings.kl is None else settings.kl.estimator
+        found = {
+            "advantage": torch.where(mask, _advantages(batch), 0.0),
+            "log_ratio": losses.log_ratios(log_probs, old, mask),
+            **tokens_of_words(outputs, mask, batch.log_probs_reference, estimator),
+        }
+        clipped = _clipped(batch, log_probs, old, mask, settings)
+        return found if clipped is None else {**found, "clipped": clipped.float()}
 
     def _token_metrics(
         self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
@@ -143,17 +160,8 @@ class PolicyRecipe:
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
         metrics: Shown = {}
-        is_clipped = _CLIP_TESTS.get(settings.loss)
-        if is_clipped is not None:
-            clipped = is_clipped(
-                log_probs,
-                old,
-                _advantages(batch),
-                mask,
-                clip_low=settings.clip_low,
-                clip_high=settings.clip_high,
-                **_reduction(settings),
-            )
+        clipped = _clipped(batch, log_probs, old, mask, settings)
+        if clipped is not None:
             metrics["clip_fraction"] = (clipped.sum(), mask.sum())
         return metrics | shown_of_words(outputs, mask, batch.log_probs_reference)
 
@@ -248,6 +256,24 @@ def _chosen(batch: Batch, settings: ResolvedRewards) -> Tensor | None:
 def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:
     # With one optimizer step an update the policy is its own old self, up to the gradient.
     return log_probs.detach() if batch.log_probs_old is None else batch.log_probs_old
+
+
+def _clipped(
+    batch: Batch, log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards
+) -> Tensor | None:
+    """Tokens whose gradient the loss stops; None where it has no such. (B, T) bool."""
+    is_clipped = _CLIP_TESTS.get(settings.loss)
+    if is_clipped is None:
+        return None
+    return is_clipped(
+        log_probs,
+        old,
+        _advantages(batch),
+        mask,
+        clip_low=settings.clip_low,
+        clip_high=settings.clip_high,
+        **_reduction(settings),
+    )
 
 
 def _reduction(settings: ResolvedRewards) -> dict[str, str]:

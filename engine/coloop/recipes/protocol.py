@@ -108,6 +108,9 @@ class LossOutput:
     explained: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """(truth (N,), what was said of it (N,)); shown is the share of the truth's variance that is
     explained, over all micro-batches."""
+    tokens: Mapping[str, Tensor] = field(default_factory=dict)
+    """(B, T) of each token by name, without gradient, as this loss read or computed it; for people
+    to look at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

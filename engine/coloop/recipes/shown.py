@@ -3,9 +3,10 @@
 Legend: ``B`` sequences, ``T`` token positions.
 """
 
+import torch
 from torch import Tensor
 
-from coloop.algos.kl import kl_divergence
+from coloop.algos.kl import KlEstimator, kl_divergence
 from coloop.algos.masks import masked_sum
 from coloop.recipes.protocol import ModelOutputs
 
@@ -14,6 +15,27 @@ OF_WORDS = ("entropy", "kl")
 
 Shown = dict[str, tuple[Tensor | float, Tensor | float]]
 """(sum, count) by name."""
+
+
+def tokens_of_words(
+    outputs: ModelOutputs,
+    mask: Tensor,
+    reference: Tensor | None,
+    estimator: KlEstimator | str = "k3",
+) -> dict[str, Tensor]:
+    """The same by the token, with its log-prob: (B, T) by name, 0 outside the mask.
+
+    Args:
+        estimator: of the KL, as the loss has it.
+    """
+    found: dict[str, Tensor] = {}
+    if outputs.log_probs is not None:
+        found["log_prob"] = outputs.log_probs.detach()
+    if outputs.entropy is not None:
+        found["entropy"] = outputs.entropy.detach()
+    if reference is not None and outputs.log_probs is not None:
+        found["kl"] = kl_divergence(outputs.log_probs.detach(), reference, estimator=estimator)
+    return {name: torch.where(mask, one, 0.0) for name, one in found.items()}
 
 
 def shown_of_words(outputs: ModelOutputs, mask: Tensor, reference: Tensor | None) -> Shown:

@@ -5,13 +5,12 @@ The function is called once for all rows. Where that fails, the rows are tried o
 the message names the row and, where the loop says so, the others keep their scores.
 """
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from coloop.errors import UserCodeError
-from coloop.sandbox.process import DEFAULT_MEMORY_MIB, DEFAULT_TIMEOUT_SECONDS, Sandbox, Scored
+from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.reward import ScoreAs
 
 OnError = Literal["stop", "skip_row"] | ScoreAs
@@ -103,65 +102,6 @@ def _in_row(node: str, row: int, message: str) -> str:
     """The message of a call with one row, told for the row's place among all."""
     rest = message.removeprefix(node).removeprefix(", row 0").removeprefix(": ")
     return f"{node}, row {row}: {rest}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a reward says of sample rows, before any training."""
-
-    scores: list[Scored]
-    failures: tuple[RowFailure, ...]
-    error: str | None
-    """What is wrong with the code as a whole, if it gave no scores at all."""
-    traceback: str | None
-    printed: str
-    seconds: float
-
-
-def preview(
-    code: str,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    node: str = "reward",
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-    memory_mib: int = DEFAULT_MEMORY_MIB,
-    tick: Callable[[], None] | None = None,
-) -> Preview:
-    """Run a Python reward on rows given as dicts of columns (`prompt`, `completion`, ...).
-
-    Args:
-        tick: called a few times a second; what it raises ends the code and the call.
-    """
-    start = time.monotonic()
-    with Sandbox(
-        code,
-        function="reward",
-        node=node,
-        timeout_seconds=timeout_seconds,
-        memory_mib=memory_mib,
-        tick=tick,
-    ) as sandbox:
-        try:
-            scored = score_rows(sandbox, reward_columns(rows), len(rows), on_error="skip_row")
-        except UserCodeError as error:
-            return Preview(
-                scores=[None] * len(rows),
-                failures=(),
-                error=str(error),
-                traceback=error.traceback,
-                printed=sandbox.printed,
-                seconds=time.monotonic() - start,
-            )
-    every = len(scored.failures) == len(rows) > 0
-    first = scored.failures[0] if scored.failures else None
-    return Preview(
-        scores=scored.scores,
-        failures=scored.failures,
-        error=first.message if every and first else None,
-        traceback=first.traceback if every and first else None,
-        printed=scored.printed,
-        seconds=time.monotonic() - start,
-    )
 
 
 def reward_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

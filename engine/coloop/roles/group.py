@@ -82,6 +82,7 @@ class GroupRole:
             },
             alerts=alerts,
             is_idle=reply.samples == 0,
+            taught=reply.taught,
         )
 
     def _staleness(self, loads: list[Load], version: int) -> dict[str, dict[str, float]]:

@@ -41,6 +41,8 @@ class Outside:
         """Of what is started once."""
         self._sandbox: Sandbox | None = None
         self._remote: RemoteReward | None = None
+        self.printed = ""
+        """By the user's code, when it was asked last."""
 
     def ask(
         self,
@@ -89,13 +91,15 @@ class Outside:
         seed = derive_seed(call.context.seed, self._node, call.salt, call.step, *which)
         try:
             with child.held(partial(call.tick, 0, len(rows))):
-                return score_rows(
+                scored = score_rows(
                     child,
                     reward_columns(plain),
                     len(rows),
                     on_error=on_error,
                     seed=seed % 2**31,
                 )
+                self.printed = scored.printed
+                return scored
         except UserCodeError as error:
             if not which or error.row is None:
                 raise

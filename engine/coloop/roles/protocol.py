@@ -22,8 +22,10 @@ from coloop.hosts.messages import (
     PromptRequest,
     Reply,
     Sampling,
+    TaughtRow,
     TooLong,
 )
+from coloop.rewards.user_code import RowFailure
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.heads import Reading
 from coloop.spec.lineage import Lineage
@@ -209,10 +211,16 @@ class Outcome:
     """For the step's line in the log: rows, groups, what each edge delivered."""
     alerts: Sequence[tuple[str, str]] = ()
     """(code, message) of what a person should look at."""
+    failures: Sequence[RowFailure] = ()
+    """Rows that could not be scored, by their place among those that came."""
+    printed: str = ""
+    """What the user's code printed."""
     beside: Mapping[tuple[str, str], Table] = field(default_factory=dict)
     """By (node, port), what nodes that it called wrote meanwhile."""
     is_idle: bool = False
     """Learn and write: the stage brought its goal no nearer."""
+    taught: Sequence[TaughtRow] = ()
+    """Learn: a few rows as the losses saw them."""
 
 
 class Role(Protocol):

@@ -4,6 +4,7 @@ one number a step; its numbers land on the tokens in which the steps end."""
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,16 +52,18 @@ class RewardRole(Stateless):
     def run(self, call: Call) -> Outcome:
         rows, incoming = scored_rows(self._node, call, ROW_PORTS)
         alerts: list[tuple[str, str]] = []
+        failures: list[RowFailure] = []
         scored, scores = (
-            self._score(rows, incoming, call, alerts) if rows else (rows, list[Score]())
+            self._score(rows, incoming, call, alerts, failures) if rows else (rows, list[Score]())
         )
-        return scored_outcome(
+        outcome = scored_outcome(
             self._node,
             scored,
             scores,
             score_range=bounds_of(self._section(call.context).read),
             alerts=alerts,
         )
+        return replace(outcome, failures=failures, printed=self._outside.printed)
 
     def _score(
         self,
@@ -68,6 +71,7 @@ class RewardRole(Stateless):
         incoming: list[dict[str, Score]],
         call: Call,
         alerts: list[tuple[str, str]],
+        failures: list[RowFailure],
     ) -> tuple[Sequence[Row], list[Score]]:
         """The rows that get a score, and these."""
         section = self._section(call.context)
@@ -75,9 +79,10 @@ class RewardRole(Stateless):
         if isinstance(source, ModelSource):
             return rows, self._by_model(rows, incoming, call, alerts)
         if isinstance(source, Source):
-            said, failures = self._from_outside(source, rows, incoming, call)
+            said, failed = self._from_outside(source, rows, incoming, call)
         else:
-            said, failures = self._by_builtin(source, rows, incoming, call)
+            said, failed = self._by_builtin(source, rows, incoming, call)
+        failures += failed
         if section.per is None:
             scored, scores = rows, self._placed(rows, said, failures, call.context)
         else:

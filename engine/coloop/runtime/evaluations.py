@@ -16,11 +16,23 @@ from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Moment, Timeline
 
 UNMEASURED = "evaluation.unmeasured"
-UNMEASURED_HINT = (
-    "a metric `@k` wants k graded texts of a problem (`samples`), `calibration` and `brier` want "
-    "scores from 0 to 1; others want grades, selectors or labels that are not None for the same "
-    "rows: look at them in the samples of the run"
+_OF_SAMPLES = (
+    "`{metric}` wants as many graded texts of a problem as its number says: raise `samples`"
 )
+_OF_CHANCES = "`{metric}` wants scores from 0 to 1: look at the scores in the samples of this run"
+_OF_GRADES = (
+    "`{metric}` wants scores, and labels or grades of the same rows, none of them None. Before a "
+    "judge or its labels have said anything of these texts, there are none: see whether the next "
+    "reading has it; else look at the rows in the samples of this run"
+)
+
+
+def unmeasured_hint(metric: str) -> str:
+    """What a metric is measured by, and where to look."""
+    if "@" in metric:
+        return _OF_SAMPLES.format(metric=metric)
+    is_of_chances = metric.rpartition(".")[2] in ("calibration", "brier")
+    return (_OF_CHANCES if is_of_chances else _OF_GRADES).format(metric=metric)
 
 
 class Evaluations:
@@ -90,7 +102,7 @@ class Evaluations:
                 UNMEASURED,
                 f"{node}: nothing came by which `{metric}` could be measured",
                 node,
-                hint=UNMEASURED_HINT,
+                hint=unmeasured_hint(metric),
                 metric=metric,
             )
         self._teller.metrics(node, situation.step, metrics, evaluation=True)

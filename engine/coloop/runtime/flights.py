@@ -5,7 +5,7 @@ Flight   a step ──> Work    a stage in its lane ──> Record   what it gav
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +104,10 @@ class Work:
     """Seconds for which its role worked on them."""
     poll: Poll | None = None
     """How far it is, as it said last."""
+    rank_seconds: list[float] = field(default_factory=list)
+    """For how long each rank of its pool had work, where there are several."""
+    held_bytes: int = 0
+    """Most that a GPU of its pool, or a process without one, was seen to hold; 0: not seen."""
     began_at: float = field(default_factory=time.monotonic)
     ended_at: float | None = None
 
@@ -123,8 +127,17 @@ class Work:
 
     def heard(self, poll: Poll | None) -> bool:
         """Its host says how far it is; true where it shall give up."""
-        self.poll = poll
+        if poll is not None and poll.rank_seconds:
+            self._add_ranks(poll.rank_seconds)
+        else:
+            self.poll = poll
+            held = poll.held_bytes if poll is not None else None
+            self.held_bytes = max(self.held_bytes, held or 0)
         return self.flight.is_cancelled
+
+    def _add_ranks(self, seconds: Sequence[float]) -> None:
+        known = self.rank_seconds or [0.0] * len(seconds)
+        self.rank_seconds = [sum(pair) for pair in zip(known, seconds, strict=True)]
 
     def tick(self, done: int = 0, total: int = 0) -> None:
         """Its role says how far it is.

@@ -27,12 +27,16 @@ class _Work:
     samples: int = 0
     tokens: int = 0
     runs: int = 0
+    starved: float = 0.0
+    blocked: float = 0.0
 
     def add(self, other: "_Work") -> None:
         self.seconds += other.seconds
         self.samples += other.samples
         self.tokens += other.tokens
         self.runs += other.runs
+        self.starved += other.starved
+        self.blocked += other.blocked
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,15 +74,26 @@ class Pace:
     """Work of the last steps and evaluations, by stage, by node and by edge."""
 
     def __init__(
-        self, edges: Iterable[str] = (), clock: Callable[[], float] = time.monotonic
+        self,
+        edges: Iterable[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        readers: Mapping[str, str] | None = None,
+        teaching: Mapping[str, str] | None = None,
     ) -> None:
         """
         Args:
             edges: keys of all edges of the loop.
             clock: seconds that only grow.
+            readers: by the key of an edge, the node that reads it.
+            teaching: the same of edges that teach.
         """
         self._clock = clock
         self._rows = dict.fromkeys(edges, 0)
+        self._readers = readers or {}
+        self._teaching = teaching or {}
+        self._queues: Mapping[str, int] = {}
+        self._staleness: dict[str, float] = {}
         self._phase = ""
         self._steps: dict[str, deque[_Window]] = {}
         self._last_steps: deque[float] = deque(maxlen=WINDOW_STEPS)
@@ -117,14 +132,43 @@ class Pace:
         known = self._evaluations.setdefault(probe, _Evaluations(self._began))
         known.add(self._clock(), done)
 
-    def stage_finished(self, stage: str, seconds: float, samples: int, tokens: int) -> None:
-        work = _Work(seconds=seconds, samples=samples, tokens=tokens, runs=1)
+    def stage_finished(
+        self,
+        stage: str,
+        seconds: float,
+        samples: int,
+        tokens: int,
+        *,
+        starved: float = 0.0,
+        blocked: float = 0.0,
+    ) -> None:
+        """
+        Args:
+            starved: seconds for which it waited for what it reads.
+            blocked: seconds for which it waited for its lane.
+        """
+        work = _Work(
+            seconds=seconds,
+            samples=samples,
+            tokens=tokens,
+            runs=1,
+            starved=starved,
+            blocked=blocked,
+        )
         self._open.stages[stage].add(work)
 
     def delivered(self, edge: str, rows: int) -> None:
         """An edge brought rows to its reader."""
         self._open.edges[edge] += rows
         self._rows[edge] = self._rows.get(edge, 0) + rows
+
+    def queued(self, rows: Mapping[str, int]) -> None:
+        """What waits before the reader of each edge, by its key; before others nothing."""
+        self._queues = rows
+
+    def learned(self, node: str, staleness: float) -> None:
+        """A learner's weights were so many versions ahead of what it learned from."""
+        self._staleness[node] = staleness
 
     @property
     def _open(self) -> _Window:
@@ -168,10 +212,11 @@ class Pace:
         """Stages of the phase, then those that only evaluations run."""
         steps, evaluations = self._step_window(), self._evaluation_windows()
         gauges = _stage_gauges(steps, evaluation=False)
+        aside: dict[str, StageGauge] = {}
         for window in evaluations:
             for stage, gauge in _stage_gauges(window, evaluation=True).items():
-                gauges.setdefault(stage, gauge)
-        return gauges
+                aside[stage] = _together(aside[stage], gauge) if stage in aside else gauge
+        return aside | gauges
 
     def seconds_of_stages(self) -> dict[str, float]:
         """Mean seconds of a run of every stage of every phase, as it was when it was last on."""
@@ -180,6 +225,17 @@ class Pace:
             for stage, gauge in _stage_gauges(_sum(steps), evaluation=False).items():
                 found[stage] = gauge.seconds
         return found | {stage: gauge.seconds for stage, gauge in self.stages().items()}
+
+    def token_rates(self) -> dict[str, float]:
+        """By stage, tokens a second while it runs; of every phase, as `seconds_of_stages`."""
+        windows = [_sum(steps) for steps in self._steps.values()]
+        gauges = [_stage_gauges(window, evaluation=False) for window in windows] + [self.stages()]
+        return {
+            stage: gauge.tokens_per_second
+            for found in gauges
+            for stage, gauge in found.items()
+            if gauge.tokens_per_second is not None
+        }
 
     def nodes(self) -> dict[str, NodeGauge]:
         """A node's rates are those of the stage that takes most of its time."""
@@ -192,13 +248,22 @@ class Pace:
             evaluation = False not in kinds
             stages = kinds[evaluation]
             main = max(stages, key=lambda gauge: gauge.share)
+            busy = min(1.0, sum(gauge.share for gauge in stages))
+            starved = min(1.0 - busy, sum(gauge.starved for gauge in stages))
+            waiting = [
+                self._queues.get(edge, 0) for edge, to in self._readers.items() if to == node
+            ]
             nodes[node] = NodeGauge(
                 samples_per_second=main.samples_per_second,
                 tokens_per_second=main.tokens_per_second,
                 wall_samples_per_second=main.wall_samples_per_second,
                 wall_tokens_per_second=main.wall_tokens_per_second,
-                busy=min(1.0, sum(gauge.share for gauge in stages)),
+                busy=busy,
+                starved=starved,
+                blocked=min(1.0 - busy - starved, sum(gauge.blocked for gauge in stages)),
                 evaluation=evaluation,
+                queue=sum(waiting) if waiting else None,
+                staleness=self._staleness.get(node),
             )
         return nodes
 
@@ -213,11 +278,15 @@ class Pace:
         in_evaluations = [
             window.edges[edge] / window.seconds for window in evaluations if edge in window.edges
         ]
-        if in_step == 0 and in_evaluations:
-            return EdgeGauge(rows_per_second=sum(in_evaluations), rows=rows, evaluation=True)
-        if steps.seconds == 0:
-            return EdgeGauge(rows=rows)
-        return EdgeGauge(rows_per_second=in_step / steps.seconds, rows=rows)
+        evaluates = in_step == 0 and bool(in_evaluations)
+        rate = in_step / steps.seconds if steps.seconds else None
+        return EdgeGauge(
+            rows_per_second=sum(in_evaluations) if evaluates else rate,
+            rows=rows,
+            queue=self._queues.get(edge, 0),
+            staleness=self._staleness.get(self._teaching.get(edge, "")),
+            evaluation=evaluates,
+        )
 
     def bottleneck(self) -> str | None:
         """The stage that took most of the phase's last steps."""
@@ -249,15 +318,55 @@ def _stage_gauges(window: _Window, *, evaluation: bool) -> dict[str, StageGauge]
     return {
         stage: StageGauge(
             seconds=work.seconds / work.runs,
-            share=min(1.0, work.seconds / window.seconds) if window.seconds else 0.0,
+            share=_share(work.seconds, window.seconds),
             samples_per_second=_rate(work.samples, work.seconds),
             tokens_per_second=_rate(work.tokens, work.seconds),
             wall_samples_per_second=_rate(work.samples, window.seconds),
             wall_tokens_per_second=_rate(work.tokens, window.seconds),
+            starved=_share(work.starved, window.seconds),
+            blocked=_share(work.blocked, window.seconds),
             evaluation=evaluation,
         )
         for stage, work in window.stages.items()
     }
+
+
+def _share(seconds: float, whole: float) -> float:
+    return min(1.0, seconds / whole) if whole else 0.0
+
+
+def _together(one: StageGauge, other: StageGauge) -> StageGauge:
+    """A stage that several probes ask, as its edges count it: all that they ask of it."""
+    share = one.share + other.share
+    part = one.share / share if share else 0.5
+
+    def mean(left: float | None, right: float | None) -> float | None:
+        return _plus(_times(left, part), _times(right, 1 - part))
+
+    return one.model_copy(
+        update={
+            "seconds": one.seconds * part + other.seconds * (1 - part),
+            "share": min(1.0, share),
+            "samples_per_second": mean(one.samples_per_second, other.samples_per_second),
+            "tokens_per_second": mean(one.tokens_per_second, other.tokens_per_second),
+            "wall_samples_per_second": _plus(
+                one.wall_samples_per_second, other.wall_samples_per_second
+            ),
+            "wall_tokens_per_second": _plus(
+                one.wall_tokens_per_second, other.wall_tokens_per_second
+            ),
+            "starved": min(1.0, one.starved + other.starved),
+            "blocked": min(1.0, one.blocked + other.blocked),
+        }
+    )
+
+
+def _plus(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 def _rate(count: int, seconds: float) -> float | None:

@@ -84,8 +84,13 @@ class Session:
         self.timeline = parts.timeline
         moments = parts.moments
         edges = moments.now.spec.edges
-        keys = [edge.key for edge in edges]
-        self._teller = Teller(parts.recorder, parts.timeline, keys, self._evaluations_ahead)
+        self._teller = Teller(
+            parts.recorder,
+            parts.timeline,
+            edges,
+            self._evaluations_ahead,
+            moments.now.spec.graph.teaching_edges(),
+        )
         self._keeper = Keeper(parts.checkpoints, parts.actions, parts.recorder, self.state)
         self._readings = Readings(
             parts.triggers,
@@ -391,6 +396,11 @@ class Session:
     def show_last_samples(self) -> None:
         """What the last step of a run wrote."""
         self._steps.show_last_samples()
+
+    @property
+    def held_bytes(self) -> dict[str, int]:
+        """By stage, the most that a GPU, or a process without one, was seen to hold in it."""
+        return dict(self._teller.held_bytes)
 
     def show_last(self, state: RunStateName) -> None:
         """The gauges of a run that has ended."""

@@ -8,6 +8,7 @@ What a step has brought counts when it is finished, in the order of its plan.
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -97,6 +98,8 @@ class Steps:
         self.idleness = Idleness()
         self._begun = 0
         self._on_way = 0
+        self._flights: list[Flight] = []
+        """Steps on their way."""
         self._last_at = 0.0
         self._failed: Stage | None = None
         self.are_whole = True
@@ -115,6 +118,7 @@ class Steps:
     def stretch_begins(self) -> None:
         """Steps follow, up to the next thing that lies between two of them."""
         self._begun = 0
+        self._flights.clear()
         self._last_at = time.monotonic()
 
     @property
@@ -152,13 +156,16 @@ class Steps:
             step=moment.step, phase=moment.phase.name, context=context, live=due.live
         )
         state = StepState(moment=moment, arrivals=self._arrivals.of_step(due.rows))
-        return scheduler.flight(due.step, situation, about=state)
+        flight = scheduler.flight(due.step, situation, about=state)
+        self._flights.append(flight)
+        return flight
 
     def finish(self, scheduler: Scheduler, flight: Flight) -> None:
         """All stages of a step are done."""
         state: StepState = flight.about
         moment = state.moment
         self.are_whole = False
+        self._flights.remove(flight)
         self._actions.step_done(flight.situation.context.spec)
         self._on_way -= 1
         self.are_whole = True
@@ -189,7 +196,8 @@ class Steps:
                 self._readings.read(node, metrics, step=flight.step, phase=flight.situation.phase)
 
     def _show_samples(self, flight: Flight) -> None:
-        self._show(partial(self._samples.of_step, flight.step, flight.region.unrolled))
+        taught = [row for record in flight.in_order for row in record.outcome.taught]
+        self._show(partial(self._samples.of_step, flight.step, flight.region.unrolled, taught))
 
     def show_last_samples(self) -> None:
         """What the last step wrote, which may have come too soon after another to be shown."""
@@ -207,6 +215,7 @@ class Steps:
     def take_back(self, flight: Flight) -> None:
         """Undo a step, unless something was learned in it: that cannot be undone."""
         state: StepState = flight.about
+        self._flights.remove(flight)
         if flight.has_learned or (flight.has_failed and self._has_changed_weights(flight)):
             self._on_way -= 1
             self.are_whole = False
@@ -280,7 +289,20 @@ class Steps:
         self._control.read()
         self.tell_notices()
         self._teller.at_work(at_work)
+        self._teller.pace.queued(self._queues())
         self._teller.show_if_due()
+
+    def _queues(self) -> dict[str, int]:
+        """By edge, rows that are there and that its reader has not taken yet."""
+        waiting: Counter[str] = Counter()
+        for flight in self._flights:
+            unrolled, edges = flight.region.unrolled, flight.situation.context.spec.edges
+            sources = {edge.key: (edge.source.node, edge.source.port) for edge in edges}
+            due = {key for stage in flight.open_stages() for key in stage.edges}
+            for key in due - unrolled.delivered:
+                table = unrolled.tables.get(sources[key])
+                waiting[key] += 0 if table is None else len(table.rows)
+        return dict(waiting)
 
     def tell_notices(self) -> None:
         """What came up in lanes since this was asked last."""

@@ -29,6 +29,10 @@ from coloop.runtime.flights import Work
 from coloop.runtime.pace import Pace
 from coloop.runtime.recorder import Recorder
 from coloop.runtime.timeline import Entry, Timeline
+from coloop.spec.graph import Edge
+
+STALENESS = "staleness"
+"""Metric of learners that the gauges show, too."""
 
 Level = Literal["info", "warning", "error"]
 
@@ -40,18 +44,22 @@ class Teller:
         self,
         recorder: Recorder,
         timeline: Timeline,
-        edges: Iterable[str],
+        edges: Iterable[Edge],
         evaluations_ahead: Callable[[int, int], Mapping[str, int]],
+        teaching: Iterable[Edge] = (),
     ) -> None:
         """
         Args:
-            edges: keys of all edges of the loop.
+            edges: all edges of the loop.
             evaluations_ahead: by probe, how often it will be read, of steps done and steps in all.
+            teaching: those of the edges that lead into a teaching port.
         """
         self._recorder = recorder
         self._timeline = timeline
         self._evaluations_ahead = evaluations_ahead
-        self.pace = Pace(edges)
+        readers = {edge.key: edge.target.node for edge in edges}
+        learners = {edge.key: edge.target.node for edge in teaching}
+        self.pace = Pace(readers, readers=readers, teaching=learners)
         self._probe: str | None = None
         self.state = RunStateName.STARTING
         self._works: dict[int, Work] = {}
@@ -60,6 +68,8 @@ class Teller:
         """The step of the stage that began last."""
         self._memory: dict[int, int] = {}
         """Bytes of the hosts' processes, by id."""
+        self.held_bytes: dict[str, int] = {}
+        """By stage, the most that a GPU, or a process without one, was seen to hold in it."""
 
     def become(self, state: RunStateName) -> None:
         """The run has another state now."""
@@ -134,8 +144,18 @@ class Teller:
         """A stage has done its work, which counts for its rates."""
         stage, situation = work.stage, work.task.situation
         self._works.pop(id(work), None)
-        self.pace.stage_finished(stage.name, work.seconds, outcome.samples, outcome.tokens)
         waited = work.waited
+        if work.held_bytes:
+            before = self.held_bytes.get(stage.name, 0)
+            self.held_bytes[stage.name] = max(before, work.held_bytes)
+        self.pace.stage_finished(
+            stage.name,
+            work.seconds,
+            outcome.samples,
+            outcome.tokens,
+            starved=waited.starved,
+            blocked=waited.blocked,
+        )
         self._recorder.record(
             StageFinished(
                 stage=stage.name,
@@ -149,6 +169,7 @@ class Teller:
                 waited_seconds=round(waited.starved + waited.blocked, 6),
                 starved_seconds=round(waited.starved, 6),
                 blocked_seconds=round(waited.blocked, 6),
+                rank_seconds=[round(one, 3) for one in work.rank_seconds] or None,
                 evaluation=self._probe,
                 round=situation.round,
             )
@@ -234,6 +255,8 @@ class Teller:
     ) -> dict[str, float]:
         """Readings of a node; what is no finite number is told as null and not given back."""
         known = {name: value for name, value in values.items() if math.isfinite(value)}
+        if STALENESS in known:
+            self.pace.learned(node, known[STALENESS])
         if values:
             told = {name: known.get(name) for name in values}
             self._recorder.record(

@@ -8,6 +8,7 @@ one holds weights, running means and activations of its own: it has to save a go
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 from coloop.sizing.conditions import Conditions
@@ -30,16 +31,34 @@ the memory wants more than a tenth of the time. On two cores, with texts of 128 
 PATH = "hardware.pools"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """A loop over so many processes."""
 
     workers: int
     survey: Survey
     memory: Memory
-    step_seconds: float
-    """Mean of all steps that are known."""
-    steps: int
+
+    @cached_property
+    def step_seconds(self) -> float:
+        """Mean of all steps that are known; priced only where somebody asks."""
+        survey, clock = self.survey, Clock(self.survey, self.memory)
+        seconds = {stage: clock.time(stage).seconds for stage in survey.stages}
+        probes = sum(
+            seconds[f"{name}.evaluate"] / node.every
+            for name, node in survey.spec.nodes.items()
+            if isinstance(node, EvaluateNode)
+        )
+        total = sum(
+            phase.steps * (probes + sum(seconds[stage] for stage in phase.stages))
+            for phase in survey.phases
+        )
+        return total / self.steps if self.steps else 0.0
+
+    @property
+    def steps(self) -> int:
+        """All steps that are known."""
+        return sum(phase.steps for phase in self.survey.phases)
 
     @property
     def seconds(self) -> float:
@@ -64,23 +83,23 @@ def settle(
     Args:
         survey_of: the loop over so many processes.
     """
-    alone = _trial(spec, survey_of(1))
+    alone = _trial(survey_of(1))
     if not alone.survey.machine.is_cpu or spec.hardware.pools:
         return alone, None
     if conditions.begun is not None and conditions.begun.workers is not None:
         workers = conditions.begun.workers
-        chosen = alone if workers == 1 else _trial(spec, survey_of(workers))
+        chosen = alone if workers == 1 else _trial(survey_of(workers))
         return chosen, _decision(workers, "as the run began")
     against = _against(alone, conditions)
     if against is not None:
         return alone, _decision(1, against)
     tried = [alone]
     for workers in _numbers(alone):
-        trial = _trial(spec, survey_of(workers))
+        trial = _trial(survey_of(workers))
         if trial.fits and trial.seconds < WORTH * tried[-1].seconds:
             tried.append(trial)
     if len(tried) == 1:
-        return alone, _decision(1, _why_alone(alone, _trial(spec, survey_of(_numbers(alone)[0]))))
+        return alone, _decision(1, _why_alone(alone, _trial(survey_of(_numbers(alone)[0]))))
     chosen = tried[-1]
     reason = (
         f"a step is predicted at {_said(alone.step_seconds)} in one process and at "
@@ -94,28 +113,9 @@ def _decision(workers: int, reason: str) -> Decision:
     return Decision(path=PATH, value=value, reason=reason)
 
 
-def _trial(spec: LoopSpec, survey: Survey) -> Trial:
-    memory = compute_memory(survey)
-    clock = Clock(survey, memory)
-    seconds = {stage: clock.time(stage).seconds for stage in survey.stages}
-    probes = sum(
-        seconds[f"{name}.evaluate"] / node.every
-        for name, node in spec.nodes.items()
-        if isinstance(node, EvaluateNode)
-    )
-    steps = sum(phase.steps for phase in survey.phases)
-    total = sum(
-        phase.steps * (probes + sum(seconds[stage] for stage in phase.stages))
-        for phase in survey.phases
-    )
+def _trial(survey: Survey) -> Trial:
     pool = next(iter(survey.machine.pools.values()))
-    return Trial(
-        workers=pool.workers,
-        survey=survey,
-        memory=memory,
-        step_seconds=total / steps if steps else 0.0,
-        steps=steps,
-    )
+    return Trial(workers=pool.workers, survey=survey, memory=compute_memory(survey))
 
 
 def _numbers(alone: Trial) -> Sequence[int]:

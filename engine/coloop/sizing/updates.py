@@ -94,7 +94,9 @@ class Updates:
             return said or "none"
         value: Offload = "none"
         path = f"nodes.{owner}.training.offload"
-        return self.outline.decide(path, value, "the fastest: `fit` offers what saves memory")
+        return self.outline.decide(
+            path, value, "the fastest; what rests on the host is for where GPUs are too small"
+        )
 
     def _reshard(self, owner: str, backend: Backend) -> bool:
         said = training_of(self.outline.spec, owner).reshard_after_forward

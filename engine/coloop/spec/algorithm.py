@@ -90,6 +90,7 @@ __all__ = [
     "VerifierAlgorithms",
     "asks_of_others",
     "compares_groups",
+    "deviation_of",
     "family_of",
     "lambda_of",
     "measures_others",
@@ -253,7 +254,7 @@ def resolve_rewards_algorithm(
     off_policy = _merged(entry, "off_policy", preset)
     values |= {
         "divisor": values["divisor"] or max_new_tokens,
-        "deviation": values["deviation"] or _deviation(values["advantage"]),
+        "deviation": values["deviation"] or deviation_of(values["advantage"]),
         "kl": None if kl is None else _resolve_kl(kl),
         "correction": _resolve_correction(correction),
         "off_policy": None if off_policy is None else _resolve_off_policy(off_policy),
@@ -385,7 +386,8 @@ def _merged(entry: RewardsAlgorithm, field: str, preset: dict[str, Any]) -> dict
     return {**defaults, **base, **written}
 
 
-def _deviation(advantage: str) -> str:
+def deviation_of(advantage: str) -> str:
+    """Which deviation scales an advantage where the loop does not say."""
     return "unbiased" if advantage in ("group_mean_std", "best_minus_second") else "none"
 
 

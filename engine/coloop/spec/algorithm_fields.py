@@ -157,7 +157,7 @@ class RewardsAlgorithm(Section):
 
     unset_is_preset: ClassVar[bool] = True
 
-    name: RewardsName = setting(title="Algorithm name", choices="algorithms")
+    name: RewardsName = setting(title="Algorithm name", choices="algorithms", short="{}")
     """A preset of advantage, loss and aggregation; each may be set apart."""
     advantage: Advantage | None = setting(None, level="advanced")
     """How scores become advantages."""
@@ -243,7 +243,7 @@ class PreferenceAlgorithm(Section):
 
     unset_is_preset: ClassVar[bool] = True
 
-    name: PreferenceName = setting(title="Algorithm name", choices="algorithms")
+    name: PreferenceName = setting(title="Algorithm name", choices="algorithms", short="{}")
     """A preset of loss, beta and reduction."""
     beta: Number | None = setting(None, gt=0, hot=True)
     """How strongly the policy is held to the reference."""
@@ -264,7 +264,9 @@ class PreferenceAlgorithm(Section):
 class BradleyTerry(Section):
     """A scorer learns that chosen scores higher than rejected."""
 
-    name: Literal["bradley_terry"] = setting(title="Algorithm name", choices="algorithms")
+    name: Literal["bradley_terry"] = setting(
+        title="Algorithm name", choices="algorithms", short="{}"
+    )
     """Loss: -log sigmoid(chosen - rejected - margin)."""
     margin: Name | None = setting(None, level="advanced", widget="column")
     """Column with the margin of a pair; null: none."""
@@ -281,7 +283,7 @@ class BradleyTerry(Section):
 class LabelCrossEntropy(Section):
     """A language model learns which label word to say."""
 
-    name: Literal["label_ce"] = setting(title="Algorithm name", choices="algorithms")
+    name: Literal["label_ce"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Cross-entropy restricted to the label words of `read.labels`."""
     label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
     """Share of labels taken to be wrong."""
@@ -296,7 +298,7 @@ class LabelCrossEntropy(Section):
 class Regression(Section):
     """A scorer learns numbers."""
 
-    name: Literal["regression"] = setting(title="Algorithm name", choices="algorithms")
+    name: Literal["regression"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Mean squared error to the labels."""
     weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
     """Weight of this loss among the learner's."""
@@ -305,7 +307,7 @@ class Regression(Section):
 class Outcome(Section):
     """A scorer learns right from wrong."""
 
-    name: Literal["outcome"] = setting(title="Algorithm name", choices="algorithms")
+    name: Literal["outcome"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Binary cross-entropy of the score, whole or step by step."""
     soft: Flag = setting(False, level="advanced")
     """Labels between 0 and 1 are probabilities; else they are rounded."""
@@ -316,7 +318,9 @@ class Outcome(Section):
 class ImplicitPrm(Section, title="Implicit PRM"):
     """A language model learns outcomes and is read as a reward of each token."""
 
-    name: Literal["implicit_prm"] = setting(title="Algorithm name", choices="algorithms")
+    name: Literal["implicit_prm"] = setting(
+        title="Algorithm name", choices="algorithms", short="{}"
+    )
     """Binary cross-entropy of sigmoid(beta * sum(log policy - log prior))."""
     beta: Number = setting(0.05, gt=0, hot=True)
     """Scale of the log ratio."""
@@ -329,7 +333,7 @@ class ImplicitPrm(Section, title="Implicit PRM"):
 class Sft(Section, title="SFT"):
     """Imitate demonstrations."""
 
-    name: Literal["sft"] = setting(title="Algorithm name", choices="algorithms")
+    name: Literal["sft"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Cross-entropy on the tokens to imitate: `target` after `prompt`, or of a `target` that is a
     chat what the assistant says in it."""
     mask: tuple[Name, ...] = setting((), level="advanced")
@@ -341,7 +345,7 @@ class Sft(Section, title="SFT"):
 class ValueLoss(Section):
     """A critic learns returns."""
 
-    name: Literal["value"] = setting(title="Algorithm name", choices="algorithms")
+    name: Literal["value"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Half the squared error to the returns, clipped around the old value."""
     clip: Number | None = setting(0.5, gt=0, level="advanced")
     """Greatest move of a value that counts; null: no clip."""

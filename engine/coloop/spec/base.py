@@ -60,12 +60,18 @@ Choices = Literal[
     "pools",
     "ports",
     "probe_metrics",
+    "task_columns",
 ]
 """What a value is chosen from: things of the loop, or lists of the catalog."""
 Reference = Literal["node", "metric", "path", "template"]
 """How a text mentions nodes. `node`: it is a node's id or begins with one and a dot; `metric`:
 `node.metric` or `node.scorer.metric`; `path`: `nodes.<id>...`; `template`: Jinja, in which
 `id.column` may stand."""
+
+FormSection = Literal[
+    "model", "reading", "generation", "learning", "placement", "checkpoint", "note"
+]
+"""Where a field stands in a form: those of one section fold together. None: above all sections."""
 
 _CHOICES_OF_WIDGET: dict[str, Choices] = {
     "node": "nodes",
@@ -185,10 +191,12 @@ def setting(
     key_reference: Reference | None = None,
     starter: str | None = None,
     short: str | None = None,
+    section: FormSection | None = None,
     unit: str | None = None,
     when: Mapping[str, tuple[Any, ...]] | None = None,
     needed: Mapping[str, tuple[Any, ...]] | None = None,
     hidden: bool = False,
+    solver: bool = False,
     span: tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
@@ -198,7 +206,9 @@ def setting(
     bounds a `Range`. `choices`: what the value (or each of several) is chosen from; `reference`:
     how it mentions nodes; `key_reference`: how the keys of a mapping do. A widget brings its own.
     `starter`: a text to begin with, valid as it is. `short`: how the value is said in a few words,
-    `{}` in its place.
+    `{}` in its place; such fields sum up a section that is closed. `section`: of the form; a field
+    inside of another leaves it for a section of its own. `solver`: whether fitting into memory may
+    set it: how work is carried out, never what is learned.
     """
     told = {
         "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
@@ -207,6 +217,7 @@ def setting(
         "x-key-reference": key_reference,
         "x-starter": starter,
         "x-short": short,
+        "x-section": section,
         "x-unit": unit,
     }
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
@@ -219,6 +230,8 @@ def setting(
         extra["x-span"] = list(span)
     if hidden:
         extra["x-hidden"] = True
+    if solver:
+        extra["x-solver"] = True
     return Field(default, json_schema_extra=extra, **options)
 
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from coloop.diagnostics import CODES
+from coloop.spec.algorithm import deviation_of
 from coloop.spec.algorithm_fields import (
     PORTS_OF,
     PreferenceAlgorithm,
@@ -25,19 +26,22 @@ from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import (
     ALGORITHM_TEXTS,
+    FORM_SECTIONS,
     FRAMEWORKS,
     GROUPS,
     KIND_TEXTS,
     PORT_TEXTS,
 )
 from coloop.spec.catalog_types import Catalog, PresetInfo
+from coloop.spec.charts import CHARTS
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
 from coloop.spec.migrate import VERSION
 from coloop.spec.modes import MODES, Mode
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
-from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, accepts
+from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, When, accepts
+from coloop.spec.remedies import REMEDIES
 from coloop.spec.runnable import RUNNABLE_KINDS, is_runnable_algorithm
 from coloop.spec.schedule import Schedule
 from coloop.spec.schema import section_schema
@@ -65,6 +69,7 @@ def _fixed() -> dict[str, Any]:
         "version": VERSION,
         "levels": list(LEVELS),
         "groups": [{"name": name, **asdict(text)} for name, text in GROUPS.items()],
+        "form_sections": [{"name": name, **asdict(one)} for name, one in FORM_SECTIONS.items()],
         "kinds": {kind: _kind(kind) for kind in KIND_TEXTS},
         "modes": [_mode(name, mode) for name, mode in MODES.items()],
         "port_types": {str(port): _port_type(port) for port in PortType},
@@ -74,6 +79,8 @@ def _fixed() -> dict[str, Any]:
         "metrics": {name: asdict(metric) for name, metric in METRICS.items()},
         "probe_metrics": {name: asdict(metric) for name, metric in PROBE_METRICS.items()},
         "chart_order": list(CHART_ORDER),
+        "remedies": [asdict(one) for one in REMEDIES],
+        "charts": [asdict(chart) for chart in CHARTS],
         "schema": {
             "loop": _loop_schema(),
             "edge": section_schema(Edge),
@@ -103,10 +110,17 @@ def _kind(kind: str) -> dict[str, Any]:
         "color": GROUPS[text.group].color,
         "synonyms": _synonyms(kind),
         "summary": list(text.summary),
+        "telling": [asdict(value) for value in text.telling],
+        "learning": asdict(text.learning) if text.learning else None,
         "stages": list(ports.stages),
         "inputs": [_in_port(name, port) for name, port in ports.inputs.items()],
         "outputs": [
-            {"name": name, "type": str(port.type), "help": port.help}
+            {
+                "name": name,
+                "type": str(port.type),
+                "when": _when(port.when),
+                "help": port.help,
+            }
             for name, port in ports.outputs.items()
         ],
         "schema": section_schema(NODE_CLASSES[kind]),
@@ -130,6 +144,7 @@ def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
     template = {key: value for key, value in begins.items() if value is not None}
     return {
         "ports": [port for port in PORTS[kind].inputs if mode.hides_port(kind, port)],
+        "outputs": list(mode.outputs.get(kind, ())),
         "fields": list(mode.hidden_fields(kind)),
         "algorithms": [
             name
@@ -175,8 +190,13 @@ def _in_port(name: str, port: InPort) -> dict[str, Any]:
         "teaching": port.teaching,
         "required": port.required,
         "of": port.of,
+        "when": _when(port.when),
         "help": port.help,
     }
+
+
+def _when(when: When) -> dict[str, list[str | None]]:
+    return {path: list(values) for path, values in when.items()}
 
 
 def _port_type(port: PortType) -> dict[str, Any]:
@@ -222,7 +242,8 @@ def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
 def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
     """What the form shows where nothing is written."""
     if section is RewardsAlgorithm:
-        return {**REWARDS_BASE, **PRESETS[name]}
+        preset = {**REWARDS_BASE, **PRESETS[name]}
+        return {**preset, "deviation": preset["deviation"] or deviation_of(preset["advantage"])}
     if section is PreferenceAlgorithm:
         return {**PREFERENCE_BASE, **PRESETS[name]}
     return {

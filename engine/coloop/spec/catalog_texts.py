@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from coloop.spec.base import FormSection
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupText:
@@ -29,6 +31,57 @@ GROUPS: dict[str, GroupText] = {
 """Sections of the palette, in order."""
 
 
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A value that a node shows on its card and lets people edit there."""
+
+    label: str
+    """One to three short words."""
+    paths: tuple[str, ...]
+    """Where the value may stand: the first of these that is set, else the first with a default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """Where a kind that can be taught says how it learns."""
+
+    algorithm: str
+    """The setting; without it and without a teaching edge the node is no learner."""
+    names: tuple[str, ...]
+    """Paths of the names of its algorithms; `*` is any key."""
+    rate: str
+    """Path of its learning rate."""
+
+
+_LEARNING = Learning(
+    "algorithm",
+    ("algorithm.name", "algorithm.*.name", "algorithm.*.*.name"),
+    "training.optimizer.lr",
+)
+_MODEL = ("model.architecture", "model.path", "model.run", "model.of", "model.with")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionText:
+    """How a part of a form presents itself."""
+
+    title: str
+    opens: bool = False
+    """Whether it begins open."""
+
+
+FORM_SECTIONS: dict[FormSection, SectionText] = {
+    "model": SectionText(title="Model"),
+    "reading": SectionText(title="Reading"),
+    "generation": SectionText(title="Generation", opens=True),
+    "learning": SectionText(title="Learning", opens=True),
+    "placement": SectionText(title="Placement"),
+    "checkpoint": SectionText(title="Checkpoint"),
+    "note": SectionText(title="Note"),
+}
+"""Parts of a form, in order."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindText:
     """How a node kind presents itself."""
@@ -41,7 +94,10 @@ class KindText:
     synonyms: str
     """Other words under which it is looked for, with commas between them."""
     summary: tuple[str, ...]
-    """Paths of the values that tell most about a node, most telling first; `*` is any key."""
+    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
+    telling: tuple[Telling, ...]
+    """At most three further values, most telling first."""
+    learning: Learning | None = None
 
 
 KIND_TEXTS: dict[str, KindText] = {
@@ -64,12 +120,10 @@ KIND_TEXTS: dict[str, KindText] = {
             "data, rows, prompts, questions, problems, corpus, examples, file, jsonl, csv, "
             "parquet, hub, hugging face, task, inline"
         ),
-        summary=(
-            "source.task",
-            "source.part",
-            "source.path",
-            "source.split",
-            "source.type",
+        summary=("source.split", "source.part", "source.type"),
+        telling=(
+            Telling("source", ("source.task", "source.path", "source.type")),
+            Telling("rows a step", ("rows_per_step",)),
         ),
     ),
     "buffer": KindText(
@@ -83,9 +137,10 @@ KIND_TEXTS: dict[str, KindText] = {
         ),
         template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
         synonyms="replay, pool, memory, queue, experience, iteration, archive",
-        summary=(
-            "sample",
-            "capacity",
+        summary=("sample",),
+        telling=(
+            Telling("capacity", ("capacity",)),
+            Telling("rows a step", ("rows_per_step",)),
         ),
     ),
     "actor": KindText(
@@ -109,16 +164,13 @@ KIND_TEXTS: dict[str, KindText] = {
             "policy, generator, writer, agent, assistant, student, solver, proposer, learner, "
             "rollout, sampler, language model, llm"
         ),
-        summary=(
-            "model.architecture",
-            "model.path",
-            "model.run",
-            "model.of",
-            "model.with",
-            "algorithm.name",
-            "algorithm.*.name",
-            "algorithm.*.*.name",
+        summary=_MODEL,
+        telling=(
+            Telling("completions", ("rollout.completions_per_prompt",)),
+            Telling("max tokens", ("rollout.max_new_tokens",)),
+            Telling("temperature", ("rollout.temperature",)),
         ),
+        learning=_LEARNING,
     ),
     "critic": KindText(
         title="Critic",
@@ -135,16 +187,13 @@ KIND_TEXTS: dict[str, KindText] = {
             "training": {"optimizer": {"name": "adamw", "lr": 1.0e-5}},
         },
         synonyms="value, value function, value model, baseline, gae",
-        summary=(
-            "model.architecture",
-            "model.path",
-            "model.run",
-            "model.of",
-            "model.with",
-            "algorithm.name",
-            "algorithm.*.name",
-            "algorithm.*.*.name",
+        summary=_MODEL,
+        telling=(
+            Telling(
+                "model", ("model.architecture", "model.path", "model.run", "model.of", "model.with")
+            ),
         ),
+        learning=_LEARNING,
     ),
     "reference": KindText(
         title="Reference",
@@ -161,13 +210,12 @@ KIND_TEXTS: dict[str, KindText] = {
         synonyms=(
             "kl, anchor, frozen, ref, reference policy, log probs, snapshot, ema, teacher, prior"
         ),
-        summary=(
-            "model.architecture",
-            "model.path",
-            "model.run",
-            "model.of",
-            "model.with",
-            "model.refresh",
+        summary=_MODEL,
+        telling=(
+            Telling(
+                "of", ("model.of", "model.with", "model.path", "model.run", "model.architecture")
+            ),
+            Telling("refresh", ("model.refresh",)),
         ),
     ),
     "reward": KindText(
@@ -184,18 +232,13 @@ KIND_TEXTS: dict[str, KindText] = {
             "score, scorer, grader, checker, reward function, reward model, preference model, "
             "judge, python, remote"
         ),
-        summary=(
-            "source.name",
-            "source.type",
-            "model.architecture",
-            "model.path",
-            "model.run",
-            "model.of",
-            "model.with",
-            "algorithm.name",
-            "algorithm.*.name",
-            "algorithm.*.*.name",
+        summary=("source.type", *_MODEL),
+        telling=(
+            Telling("check", ("source.name",)),
+            Telling("source", ("source.file", "source.url", "source.code")),
+            Telling("reads", ("source.pattern", "source.column", "source.max")),
         ),
+        learning=_LEARNING,
     ),
     "verifier": KindText(
         title="Verifier",
@@ -211,17 +254,13 @@ KIND_TEXTS: dict[str, KindText] = {
             "judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, majority, "
             "checker, proof"
         ),
-        summary=(
-            "method",
-            "model.architecture",
-            "model.path",
-            "model.run",
-            "model.of",
-            "model.with",
-            "algorithm.name",
-            "algorithm.*.name",
-            "algorithm.*.*.name",
+        summary=_MODEL,
+        telling=(
+            Telling("method", ("method",)),
+            Telling("template", ("template.text",)),
+            Telling("verdict", ("read.verdict", "read.number", "read.score", "checker", "answer")),
         ),
+        learning=_LEARNING,
     ),
     "template": KindText(
         title="Template",
@@ -234,9 +273,11 @@ KIND_TEXTS: dict[str, KindText] = {
         ),
         template={"kind": "template", "text": "{{ prompt }}"},
         synonyms="prompt, jinja, format, parse, extract, chat, rewrite, regex",
-        summary=(
-            "target",
-            "each",
+        summary=("each",),
+        telling=(
+            Telling("text", ("text", "code")),
+            Telling("target", ("target",)),
+            Telling("each", ("each",)),
         ),
     ),
     "filter": KindText(
@@ -252,10 +293,11 @@ KIND_TEXTS: dict[str, KindText] = {
         synonyms=(
             "select, keep, drop, dynamic sampling, rejection, refill, resample, best of n, cut"
         ),
-        summary=(
-            "keep.*.rule",
-            "per_group.pick",
-            "resample.weight",
+        summary=("keep.*.rule",),
+        telling=(
+            Telling("keep", ("keep.*.rule",)),
+            Telling("per group", ("per_group.pick",)),
+            Telling("resample", ("resample.weight",)),
         ),
     ),
     "pairs": KindText(
@@ -269,6 +311,10 @@ KIND_TEXTS: dict[str, KindText] = {
         template={"kind": "pairs", "method": "best_worst"},
         synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",
         summary=("method",),
+        telling=(
+            Telling("method", ("method",)),
+            Telling("margin", ("margin",)),
+        ),
     ),
     "tool": KindText(
         title="Tool",
@@ -280,9 +326,11 @@ KIND_TEXTS: dict[str, KindText] = {
         ),
         template={"kind": "tool", "type": "calculator"},
         synonyms="function, call, python, calculator, retrieval, rag, environment, sandbox, agent",
-        summary=(
-            "type",
-            "name",
+        summary=("type",),
+        telling=(
+            Telling("name", ("name",)),
+            Telling("calls", ("call",)),
+            Telling("time limit", ("timeout_seconds",)),
         ),
     ),
     "search": KindText(
@@ -301,6 +349,11 @@ KIND_TEXTS: dict[str, KindText] = {
         },
         synonyms="tree, mcts, monte carlo, puct, omegaprm, proof search, beam",
         summary=("method",),
+        telling=(
+            Telling("method", ("method",)),
+            Telling("completions", ("completions",)),
+            Telling("budget", ("budget.tokens",)),
+        ),
     ),
     "evaluate": KindText(
         title="Evaluate",
@@ -322,10 +375,11 @@ KIND_TEXTS: dict[str, KindText] = {
             "probe, held-out, held out, test, eval, evaluation, validation, metric, benchmark, "
             "accuracy, pass@k, measure"
         ),
-        summary=(
-            "metrics.*",
-            "instead_of",
-            "of.*",
+        summary=("instead_of", "of.*"),
+        telling=(
+            Telling("every", ("every",)),
+            Telling("metrics", ("metrics.*",)),
+            Telling("instead of", ("instead_of",)),
         ),
     ),
 }
@@ -343,7 +397,7 @@ class PortText:
 PORT_TEXTS: dict[str, PortText] = {
     "Rows": PortText(
         color="--port-rows",
-        shape="circle",
+        shape="square",
         help="A table of rows with columns such as `prompt` and `answer`.",
     ),
     "Rollouts": PortText(
@@ -352,7 +406,7 @@ PORT_TEXTS: dict[str, PortText] = {
         help="Rows that a policy wrote, with tokens and log-probs; accepted wherever rows are.",
     ),
     "Pairs": PortText(
-        color="--port-pairs", shape="square", help="Rows with a chosen and a rejected side."
+        color="--port-pairs", shape="pentagon", help="Rows with a chosen and a rejected side."
     ),
     "Scores": PortText(
         color="--port-scores",

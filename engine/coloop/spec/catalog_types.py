@@ -6,12 +6,12 @@ the page's types are generated from that. How they are filled is the business of
 
 from __future__ import annotations
 
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
 
-from coloop.spec.base import Choices, Level, Reference, Widget
+from coloop.spec.base import Choices, FormSection, Level, Reference, Widget
 from coloop.spec.metrics import Metric
 from coloop.spec.modes import ModeName
 from coloop.spec.ports import PortPhase
@@ -59,14 +59,17 @@ JsonSchema = TypedDict(
         "x-level": NotRequired[Level],
         "x-hot": NotRequired[bool],
         "x-hidden": NotRequired[bool],
+        "x-solver": NotRequired[bool],
         "x-widget": NotRequired[Widget],
         "x-choices": NotRequired[Choices],
         "x-reference": NotRequired[Reference],
         "x-key-reference": NotRequired[Reference],
         "x-starter": NotRequired[str],
         "x-short": NotRequired[str],
+        "x-section": NotRequired[FormSection],
         "x-unit": NotRequired[str],
         "x-when": NotRequired[dict[str, list[JsonValue]]],
+        "x-read-when": NotRequired[dict[str, list[JsonValue]]],
         "x-needed": NotRequired[dict[str, list[JsonValue]]],
         "x-span": NotRequired[list[int]],
     },
@@ -95,6 +98,15 @@ class GroupInfo(Part):
     """Name of the page's CSS variable."""
 
 
+class FormSectionInfo(Part):
+    """A part of a form that folds."""
+
+    name: FormSection
+    title: str
+    opens: bool
+    """Whether it begins open."""
+
+
 class InputInfo(Part):
     """One input of a kind."""
 
@@ -111,6 +123,8 @@ class InputInfo(Part):
     """Whether it wants an edge, or the condition in words."""
     of: str | None
     """Whose rows it takes, in words; null: any."""
+    when: dict[str, list[JsonValue]]
+    """By the path of a setting, its values for which the port is of use; null: not set."""
     help: str
 
 
@@ -119,7 +133,28 @@ class OutputInfo(Part):
 
     name: str
     type: str
+    when: dict[str, list[JsonValue]]
+    """By the path of a setting, its values for which the port is of use; null: not set."""
     help: str
+
+
+class TellingInfo(Part):
+    """A value that a node shows on its card."""
+
+    label: str
+    paths: list[str]
+    """Where it may stand: the first of these that is set, else the first with a default."""
+
+
+class LearningInfo(Part):
+    """Where a kind that can be taught says how it learns."""
+
+    algorithm: str
+    """The setting; without it and without a teaching edge the node is no learner."""
+    names: list[str]
+    """Paths of the names of its algorithms; `*` is any key."""
+    rate: str
+    """Path of its learning rate."""
 
 
 class KindInfo(Part):
@@ -136,7 +171,10 @@ class KindInfo(Part):
     synonyms: list[str]
     """Other words for it, and what it can do: algorithms, built-in rewards, tasks."""
     summary: list[str]
-    """Paths of the values that tell most about a node, most telling first; `*` is any key."""
+    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
+    telling: list[TellingInfo]
+    """Further values that stand on the card and are edited there."""
+    learning: LearningInfo | None
     stages: list[str]
     inputs: list[InputInfo]
     outputs: list[OutputInfo]
@@ -152,6 +190,8 @@ class ModeOfKind(Part):
 
     ports: list[str]
     """Inputs that are not offered."""
+    outputs: list[str]
+    """Outputs that are not offered."""
     fields: list[str]
     """Paths of settings that are not offered."""
     algorithms: list[str]
@@ -197,6 +237,44 @@ class AlgorithmInfo(Part):
     defaults: dict[str, Any]
     """What its fields are where nothing is written."""
     runnable: bool
+
+
+class RemedyInfo(Part):
+    """One field that shortens a step where a run waits for itself."""
+
+    when: Literal["pools_wait", "stage"]
+    """`pools_wait`: several pools wait for each other, and rows may not be late; with it a step
+    takes as long as the busiest. `stage`: one stage takes most of the step."""
+    bound: str
+    """What the run is held back by, in a word or two."""
+    verbs: list[str]
+    """Of the stages that it is for."""
+    label: str
+    reason: str
+    path: str
+    """`{node}` is the node of the stage."""
+    change: Literal["becomes", "times", "less", "look"]
+    """The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
+    named."""
+    amount: float | bool
+    only: bool | None
+    """The value that must stand there; null: any."""
+    saves: float
+    """Of the stage's time, where a value is set."""
+    metric: str | None
+    """What the node reports must reach `reach` times the value, or changing it does nothing."""
+    reach: float
+
+
+class ChartInfo(Part):
+    """Metrics that stand on one chart."""
+
+    name: str
+    title: str
+    metrics: list[str]
+    """Of learners, and of probes whatever stands before the name."""
+    ports: list[str]
+    """Teaching ports for whose algorithms it is; none: for every loop."""
 
 
 class RewardInfo(Part):
@@ -245,6 +323,8 @@ class Catalog(Part):
     version: int
     levels: list[Level]
     groups: list[GroupInfo]
+    form_sections: list[FormSectionInfo]
+    """In the order in which a form has them."""
     kinds: dict[str, KindInfo]
     modes: list[ModeInfo]
     """In the order in which they are offered."""
@@ -259,6 +339,10 @@ class Catalog(Part):
     """What probes report; `@k` stands for a number of samples."""
     chart_order: list[str]
     """Metrics that one looks at first, in that order; a name is that of a learner or a probe."""
+    remedies: list[RemedyInfo]
+    """What helps a run that its stages' waits hold back."""
+    charts: list[ChartInfo]
+    """Which metrics stand together on the charts that a run opens with, the first first."""
     json_schema: SectionSchemas = Field(alias="schema")
     codes: dict[str, str]
     """Codes of findings and what they mean."""

@@ -21,7 +21,7 @@ ComputeDtype = Literal["float32", "bfloat16", "float16", "fp8"]
 class Lora(Section, title="LoRA"):
     """A low-rank adapter on frozen weights."""
 
-    rank: Whole = setting(16, ge=1, le=1024)
+    rank: Whole = setting(16, ge=1, le=1024, short="LoRA {}")
     """Rank of the two small matrices."""
     alpha: Number = setting(32.0, gt=0, level="advanced")
     """Scale: the adapter counts alpha / rank."""
@@ -36,11 +36,11 @@ class PretrainedModel(Section):
 
     type: Literal["pretrained"]
     """Weights from a local folder or the hub."""
-    path: Text = setting(widget="path")
+    path: Text = setting(widget="path", short="{}")
     """A folder in Hugging Face format, or a hub id."""
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
-    dtype: Dtype | None = setting(None, level="advanced")
+    dtype: Dtype | None = setting(None, level="advanced", short="{}")
     """Type of the weights in memory; null: decided by the compiler, as they are used."""
     quantization: Literal["nf4", "int8", "fp8", "mxfp4"] | None = setting(None, level="expert")
     """Hold frozen base weights in fewer bits."""
@@ -55,13 +55,13 @@ class ScratchModel(Section):
 
     type: Literal["scratch"]
     """A new model with random weights."""
-    architecture: Name = setting(widget="select", choices="architectures")
+    architecture: Name = setting(widget="select", choices="architectures", short="{}")
     """An architecture of presets/models, e.g. `tiny-qwen3`."""
     initial_range: Number | None = setting(None, gt=0, le=1, level="advanced")
     """Standard deviation of the random weights; null: the architecture's own."""
     lora: Lora | None = setting(None, level="expert")
     """Train an adapter on the random weights, as a rehearsal does of a model that has one."""
-    dtype: Dtype | None = setting(None, level="advanced")
+    dtype: Dtype | None = setting(None, level="advanced", short="{}")
     """Type of the weights in memory; null: decided by the compiler, as they are used."""
 
 
@@ -70,7 +70,7 @@ class RunModel(Section):
 
     type: Literal["run"]
     """Weights of an earlier run."""
-    run: Name = setting()
+    run: Name = setting(short="of run {}")
     """A run's id, or a loop's name for its newest finished run."""
     node: NodeId = setting()
     """The node of that run whose weights are taken; a missing head is new."""
@@ -78,7 +78,7 @@ class RunModel(Section):
     """Its last checkpoint, or the best by the run's `best` metric."""
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
-    dtype: Dtype | None = setting(None, level="advanced")
+    dtype: Dtype | None = setting(None, level="advanced", short="{}")
     """Type of the weights in memory; null: as saved."""
 
 
@@ -87,13 +87,13 @@ class CopyModel(Section):
 
     type: Literal["copy"]
     """Its own weights, started from another node's."""
-    of: NodeId = setting(widget="node")
+    of: NodeId = setting(widget="node", short="copy of {}")
     """The node whose weights it starts from; a head that the source lacks is new."""
     at: Name | None = setting(None, level="advanced", widget="phase")
     """The phase at whose first start the copy is made; null: when the run starts."""
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
-    dtype: Dtype | None = setting(None, level="advanced")
+    dtype: Dtype | None = setting(None, level="advanced", short="{}")
     """Type of the weights in memory; null: as the source."""
 
 
@@ -102,7 +102,7 @@ class SharedModel(Section):
 
     type: Literal["shared"]
     """The same weights in another role."""
-    with_: NodeId = setting(alias="with", widget="node")
+    with_: NodeId = setting(alias="with", widget="node", short="shared with {}")
     """The node that owns the weights, the optimizer and the checkpoint of the group."""
     lora: Lora | None = setting(None, level="advanced")
     """An adapter of its own on the same frozen base."""
@@ -142,7 +142,7 @@ class SnapshotModel(Section):
 
     type: Literal["snapshot"]
     """What another node was; it never trains."""
-    of: NodeId = setting(widget="node")
+    of: NodeId = setting(widget="node", short="snapshot of {}")
     """The node whose earlier weights it holds."""
     refresh: Refresh = setting("never")
     """`never`: as it was when the run started; `{every: N}` updates; `{at: phase}` starts."""

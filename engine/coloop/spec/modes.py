@@ -27,6 +27,8 @@ class Mode:
     """Node kinds that are offered, in the order in which such a loop is drawn."""
     ports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Inputs of a kind that are not offered; an algorithm of a teaching one is not either."""
+    outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Outputs of a kind that are not offered: what somebody reads who is not offered either."""
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Paths of a kind's settings that are not offered."""
     algorithms: tuple[str, ...] = ()
@@ -91,6 +93,7 @@ MODES: dict[ModeName, Mode] = {
             "reward": ("pairs", "labels"),
             "verifier": ("labels", "rewards", "pairs", "prior", "reference", "tools"),
         },
+        outputs={"actor": ("returns",)},
         fields={
             "actor": ("credit", *(f"rollout.{name}" for name in _OF_OWN_TEXTS)),
             "reward": ("algorithm", "training"),
@@ -114,6 +117,7 @@ MODES: dict[ModeName, Mode] = {
             *("reference", "buffer", "search", "tool", "evaluate"),
         ),
         ports={"actor": ("rewards", "pairs", "reference", "values")},
+        outputs={"actor": ("returns",)},
         fields={"actor": ("credit",), "buffer": ("keep_iterations",)},
         begins={
             "dataset": _PREFERENCES,

@@ -55,9 +55,16 @@ _WITH_MODEL = ("generative", "implicit_prm", "discriminative")
 class BaseNode(Section):
     """What every node has."""
 
-    note: str | None = setting(None, widget="text")
+    note: str | None = setting(None, widget="text", section="note")
     """Text for people; it means nothing to the run."""
-    pool: Name | None = setting(None, level="advanced", widget="select", choices="pools")
+    pool: Name | None = setting(
+        None,
+        level="advanced",
+        widget="select",
+        choices="pools",
+        section="placement",
+        short="pool {}",
+    )
     """Pool of processes or GPUs it runs in; null: `main`."""
     join: Join = setting("align", level="advanced")
     """How its inputs are joined into the rows it works on."""
@@ -70,7 +77,9 @@ class DatasetNode(BaseNode):
     """Rows from outside."""
     source: Source = setting()
     """Where the rows come from."""
-    columns: dict[Text, Text] = setting(default_factory=dict)
+    columns: dict[Text, Text] = setting(
+        default_factory=dict, widget="select", choices="task_columns"
+    )
     """Name in the loop (`prompt`, `target`, `answer`, `chosen`, ...): name in the source."""
     rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
     """Rows of one step; null: all of them."""
@@ -89,15 +98,15 @@ class ActorNode(BaseNode):
 
     kind: Literal["actor"]
     """A policy that writes."""
-    model: Model = setting()
+    model: Model = setting(section="model")
     """Where its weights come from."""
-    rollout: Rollout = setting(default_factory=Rollout)
+    rollout: Rollout = setting(default_factory=Rollout, section="generation")
     """How it writes."""
-    algorithm: ActorAlgorithm | None = setting(None)
+    algorithm: ActorAlgorithm | None = setting(None, section="learning")
     """How it learns, for each teaching port in use; null: it is frozen."""
-    credit: Credit = setting(default_factory=Credit, level="advanced")
+    credit: Credit = setting(default_factory=Credit, level="advanced", section="learning")
     """How scores become advantages."""
-    training: Training | None = setting(None)
+    training: Training | None = setting(None, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
     """Prompts of several nodes stand one after another."""
@@ -108,11 +117,11 @@ class CriticNode(BaseNode):
 
     kind: Literal["critic"]
     """Values of tokens."""
-    model: Model = setting()
+    model: Model = setting(section="model")
     """Where its weights come from; its head is one number."""
-    algorithm: CriticAlgorithm | None = setting(None)
+    algorithm: CriticAlgorithm | None = setting(None, section="learning")
     """How it learns; null: it is frozen."""
-    training: Training | None = setting(None)
+    training: Training | None = setting(None, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
     """Inputs stand one after another."""
@@ -123,7 +132,7 @@ class ReferenceNode(BaseNode):
 
     kind: Literal["reference"]
     """Log-probs by frozen or following weights."""
-    model: Model = setting()
+    model: Model = setting(section="model")
     """Where its weights come from; it never trains."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
     """Inputs stand one after another."""
@@ -141,18 +150,25 @@ class RewardNode(BaseNode):
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a number for each row gathered; null: one for the gathered row."""
     model: Model | None = setting(
-        None, when={"source.type": ("model",)}, needed={"source.type": ("model",)}
+        None,
+        when={"source.type": ("model",)},
+        needed={"source.type": ("model",)},
+        section="model",
     )
     """Where the weights of a model reward come from."""
     template: PromptTemplate | None = setting(
-        None, level="advanced", when={"source.type": ("model",)}
+        None, level="advanced", when={"source.type": ("model",)}, section="reading"
     )
     """What a model reward reads; null: prompt and completion."""
-    read: Read | None = setting(None, level="advanced", when={"source.type": ("model",)})
+    read: Read | None = setting(
+        None, level="advanced", when={"source.type": ("model",)}, section="reading"
+    )
     """How its number becomes a score; null: as it is."""
-    algorithm: RewardAlgorithm | None = setting(None, when={"source.type": ("model",)})
+    algorithm: RewardAlgorithm | None = setting(
+        None, when={"source.type": ("model",)}, section="learning"
+    )
     """How a model reward learns; null: it is frozen."""
-    training: Training | None = setting(None, when={"source.type": ("model",)})
+    training: Training | None = setting(None, when={"source.type": ("model",)}, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
 
 
@@ -168,24 +184,32 @@ class VerifierNode(BaseNode):
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a score for each row gathered; null: one for the gathered row."""
     model: Model | None = setting(
-        None, when={"method": _WITH_MODEL}, needed={"method": _WITH_MODEL}
+        None, when={"method": _WITH_MODEL}, needed={"method": _WITH_MODEL}, section="model"
     )
     """Where its weights come from."""
-    rollout: Rollout | None = setting(None, when={"method": ("generative",)})
+    rollout: Rollout | None = setting(None, when={"method": ("generative",)}, section="generation")
     """How a generative verifier writes; null: it writes nothing, label probabilities are read."""
-    algorithm: VerifierAlgorithm | None = setting(None, when={"method": _WITH_MODEL})
+    algorithm: VerifierAlgorithm | None = setting(
+        None, when={"method": _WITH_MODEL}, section="learning"
+    )
     """How it learns, for each teaching port in use; null: it is frozen."""
     credit: Credit = setting(
-        default_factory=Credit, level="advanced", when={"method": ("generative",)}
+        default_factory=Credit,
+        level="advanced",
+        when={"method": ("generative",)},
+        section="learning",
     )
     """How scores of its verdicts become advantages."""
-    training: Training | None = setting(None, when={"method": _WITH_MODEL})
+    training: Training | None = setting(None, when={"method": _WITH_MODEL}, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
     template: PromptTemplate | None = setting(
-        None, when={"method": _WITH_MODEL}, needed={"method": ("generative",)}
+        None,
+        when={"method": _WITH_MODEL},
+        needed={"method": ("generative",)},
+        section="reading",
     )
     """What it reads."""
-    read: Read = setting(default_factory=Read)
+    read: Read = setting(default_factory=Read, section="reading")
     """How its answer becomes a score."""
     checker: Name | None = setting(
         None, when={"method": ("formal",)}, needed={"method": ("formal",)}

@@ -70,11 +70,17 @@ class Run(Section):
 
     seed: Whole = setting(0, ge=0)
     """Every random number derives from it, the node, the step and the row."""
-    checkpoint_every: Whole | None = setting(None, ge=1, hot=True, unit="steps")
+    checkpoint_every: Whole | None = setting(
+        None, ge=1, hot=True, unit="steps", section="checkpoint", short="every {} steps"
+    )
     """Steps between checkpoints; null: every ten minutes, at the end and when stopped."""
-    keep: Whole = setting(2, ge=1, level="advanced", hot=True)
+    keep: Whole = setting(
+        2, ge=1, level="advanced", hot=True, section="checkpoint", short="{} kept"
+    )
     """Newest checkpoints that stay; the best one stays besides."""
-    best: MetricName | None = setting(None, choices="metrics", reference="metric")
+    best: MetricName | None = setting(
+        None, choices="metrics", reference="metric", section="checkpoint", short="best by {}"
+    )
     """Metric (`node.metric`) by which the best checkpoint is known; greater is better."""
-    storage: Text | None = setting(None, level="advanced", widget="path")
+    storage: Text | None = setting(None, level="advanced", widget="path", section="checkpoint")
     """Where checkpoints and samples go: a folder or an fsspec URL; null: the run folder."""

@@ -1,15 +1,19 @@
 """The port table: what each node kind takes and gives, as literal Python.
 
 Inputs have a type, a greatest number of edges (`None`: any), the phase in which the port is read,
-and may teach (a phase's `learn` may name them) or be required. A test holds this table against
-the language's `ports.yaml`. This module knows nothing of nodes or edges.
+and may teach (a phase's `learn` may name them) or be required. A port of which only some settings
+of its node make use says which (`when`). A test holds this table against the language's
+`ports.yaml`. This module knows nothing of nodes or edges.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
+
+from coloop.spec.builtins import BUILTIN_NAMES, SCORE_TO_SCORE
 
 
 class PortType(StrEnum):
@@ -27,6 +31,8 @@ class PortType(StrEnum):
 
 
 PortPhase = Literal["generate", "score", "learn"]
+When = Mapping[str, tuple[str | None, ...]]
+"""By the path of a setting, its values for which a port is of use; None: it is not set."""
 HANDLES = frozenset({PortType.POLICY, PortType.CHECK, PortType.TOOL})
 """Types by which a node calls another inside its own loop; drawn dashed."""
 
@@ -48,6 +54,7 @@ class InPort:
     """`True`, or the condition in words (then `required_where_used` lists the outputs)."""
     required_where_used: tuple[str, ...] = ()
     of: str | None = None
+    when: When = field(default_factory=dict)
     help: str = ""
 
 
@@ -56,7 +63,19 @@ class OutPort:
     """One output of a kind."""
 
     type: PortType
+    when: When = field(default_factory=dict)
     help: str = ""
+
+
+def is_of_use(port: InPort | OutPort, node: object) -> bool:
+    """Whether a node makes anything of its port with the settings that it has."""
+    for path, values in port.when.items():
+        value: object = node
+        for name in path.split("."):
+            value = getattr(value, name, None)
+        if value not in values:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +95,20 @@ class KindPorts:
 _ROWS, _ROLLOUTS, _PAIRS = PortType.ROWS, PortType.ROLLOUTS, PortType.PAIRS
 _SCORES, _LOG_PROBS, _VALUES = PortType.SCORES, PortType.LOG_PROBS, PortType.VALUES
 _POLICY, _CHECK, _TOOL = PortType.POLICY, PortType.CHECK, PortType.TOOL
+
+_MODEL_REWARD: When = {"source.type": ("model",)}
+_NOT_BUILTIN: When = {"source.type": ("python", "model", "remote")}
+_READS_ROWS: When = {
+    "source.name": (None, *(name for name in BUILTIN_NAMES if name not in SCORE_TO_SCORE))
+}
+_JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
+_JUDGE_TEMPLATE: When = {"method": ("generative", "discriminative")}
+_WRITES: When = {"method": ("generative",)}
+_SIBLINGS: When = {"method": ("best_worst", "all", "margin")}
+_DIRECT: When = {"method": ("direct",)}
+_RELABEL: When = {"method": ("relabel",)}
+_ASKS_POLICY: When = {"type": ("model",)}
+_TREES: When = {"method": ("puct", "and_or")}
 
 PORTS: dict[str, KindPorts] = {
     "dataset": KindPorts(
@@ -170,21 +203,37 @@ PORTS: dict[str, KindPorts] = {
             "rollouts": InPort(type=_ROLLOUTS, phase="score", help="Rollouts to score."),
             "rows": InPort(type=_ROWS, phase="score", help="Rows to score."),
             "scores": InPort(
-                type=_SCORES, phase="score", help="Scores it reads under their node's name."
+                type=_SCORES,
+                phase="score",
+                help="Scores it reads under their node's name.",
             ),
             "comparisons": InPort(
-                type=_PAIRS, max=1, phase="score", help="Pairs to score, each side alone."
+                type=_PAIRS,
+                max=1,
+                phase="score",
+                when=_NOT_BUILTIN,
+                help="Pairs to score, each side alone.",
             ),
             "pairs": InPort(
-                type=_PAIRS, phase="learn", teaching=True, help="Preferences a model learns from."
+                type=_PAIRS,
+                phase="learn",
+                teaching=True,
+                when=_MODEL_REWARD,
+                help="Preferences a model learns from.",
             ),
             "labels": InPort(
-                type=_SCORES, phase="learn", teaching=True, help="Numbers a model learns from."
+                type=_SCORES,
+                phase="learn",
+                teaching=True,
+                when=_MODEL_REWARD,
+                help="Numbers a model learns from.",
             ),
         },
         outputs={
             "scores": OutPort(type=_SCORES, help="One number a row, or one a step."),
-            "check": OutPort(type=_CHECK, help="A handle by which a search or tool asks it."),
+            "check": OutPort(
+                type=_CHECK, when=_READS_ROWS, help="A handle by which a search or tool asks it."
+            ),
         },
     ),
     "verifier": KindPorts(
@@ -192,43 +241,79 @@ PORTS: dict[str, KindPorts] = {
         inputs={
             "rollouts": InPort(type=_ROLLOUTS, phase="score", help="Rollouts to judge."),
             "rows": InPort(type=_ROWS, phase="score", help="Rows to judge."),
-            "comparisons": InPort(type=_PAIRS, phase="score", help="Pairs to judge, as a and b."),
+            "comparisons": InPort(
+                type=_PAIRS, phase="score", when=_JUDGE_TEMPLATE, help="Pairs to judge, as a and b."
+            ),
             "library": InPort(
-                type=_ROWS, phase="score", help="Rows that its template draws examples from."
+                type=_ROWS,
+                phase="score",
+                when=_JUDGE_TEMPLATE,
+                help="Rows that its template draws examples from.",
             ),
             "scores": InPort(
                 type=_SCORES, phase="score", help="Scores that its template may name."
             ),
             "prior": InPort(
-                type=_LOG_PROBS, max=1, phase="score", help="Log-probs an implicit PRM is held to."
+                type=_LOG_PROBS,
+                max=1,
+                phase="score",
+                when={"method": ("implicit_prm",)},
+                help="Log-probs an implicit PRM is held to.",
             ),
-            "tools": InPort(type=_TOOL, phase="score", help="What it may call while it writes."),
+            "tools": InPort(
+                type=_TOOL, phase="score", when=_WRITES, help="What it may call while it writes."
+            ),
             "reference": InPort(
-                type=_LOG_PROBS, max=1, phase="learn", help="Log-probs of its reference."
+                type=_LOG_PROBS,
+                max=1,
+                phase="learn",
+                when=_JUDGE_MODEL,
+                help="Log-probs of its reference.",
             ),
             "labels": InPort(
-                type=_SCORES, phase="learn", teaching=True, help="Truth it learns to tell."
+                type=_SCORES,
+                phase="learn",
+                teaching=True,
+                when=_JUDGE_MODEL,
+                help="Truth it learns to tell.",
             ),
             "rewards": InPort(
                 type=_SCORES,
                 phase="learn",
                 teaching=True,
                 of="own rollouts",
+                when=_WRITES,
                 help="Scores of the verdicts it wrote.",
             ),
             "demonstrations": InPort(
-                type=_ROWS, phase="learn", teaching=True, help="Verdicts it imitates."
+                type=_ROWS,
+                phase="learn",
+                teaching=True,
+                when=_JUDGE_MODEL,
+                help="Verdicts it imitates.",
             ),
             "pairs": InPort(
-                type=_PAIRS, phase="learn", teaching=True, help="Preferences it learns from."
+                type=_PAIRS,
+                phase="learn",
+                teaching=True,
+                when=_JUDGE_MODEL,
+                help="Preferences it learns from.",
             ),
         },
         outputs={
             "scores": OutPort(type=_SCORES, help="One number a row judged or verdict written."),
-            "step_scores": OutPort(type=_SCORES, help="One number a step or token."),
-            "rollouts": OutPort(type=_ROLLOUTS, help="The verdicts that a generative one wrote."),
+            "step_scores": OutPort(
+                type=_SCORES,
+                when={"method": ("rule", "generative", "implicit_prm", "discriminative", "formal")},
+                help="One number a step or token.",
+            ),
+            "rollouts": OutPort(
+                type=_ROLLOUTS, when=_WRITES, help="The verdicts that a generative one wrote."
+            ),
             "check": OutPort(type=_CHECK, help="A handle by which a search or tool asks it."),
-            "policy": OutPort(type=_POLICY, help="A handle by which another node lets it write."),
+            "policy": OutPort(
+                type=_POLICY, when=_WRITES, help="A handle by which another node lets it write."
+            ),
         },
     ),
     "template": KindPorts(
@@ -270,15 +355,31 @@ PORTS: dict[str, KindPorts] = {
     "pairs": KindPorts(
         stages=("prepare",),
         inputs={
-            "rollouts": InPort(type=_ROLLOUTS, phase="score", help="Siblings to pair up."),
-            "scores": InPort(
-                type=_SCORES, max=1, phase="score", help="What decides the better one."
+            "rollouts": InPort(
+                type=_ROLLOUTS, phase="score", when=_SIBLINGS, help="Siblings to pair up."
             ),
-            "chosen": InPort(type=_ROWS, phase="score", help="The better sides (`direct`)."),
-            "rejected": InPort(type=_ROWS, phase="score", help="The worse sides (`direct`)."),
-            "pairs": InPort(type=_PAIRS, max=1, phase="score", help="Pairs to label (`relabel`)."),
+            "scores": InPort(
+                type=_SCORES,
+                max=1,
+                phase="score",
+                when=_SIBLINGS,
+                help="What decides the better one.",
+            ),
+            "chosen": InPort(
+                type=_ROWS, phase="score", when=_DIRECT, help="The better sides (`direct`)."
+            ),
+            "rejected": InPort(
+                type=_ROWS, phase="score", when=_DIRECT, help="The worse sides (`direct`)."
+            ),
+            "pairs": InPort(
+                type=_PAIRS, max=1, phase="score", when=_RELABEL, help="Pairs to label (`relabel`)."
+            ),
             "preference": InPort(
-                type=_SCORES, max=1, phase="score", help="How far `chosen` is the better side."
+                type=_SCORES,
+                max=1,
+                phase="score",
+                when=_RELABEL,
+                help="How far `chosen` is the better side.",
             ),
         },
         outputs={"pairs": OutPort(type=_PAIRS, help="Chosen against rejected.")},
@@ -305,19 +406,34 @@ PORTS: dict[str, KindPorts] = {
         stages=(),
         inputs={
             "policy": InPort(
-                type=_POLICY, max=1, phase="generate", help="The policy behind a `model` tool."
+                type=_POLICY,
+                max=1,
+                phase="generate",
+                when=_ASKS_POLICY,
+                help="The policy behind a `model` tool.",
             ),
             "documents": InPort(
-                type=_ROWS, max=1, phase="generate", help="What a `search` tool looks through."
+                type=_ROWS,
+                max=1,
+                phase="generate",
+                when={"type": ("search",)},
+                help="What a `search` tool looks through.",
             ),
             "check": InPort(
                 type=_CHECK, max=1, phase="generate", help="A scorer that the tool asks."
             ),
-            "tools": InPort(type=_TOOL, phase="generate", help="Tools that a `model` tool wraps."),
+            "tools": InPort(
+                type=_TOOL,
+                phase="generate",
+                when=_ASKS_POLICY,
+                help="Tools that a `model` tool wraps.",
+            ),
         },
         outputs={
             "tool": OutPort(type=_TOOL, help="A handle by which a policy calls it."),
-            "rollouts": OutPort(type=_ROLLOUTS, help="What a `model` tool's policy wrote."),
+            "rollouts": OutPort(
+                type=_ROLLOUTS, when=_ASKS_POLICY, help="What a `model` tool's policy wrote."
+            ),
         },
     ),
     "search": KindPorts(
@@ -333,9 +449,18 @@ PORTS: dict[str, KindPorts] = {
                 type=_CHECK, max=1, phase="generate", help="What grades a finished path."
             ),
             "value": InPort(
-                type=_CHECK, max=1, phase="generate", help="What grades an unfinished path."
+                type=_CHECK,
+                max=1,
+                phase="generate",
+                when=_TREES,
+                help="What grades an unfinished path.",
             ),
-            "tools": InPort(type=_TOOL, phase="generate", help="The environment it moves in."),
+            "tools": InPort(
+                type=_TOOL,
+                phase="generate",
+                when={"method": ("and_or",)},
+                help="The environment it moves in.",
+            ),
         },
         outputs={
             "rollouts": OutPort(type=_ROLLOUTS, help="The paths or labelled texts it gives."),

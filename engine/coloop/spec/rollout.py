@@ -35,15 +35,15 @@ class Turns(Section):
 class Rollout(Section):
     """How a policy writes."""
 
-    engine: Engine | None = setting(None, level="advanced")
+    engine: Engine | None = setting(None, level="advanced", short="{}")
     """Who generates. Null: vLLM on GPUs where it is installed, else torch."""
-    completions_per_prompt: Whole = setting(1, ge=1, le=4096, hot=True)
+    completions_per_prompt: Whole = setting(1, ge=1, le=4096, hot=True, short="{} a prompt")
     """Completions for each prompt row; with group baselines this is the group."""
-    max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True)
+    max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True, short="{} tokens")
     """Most tokens that the policy writes in the whole trajectory."""
     expected_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
     """Mean length of what it writes, for the estimate; null: half of `max_new_tokens`."""
-    temperature: Number = setting(1.0, ge=0, le=10, hot=True, widget="slider")
+    temperature: Number = setting(1.0, ge=0, le=10, hot=True, widget="slider", short="T {}")
     """Randomness of sampling; 0 is greedy."""
     top_p: Number = setting(1.0, gt=0, le=1, level="advanced", hot=True, widget="slider")
     """Sample from the likeliest tokens that hold this share; 1: all."""
@@ -67,13 +67,30 @@ class Rollout(Section):
     script: tuple[Text, ...] = setting((), level="expert", hidden=True)
     """What completions say in place of what would be drawn, `$column` being one of their prompt's
     row; the seed decides which, or that it is drawn. Rehearsals have it."""
-    pool: Name | None = setting(None, level="advanced", widget="select", choices="pools")
+    pool: Name | None = setting(
+        None,
+        level="advanced",
+        widget="select",
+        choices="pools",
+        title="Pool of generation",
+        section="placement",
+        short="writes in {}",
+    )
     """Pool of the generate stage; null: the node's pool."""
-    max_num_seqs: Whole | None = setting(None, ge=1, level="expert")
+    max_num_seqs: Whole | None = setting(None, ge=1, level="expert", solver=True)
     """Sequences that the engine writes at once; null: decided by the compiler."""
-    gpu_memory_utilization: Number | None = setting(None, gt=0, le=1, level="expert")
+    gpu_memory_utilization: Number | None = setting(
+        None, gt=0, le=1, level="expert", section="placement", solver=True
+    )
     """Share of the GPU that the engine may hold; null: decided by the compiler."""
-    tensor_parallel: Whole | None = setting(None, ge=1, level="expert")
+    tensor_parallel: Whole | None = setting(
+        None,
+        ge=1,
+        level="expert",
+        title="Tensor parallel, generation",
+        section="placement",
+        solver=True,
+    )
     """GPUs that share one copy of the weights; null: decided by the compiler."""
     url: Text | None = setting(
         None, level="advanced", when={"engine": ("remote",)}, needed={"engine": ("remote",)}

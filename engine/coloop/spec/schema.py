@@ -1,7 +1,8 @@
 """JSON Schema of the loop language, for editors and for `coloop schema`.
 
 It says what fields, types and bounds there are; conditions between fields stand as `x-when` and
-`x-needed`, which forms use and JSON Schema does not. An edge may also be written as text.
+`x-needed`, and by what a field is read as `x-read-when`; forms use them, JSON Schema does not. An
+edge may also be written as text.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from coloop.spec.algorithm_reads import READ_WHERE
+from coloop.spec.fields import field_type
 from coloop.spec.graph import LoopSpec
 from coloop.spec.migrate import VERSION
 
@@ -37,7 +40,28 @@ def section_schema(section: type[BaseModel]) -> dict[str, Any]:
     """The schema of one section, what it refers to under `$defs`."""
     schema = section.model_json_schema(by_alias=True, mode="validation")
     _mend_mappings(schema)
+    _mark_readers(schema.get("$defs", {}))
     return schema
+
+
+def _mark_readers(parts: dict[str, Any]) -> None:
+    """Say by which of its siblings a field is read, and at which of their values; none: at any."""
+    for section, fields in READ_WHERE.items():
+        for field, readers in fields.items():
+            if section.__name__ not in parts:
+                continue
+            place, _, name = field.rpartition(".")
+            holder = parts[_section_at(section, place)] if place else parts[section.__name__]
+            holder["properties"][name]["x-read-when"] = {
+                reader.by.removeprefix(f"{place}."): sorted(reader.values, key=str)
+                for reader in readers
+            }
+
+
+def _section_at(section: type[BaseModel], field: str) -> str:
+    found = field_type(section.model_fields[field]).section
+    assert found is not None
+    return found.__name__
 
 
 def _mend_mappings(part: Any) -> None:

@@ -45,7 +45,7 @@ class Optimizer(Section):
         "adamw", title="Optimizer name"
     )
     """Which optimizer."""
-    lr: Number = setting(1.0e-6, ge=0, le=10, hot=True)
+    lr: Number = setting(1.0e-6, ge=0, le=10, hot=True, short="lr {}")
     """Learning rate after warm-up."""
     betas: tuple[Number, Number] | None = setting(None, level="advanced")
     """Decay rates; null: (0.9, 0.999) for AdamW, (0.95, 0.98) for Lion. One momentum: the first."""
@@ -68,19 +68,21 @@ class Optimizer(Section):
 class Training(Section):
     """How a weights group is updated."""
 
-    backend: Backend | None = setting(None, level="advanced")
+    backend: Backend | None = setting(
+        None, level="advanced", section="placement", short="{}", solver=True
+    )
     """What runs the update. Null: decided by the compiler (`single` in one process)."""
     optimizer: Optimizer = setting(default_factory=Optimizer)
     """How a gradient becomes a step."""
     mini_batch: Whole | None = setting(None, ge=1, hot=True, unit="rows")
     """Rows that make one optimizer step; null: all rows of the step."""
-    micro_batch: Whole | None = setting(None, ge=1, level="advanced", unit="rows")
+    micro_batch: Whole | None = setting(None, ge=1, level="advanced", unit="rows", solver=True)
     """Rows at once in memory; null: decided by the compiler."""
     epochs: Whole = setting(1, ge=1, le=1000, level="advanced", hot=True)
     """Passes over the step's rows."""
     gradient_clip: Number | None = setting(1.0, gt=0, level="advanced", hot=True)
     """Greatest norm of the gradient; null: no clip."""
-    gradient_checkpointing: Checkpointing | None = setting(None, level="advanced")
+    gradient_checkpointing: Checkpointing | None = setting(None, level="advanced", solver=True)
     """Compute activations again instead of keeping them; null: decided by the compiler.
 
     `selective`: those of every second layer; `offload`: all, and inputs of layers rest on the host.
@@ -90,27 +92,35 @@ class Training(Section):
     multiplies in it where the model is large enough; else float32."""
     master_weights: Flag | None = setting(None, level="expert")
     """Keep float32 copies for the optimizer; null: yes where the weights are not float32."""
-    loss_chunk: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
+    loss_chunk: Whole | None = setting(None, ge=1, level="expert", unit="tokens", solver=True)
     """Tokens whose logits are held at once; null: decided by the compiler."""
     packing: Flag | None = setting(None, level="expert")
     """Let sequences share rows instead of padding them; null: decided by the compiler."""
     zero_stage: Literal[0, 1, 2, 3] | None = setting(
-        None, level="expert", when={"backend": ("deepspeed",)}
+        None, level="expert", when={"backend": ("deepspeed",)}, section="placement", solver=True
     )
     """DeepSpeed: what is sharded; null: decided by the compiler."""
-    offload: Offload | None = setting(None, level="expert")
+    offload: Offload | None = setting(None, level="expert", section="placement", solver=True)
     """What rests in the host's memory; null: decided by the compiler."""
-    tensor_parallel: Whole | None = setting(None, ge=1, level="expert")
+    tensor_parallel: Whole | None = setting(
+        None, ge=1, level="expert", section="placement", solver=True
+    )
     """GPUs that share one layer; null: decided by the compiler."""
     pipeline_parallel: Whole | None = setting(
-        None, ge=1, level="expert", when={"backend": ("megatron",)}
+        None, ge=1, level="expert", when={"backend": ("megatron",)}, section="placement"
     )
     """Groups of layers on different GPUs; null: decided by the compiler."""
-    context_parallel: Whole | None = setting(None, ge=1, level="expert")
+    context_parallel: Whole | None = setting(None, ge=1, level="expert", section="placement")
     """GPUs that share one sequence; null: decided by the compiler."""
-    expert_parallel: Whole | None = setting(None, ge=1, level="expert")
+    expert_parallel: Whole | None = setting(None, ge=1, level="expert", section="placement")
     """GPUs over which experts are spread; null: decided by the compiler."""
-    reshard_after_forward: Flag | None = setting(None, level="expert", when={"backend": ("fsdp2",)})
+    reshard_after_forward: Flag | None = setting(
+        None,
+        level="expert",
+        when={"backend": ("fsdp2",)},
+        section="placement",
+        solver=True,
+    )
     """FSDP: free gathered weights after the forward pass; null: decided by the compiler."""
 
 

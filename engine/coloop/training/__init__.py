@@ -7,6 +7,7 @@ from coloop.training.deepspeed import DeepSpeedBackend
 from coloop.training.fsdp2 import Fsdp2Backend
 from coloop.training.protocol import (
     Hooks,
+    Seen,
     TeachingLoad,
     TrainBackend,
     UpdateFailed,
@@ -26,6 +27,7 @@ __all__ = [
     "Meeting",
     "Ranks",
     "Scorer",
+    "Seen",
     "SingleBackend",
     "TeachingLoad",
     "TrainBackend",

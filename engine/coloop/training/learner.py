@@ -35,10 +35,11 @@ from coloop.training.forward import TokenModel, set_training
 from coloop.training.loads import PreparedLoad, prepare_load
 from coloop.training.meter import Meter
 from coloop.training.minibatches import Step, plan_steps
-from coloop.training.protocol import Hooks, TeachingLoad, UpdateFailed, UpdateReport
+from coloop.training.protocol import Hooks, Seen, TeachingLoad, UpdateFailed, UpdateReport
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.rates import learning_rate
 from coloop.training.scorer import ScoresTexts, measure_outputs
+from coloop.training.seen import SeenTokens, together
 from coloop.training.shares import passes_of
 from coloop.training.states import ModelStates, WholeStates
 
@@ -358,6 +359,7 @@ class Learner(ScoresTexts):
             run.meter.add(load.role, "loss", value, 0.0)
             run.meter.add(load.role, f"loss/{load.port}", value, 0.0)
             run.show(load, result)
+            run.seen.note(load, places, part.sequences, result.tokens)
             run.advance(len(places))
         return losses
 
@@ -428,6 +430,7 @@ class Learner(ScoresTexts):
             tokens=tokens,
             optimizer_steps=steps,
             skipped=skipped,
+            seen=run.shown,
         )
 
 
@@ -466,6 +469,8 @@ class _Run:
         self.steps = steps
         self.hooks = hooks
         self.meter = Meter()
+        self.seen = SeenTokens()
+        self.shown: Seen = {}
         self.has_stepped = False
         self._ranks = ranks
         self._rewarded = {load.role for load in loads if load.port == "rewards"}
@@ -495,8 +500,14 @@ class _Run:
         return {load.role for load in self.loads}
 
     def put_together(self, steps: int) -> None:
-        """What all ranks saw; losses were added without a count, they are means over steps."""
-        self.meter = self.meter.joined(self._ranks)
+        """What all ranks saw, told in one turn; losses were added without a count, they are means
+        over steps."""
+        if self._ranks.size == 1:
+            self.shown = self.seen.told()
+        else:
+            parts = self._ranks.gathered((self.meter.told(), self.seen.told()))
+            self.meter = Meter.whole(meter for meter, _ in parts)
+            self.shown = together(seen for _, seen in parts)
         for role in self.roles():
             self.meter.add(role, "loss", 0.0, float(steps))
         for role, port in {(load.role, load.port) for load in self.loads}:

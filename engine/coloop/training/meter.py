@@ -4,15 +4,17 @@ A mean is taken over everything the update saw: sums and counts are added over m
 divided once. Tensors are read at the end only, so that nothing waits for a device in between.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
 from coloop.recipes.protocol import LossOutput
-from coloop.training.ranks import Ranks
 
 Number = Tensor | float
+_Key = tuple[str, str]
+Told = tuple[dict[_Key, tuple[float, float]], dict[_Key, float], dict[_Key, list[float]]]
+"""Sums with their counts, maxima and moments, by role and name."""
 
 NO_VARIANCE = 1e-12
 """A variance below this share of the mean square is rounding."""
@@ -58,15 +60,17 @@ class Meter:
         for name, (truth, said) in output.explained.items():
             self.add_explained(role, name, truth, said)
 
-    def joined(self, ranks: Ranks) -> "Meter":
-        """What all ranks collected, alike on each; itself where a rank is alone."""
-        if ranks.size == 1:
-            return self
+    def told(self) -> Told:
+        """What was collected so far, in numbers that can be sent."""
         sums = {key: (float(total), float(count)) for key, (total, count) in self._sums.items()}
         maxima = {key: float(value) for key, value in self._maxima.items()}
-        moments = {key: value.tolist() for key, value in self._explained.items()}
-        whole = Meter()
-        for own_sums, own_maxima, own_moments in ranks.gathered((sums, maxima, moments)):
+        return sums, maxima, {key: value.tolist() for key, value in self._explained.items()}
+
+    @classmethod
+    def whole(cls, parts: Iterable[Told]) -> "Meter":
+        """What several collected, as if one had."""
+        whole = cls()
+        for own_sums, own_maxima, own_moments in parts:
             for (role, name), (total, count) in own_sums.items():
                 whole.add(role, name, total, count)
             for (role, name), value in own_maxima.items():

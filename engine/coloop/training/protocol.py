@@ -95,6 +95,10 @@ class Hooks:
     rank is told so, all stop."""
 
 
+Seen = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
+"""By load, then by row id, then by name: one number a token of prompt and completion."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateReport:
     """What an update did."""
@@ -108,6 +112,8 @@ class UpdateReport:
     optimizer_steps: int
     skipped: Mapping[str, int] = field(default_factory=dict)
     """By role: rows without a trained token, which teach nothing."""
+    seen: Seen = field(default_factory=dict)
+    """What the losses saw of each token of a few rows."""
 
 
 class TrainBackend(Protocol):

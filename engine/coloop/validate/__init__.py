@@ -52,7 +52,7 @@ from coloop.validate import (
     texts,
     weights,
 )
-from coloop.validate.budget import memory_is_enough, prompts_leave_room
+from coloop.validate.budget import memory_is_enough, prompts_leave_room, steps_have_a_size
 from coloop.validate.facts import Facts
 from coloop.validate.unmeasured import tables_are_there_to_measure
 
@@ -120,6 +120,7 @@ def validate(
         findings += tables_are_there_to_measure(unrolled)
         findings += memory_is_enough(unrolled, root, estimate)
         findings += prompts_leave_room(unrolled, root)
+        findings += steps_have_a_size(unrolled, root, estimate)
     if strict:
         findings = [_strict(finding) for finding in findings]
     return Report(diagnostics=tuple(findings))

@@ -67,7 +67,7 @@ def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
     """An algorithm stands at a port to which something is connected."""
     for name, node in facts.nodes.items():
         section: Any = getattr(node, "algorithm", None)
-        if section is None:
+        if section is None or facts.is_alone(name):
             continue
         ports = facts.teaching_ports_of(name)
         if _is_short(section):

@@ -8,10 +8,14 @@ from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate import Estimate, estimate
 from coloop.plan.unrolled import Unrolled
 from coloop.sizing.flow import observed_tokens
+from coloop.sizing.rows import rows_of
 from coloop.spec.homes import turns_of
+from coloop.spec.nodes import DatasetNode
 from coloop.validate.facts import found
 
 GIB = 2**30
+LONGEST_STEP_SECONDS = 6 * 3600.0
+"""A step that takes longer is taken for a mistake."""
 
 
 def memory_is_enough(
@@ -64,6 +68,43 @@ def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagno
                 field="rollout.max_new_tokens",
                 fixes=(Fix(title=f"Write {room}", changes=(change,)),) if room > 0 else (),
             )
+
+
+def steps_have_a_size(
+    unrolled: Unrolled, root: Path | None, known: Estimate | None
+) -> Iterator[Diagnostic]:
+    """A step takes no more rows than there are, and no working day."""
+    spec = unrolled.spec
+    for name, node in spec.nodes.items():
+        if not isinstance(node, DatasetNode) or node.rows_per_step is None:
+            continue
+        rows = rows_of(node, root)
+        if rows and node.rows_per_step > rows:
+            path = f"nodes.{name}.rows_per_step"
+            yield found(
+                "numbers.large_step",
+                f"a step takes {node.rows_per_step:,} rows of the {rows:,} that `{name}` has: each "
+                "comes several times",
+                severity=Severity.WARNING,
+                hint="take as many as there are, or fewer",
+                node=name,
+                field="rows_per_step",
+                fixes=(
+                    Fix(title=f"Take {rows:,}", changes=(Change(op="set", path=path, value=rows),)),
+                ),
+            )
+    prediction = known if known is not None else estimate(spec, unrolled, root=root)
+    if prediction.step_seconds > LONGEST_STEP_SECONDS:
+        longest = prediction.bottleneck.rpartition(".")[0]
+        yield found(
+            "numbers.large_step",
+            f"one step is predicted to take {prediction.step_seconds / 3600:,.0f} hours, most of "
+            f"it in `{prediction.bottleneck}`",
+            severity=Severity.WARNING,
+            hint="nothing is learned, shown or kept within a step: take fewer rows, or shorter "
+            "texts",
+            node=longest if longest in spec.nodes else None,
+        )
 
 
 def _gib(count: int) -> str:

@@ -128,6 +128,11 @@ class Facts:
         """Whether any edge ends at the port, sensible or not."""
         return (node, port) in self._drawn_targets
 
+    def is_alone(self, node: str) -> bool:
+        """Whether no edge begins or ends at a node: it has just been drawn."""
+        drawn = self._drawn_targets | self._drawn_sources
+        return all(name != node for name, _ in drawn)
+
     def is_used(self, node: str, port: str) -> bool:
         """Whether any edge starts at the port, sensible or not."""
         return (node, port) in self._drawn_sources

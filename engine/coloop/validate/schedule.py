@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest
 from coloop.errors import SpecProblem
 from coloop.spec.base import as_tuple
+from coloop.spec.modes import ModeName
 from coloop.spec.nodes import EvaluateNode
 from coloop.spec.paths import apply_overrides, check_path
+from coloop.spec.purpose import mode_of
 from coloop.spec.schedule import EpochsOf
 from coloop.validate.facts import Facts, PhaseFacts, found
 
@@ -65,9 +67,26 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
             f"{phase.label} has no goal: it learns nothing, fills no buffer and measures nothing",
             hint="name one of " + ", ".join(f"`{port}`" for port in ports[:3]) + " in `learn`"
             if ports
-            else "connect something to a teaching port, e.g. scores to `actor.rewards`",
+            else f"connect something to a teaching port, e.g. {_first_lesson(facts)}",
             field=where,
         )
+
+
+FIRST_LESSONS: dict[ModeName, str] = {
+    "online": "scores to `actor.rewards`",
+    "offline": "pairs to `actor.pairs`",
+    "reward_modeling": "pairs to `reward.pairs`",
+}
+"""By mode, what a loop of it is most often taught by."""
+
+
+def _first_lesson(facts: Facts) -> str:
+    """A lesson of the loop's mode, at a learner that is there."""
+    lesson = FIRST_LESSONS[mode_of(facts.spec)]
+    what, _, place = lesson.partition(" to `")
+    kind, _, port = place.rstrip("`").partition(".")
+    name = next((name for name, node in facts.nodes.items() if node.kind == kind), kind)
+    return f"{what} to `{name}.{port}`"
 
 
 def learners_of_two_kinds_are_listed_by_port(facts: Facts) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from coloop.spec.nodes import (
     ToolNode,
     VerifierNode,
 )
-from coloop.spec.ports import PORTS, accepts
+from coloop.spec.ports import PORTS, accepts, is_of_use
 from coloop.validate.edges import removal
 from coloop.validate.facts import Facts, found
 from coloop.validate.usage import used_nodes
@@ -88,10 +88,7 @@ def inputs_are_read(facts: Facts) -> Iterator[Diagnostic]:
         node = facts.nodes[edge.target.node]
         if not isinstance(node, PairsNode):
             continue
-        wanted = {*PAIRS_NEED[node.method], "scores"}
-        if node.method in ("direct", "relabel"):
-            wanted.discard("scores")
-        if edge.target.port not in wanted:
+        if not is_of_use(PORTS[node.kind].inputs[edge.target.port], node):
             yield found(
                 "structure.unread_input",
                 f"`{edge.label}` is not read: `method: {node.method}` works on "
@@ -113,7 +110,9 @@ def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
             change = Change(op="remove", path=f"nodes.{name}")
             yield found(
                 "structure.unused_node",
-                f"nothing uses the {node.kind} `{name}`",
+                f"`{name}` is not connected yet"
+                if facts.is_alone(name)
+                else f"nothing uses the {node.kind} `{name}`",
                 severity=Severity.WARNING,
                 hint="connect it to something that learns, keeps or measures, or remove it",
                 node=name,

@@ -112,6 +112,8 @@ def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
         group = facts.group_of.get(name)
         if getattr(node, "training", None) is None or group is None or group.trainable:
             continue
+        if facts.is_alone(name):
+            continue
         if group.source == "snapshot":
             continue
         change = Change(op="remove", path=f"nodes.{name}.training")
@@ -165,7 +167,7 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
 def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
     """Random weights that nothing teaches say random things."""
     for group in facts.groups.values():
-        if group.trainable:
+        if group.trainable or all(facts.is_alone(name) for name in group.members):
             continue
         if group.source != "scratch":
             yield from _drawn_head(facts, group)

@@ -63,12 +63,16 @@ export async function read<T>(asked: Promise<Answer<T>>): Promise<T> {
 export interface Page<T> {
   items: T[];
   total: number;
+  /** Where the next page begins, where that is said. */
+  next?: string;
 }
 
 export async function readPage<T>(asked: Promise<Answer<T[]>>): Promise<Page<T>> {
   const { response } = await asked;
   const items = await read(asked);
-  return { items, total: Number(response.headers.get("X-Total-Count") ?? items.length) };
+  const total = Number(response.headers.get("X-Total-Count") ?? items.length);
+  const next = response.headers.get("X-Next-Cursor");
+  return next === null ? { items, total } : { items, total, next };
 }
 
 async function send(request: Request): Promise<Response> {
@@ -103,4 +107,9 @@ function errorOf(response: Response, error: unknown): Error {
 
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** A file of the page itself. */
+export async function readFile(address: string): Promise<Blob> {
+  return (await fetch(address)).blob();
 }

@@ -1,6 +1,15 @@
 /** Every route of the service that the page uses, one function each; the API's description types them. */
 import { client, read, readPage } from "./client";
-import type { Bodies, Change, EventPage, JsonObject } from "./types";
+import type {
+  Bodies,
+  Change,
+  CurveQuery,
+  CurvesQuery,
+  EventPage,
+  JsonObject,
+  MarksPage,
+  RunQuery,
+} from "./types";
 
 export const signIn = (token: string) => read(client.POST("/api/session", { body: { token } }));
 
@@ -16,6 +25,27 @@ export const fetchLoopPresets = () => read(client.GET("/api/presets/loops"));
 export const fetchLoopPreset = (name: string) =>
   read(client.GET("/api/presets/loops/{name}", { params: { path: { name } } }));
 
+export const fetchPresetNames = () => read(client.GET("/api/presets/names"));
+
+export const fetchAboutPreset = (name: string) =>
+  read(client.GET("/api/presets/loops/{name}/about", { params: { path: { name } } }));
+
+export const fetchCodeHelp = (code: string) =>
+  read(client.GET("/api/explain/{code}", { params: { path: { code } } }));
+
+/** Formulas and curves of an algorithm with the settings of a node. */
+export const fetchAlgorithmHelp = (settings: JsonObject, rollout: JsonObject | null) =>
+  read(
+    client.GET("/api/explain/algorithm", {
+      params: {
+        query: {
+          settings: JSON.stringify(settings),
+          rollout: rollout === null ? null : JSON.stringify(rollout),
+        },
+      },
+    }),
+  );
+
 export const check = (body: { spec: JsonObject } | { yaml: string }, signal?: AbortSignal) =>
   read(client.POST("/api/check", { body, ...until(signal) }));
 
@@ -29,6 +59,22 @@ export const patchYaml = (
 
 export const dumpSpec = (spec: JsonObject, signal?: AbortSignal) =>
   read(client.POST("/api/spec/dump", { body: { spec }, ...until(signal) }));
+
+/** The nodes of a text that was pasted, with the edges among them. */
+export const readFragment = (yaml: string) =>
+  read(client.POST("/api/spec/fragment", { body: { yaml } }));
+
+/** Loops and nodes that have all the words, in all that is saved. */
+export const searchLoops = (q: string, limit: number, signal?: AbortSignal) =>
+  read(client.GET("/api/loops/search", { params: { query: { q, limit } }, ...until(signal) }));
+
+export const fitLoop = (body: Bodies["FitLoop"], signal?: AbortSignal) =>
+  read(client.POST("/api/fit", { body, ...until(signal) }));
+
+export const placeLoop = (body: Bodies["PlaceLoop"], signal?: AbortSignal) =>
+  read(client.POST("/api/place", { body, ...until(signal) }));
+
+export const fetchHardware = () => read(client.GET("/api/presets/hardware"));
 
 export const fetchLoops = () => read(client.GET("/api/loops"));
 
@@ -61,6 +107,9 @@ export const fetchVersions = (id: string, before: number | null, limit: number) 
     }),
   );
 
+export const fetchVersion = (id: string, version: number) =>
+  read(client.GET("/api/loops/{loop_id}/versions/{version}", loopVersion(id, version)));
+
 export const fetchVersionDiff = (id: string, version: number) =>
   read(client.GET("/api/loops/{loop_id}/versions/{version}/diff", loopVersion(id, version)));
 
@@ -89,11 +138,49 @@ export const fetchLoopYaml = (id: string) =>
 
 export const startRun = (body: Bodies["NewRun"]) => read(client.POST("/api/runs", { body }));
 
-export const fetchRuns = (query: { limit: number; offset: number; search: string }) =>
+export const fetchRuns = (query: RunQuery) =>
   readPage(client.GET("/api/runs", { params: { query } }));
 
-export const renameRun = (id: string, name: string) =>
-  read(client.PATCH("/api/runs/{run_id}", { ...run(id), body: { name } }));
+export const fetchRunTags = () => read(client.GET("/api/runs/tags"));
+
+/** Curves of some runs in buckets of one width. */
+export const fetchRunCurves = (query: CurveQuery) =>
+  read(client.GET("/api/runs/series", { params: { query } }));
+
+/** Its name, its tags, or the priority of one that is queued. */
+export const changeRun = (id: string, body: Bodies["ChangeRun"]) =>
+  read(client.PATCH("/api/runs/{run_id}", { ...run(id), body }));
+
+/** In the queue: before another run, or behind all. */
+export const moveRun = (id: string, before: string | null) =>
+  read(client.POST("/api/runs/{run_id}/move", { ...run(id), body: { before } }));
+
+export const forkRun = (id: string, body: Bodies["ForkRun"]) =>
+  read(client.POST("/api/runs/{run_id}/fork", { ...run(id), body }));
+
+/** What differs from the loop of one run to that of another. */
+export const fetchRunChanges = (id: string, other: string) =>
+  read(
+    client.GET("/api/runs/{run_id}/changes", {
+      params: { path: { run_id: id }, query: { run: other } },
+    }),
+  );
+
+/** What differs from the loop of a run to the newest text of a saved loop. */
+export const fetchLoopChanges = (id: string, loopId: string) =>
+  read(
+    client.GET("/api/runs/{run_id}/changes", {
+      params: { path: { run_id: id }, query: { loop: loopId } },
+    }),
+  );
+
+/** What differs from the loop of a run to the same with other values, by path. */
+export const fetchValueChanges = (id: string, set: Bodies["CompareValues"]["set"]) =>
+  read(client.POST("/api/runs/{run_id}/changes", { ...run(id), body: { set } }));
+
+/** A user has seen what an event raised. */
+export const acknowledgeAlert = (id: string, seq: number) =>
+  read(client.POST("/api/runs/{run_id}/alerts/acknowledge", { ...run(id), body: { seq } }));
 
 export const deleteRun = (id: string) => read(client.DELETE("/api/runs/{run_id}", run(id)));
 
@@ -126,12 +213,76 @@ export const fetchEvents = (
     }),
   );
 
+/** The newest events of a run. */
+export const fetchTail = (id: string, limit: number, signal?: AbortSignal): Promise<EventPage> =>
+  read(
+    client.GET("/api/runs/{run_id}/events", {
+      params: { path: { run_id: id }, query: { before: Number.MAX_SAFE_INTEGER, limit } },
+      ...until(signal),
+    }),
+  );
+
+/** Events around a step: from its first one on. */
+export const fetchEventsOfStep = (
+  id: string,
+  step: number,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<EventPage> =>
+  read(
+    client.GET("/api/runs/{run_id}/events", {
+      params: { path: { run_id: id }, query: { step, limit } },
+      ...until(signal),
+    }),
+  );
+
+/** States, phases, checkpoints, edits, alerts and findings of the whole run. */
+export const fetchMarks = (id: string, signal?: AbortSignal): Promise<MarksPage> =>
+  read(client.GET("/api/runs/{run_id}/marks", { ...run(id), ...until(signal) }));
+
+/** Curves of a run in buckets; of none, which there are. */
+export const fetchCurves = (id: string, query: CurvesQuery, signal?: AbortSignal) =>
+  read(
+    client.GET("/api/runs/{run_id}/series", {
+      params: { path: { run_id: id }, query },
+      ...until(signal),
+    }),
+  );
+
+/** What the loss saw of each token of some rows of a step. */
+export const fetchSampleTokens = (id: string, step: number) =>
+  read(
+    client.GET("/api/runs/{run_id}/samples/tokens", {
+      params: { path: { run_id: id }, query: { step } },
+    }),
+  );
+
+/** Steps of the checkpoints that are kept. */
+export const fetchCheckpoints = (id: string) =>
+  read(client.GET("/api/runs/{run_id}/checkpoints", run(id)));
+
 export const fetchSamples = (id: string, step: number | null, limit: number) =>
   read(
     client.GET("/api/runs/{run_id}/samples", {
       params: { path: { run_id: id }, query: { step, limit } },
     }),
   );
+
+/** Ends with its signal: the service gives up what it does for it. */
+export const previewScores = (body: Bodies["AskScores"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/scores", { body, ...until(signal) }));
+
+export const previewRows = (body: Bodies["AskRows"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/rows", { body, ...until(signal) }));
+
+export const previewTokens = (body: Bodies["AskTokens"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/tokens", { body, ...until(signal) }));
+
+export const previewOverlap = (body: Bodies["AskOverlap"], signal?: AbortSignal) =>
+  read(client.POST("/api/previews/overlap", { body, ...until(signal) }));
+
+/** Has the engine loaded before the first preview is asked for. */
+export const preparePreviews = () => read(client.POST("/api/previews/ready"));
 
 const loop = (id: string) => ({ params: { path: { loop_id: id } } });
 const loopVersion = (id: string, version: number) => ({

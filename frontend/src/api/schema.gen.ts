@@ -41,6 +41,64 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Explained
+         * @description All codes that there is help of.
+         */
+        get: operations["listExplained"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/explain/algorithm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain Algorithm
+         * @description Formulas and curves of an algorithm; `settings` is its section of a node as JSON, `rollout`
+         *     the node's.
+         */
+        get: operations["explainAlgorithm"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/explain/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Explain Code */
+        get: operations["explainCode"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fit": {
         parameters: {
             query?: never;
@@ -52,7 +110,7 @@ export interface paths {
         put?: never;
         /**
          * Fit Loop
-         * @description Solve the free settings again so that the loop fits; what it learns never changes.
+         * @description Solve the free settings again under a budget; what it learns and what is locked stay.
          */
         post: operations["fitLoop"];
         delete?: never;
@@ -113,6 +171,26 @@ export interface paths {
          * @description A new loop from a file. Never replaces one, and runs none of the code in it.
          */
         post: operations["importLoop"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/loops/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Loops
+         * @description Loops and nodes by name, kind and model, that have all the words; last saved first.
+         */
+        get: operations["searchLoops"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -240,6 +318,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/place": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Place Loop
+         * @description Look for a faster placement of the loop on its GPUs, and advise on backends.
+         */
+        post: operations["placeLoop"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/presets/hardware": {
         parameters: {
             query?: never;
@@ -291,6 +389,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/presets/loops/{name}/about": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * About Loop Preset
+         * @description What it teaches, what its nodes do, which curves to expect, what it costs.
+         */
+        get: operations["aboutLoopPreset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/presets/models": {
         parameters: {
             query?: never;
@@ -308,7 +426,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/rewards/preview": {
+    "/api/presets/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Preset Names
+         * @description Names of the loops alone, which costs nothing.
+         */
+        get: operations["listPresetNames"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/overlap": {
         parameters: {
             query?: never;
             header?: never;
@@ -318,11 +456,91 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Preview Reward
-         * @description Score sample rows before any training. What is wrong with it is part of the answer; 429 where
-         *     too many are tried at once.
+         * Preview Overlap
+         * @description Rows that two datasets share.
          */
-        post: operations["previewReward"];
+        post: operations["previewOverlap"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prepare Previews
+         * @description Load the engine for the previews that will come; answers when it is loaded.
+         */
+        post: operations["preparePreviews"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Rows
+         * @description A page of a dataset, and what each column is used for.
+         */
+        post: operations["previewRows"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/scores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Scores
+         * @description What the rewards of a learner say of rows. What is wrong with a reward is part of the
+         *     answer.
+         */
+        post: operations["previewScores"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/previews/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Tokens
+         * @description Rows as the tokens that a model reads, which of them are learned, and how long rows are.
+         */
+        post: operations["previewTokens"];
         delete?: never;
         options?: never;
         head?: never;
@@ -338,7 +556,8 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description The newest first. The header X-Total-Count says how many there are in all.
+         * @description The newest first, if nothing else is asked for. The header X-Total-Count says how many there
+         *     are in all, X-Next-Cursor where the next page begins.
          */
         get: operations["listRuns"];
         put?: never;
@@ -370,6 +589,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Series
+         * @description Curves of several runs in buckets of one width, so that they lie over one another.
+         */
+        get: operations["listRunSeries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Tags
+         * @description Every tag that a run has.
+         */
+        get: operations["listRunTags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -388,8 +647,72 @@ export interface paths {
         delete: operations["deleteRun"];
         options?: never;
         head?: never;
-        /** Rename Run */
-        patch: operations["renameRun"];
+        /**
+         * Change Run
+         * @description Name, tags, and the priority of a queued run.
+         */
+        patch: operations["changeRun"];
+        trace?: never;
+    };
+    "/api/runs/{run_id}/alerts/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge Run Alert */
+        post: operations["acknowledgeRunAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Run
+         * @description What differs from the loop of this run to that of another run, or to a saved loop.
+         */
+        get: operations["compareRun"];
+        put?: never;
+        /**
+         * Compare Run Values
+         * @description What differs from the loop of this run to the same with other values, as a fork has them.
+         */
+        post: operations["compareRunValues"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Checkpoints
+         * @description Steps from which the run can go on, or another one begin.
+         */
+        get: operations["listRunCheckpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/runs/{run_id}/edit": {
@@ -440,6 +763,46 @@ export interface paths {
         put?: never;
         /** Fork Run */
         post: operations["forkRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Marks
+         * @description What a page shows of a run besides its curves, without the history in between.
+         */
+        get: operations["listRunMarks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Run
+         * @description Put a queued run before another one, or behind all others.
+         */
+        post: operations["moveRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -512,6 +875,46 @@ export interface paths {
          * @description The steps that samples were kept of; reads none of them.
          */
         get: operations["listRunSampleSteps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/samples/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Sample Tokens
+         * @description What the loss saw of each token of a few rows of a step.
+         */
+        get: operations["listRunSampleTokens"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Series
+         * @description Curves in buckets: what every event up to `seq` says, and nothing later.
+         */
+        get: operations["getRunSeries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -610,6 +1013,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spec/fragment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read Fragment Text
+         * @description The nodes in a text that was pasted, with the edges among them; the text need be no loop.
+         */
+        post: operations["readFragment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spec/parse": {
         parameters: {
             query?: never;
@@ -648,6 +1071,62 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** About */
+        About: {
+            cost: components["schemas"]["Cost"];
+            /** Curves */
+            curves: components["schemas"]["AboutCurve"][];
+            /**
+             * Experiment
+             * @description A change that shows something.
+             */
+            experiment: string;
+            /**
+             * Lesson
+             * @description What one learns from it, in a few words.
+             */
+            lesson: string;
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: components["schemas"]["AboutNode"][];
+            /**
+             * Source
+             * @description The paper that it follows.
+             */
+            source: string | null;
+            /** Teaches */
+            teaches: string;
+            /** Title */
+            title: string;
+        };
+        /** AboutCurve */
+        AboutCurve: {
+            /** Expect */
+            expect: string;
+            /**
+             * Metric
+             * @description `node.metric`.
+             */
+            metric: string;
+        };
+        /** AboutNode */
+        AboutNode: {
+            /** Does */
+            does: string;
+            /** Kind */
+            kind: string;
+            /** Node */
+            node: string;
+        };
+        /** AcknowledgeAlert */
+        AcknowledgeAlert: {
+            /**
+             * Seq
+             * @description Of the alert, as the run has it.
+             */
+            seq: number;
+        };
         /**
          * AlertEvent
          * @description Something a person should look at; `node` says where, if it is at one node.
@@ -711,6 +1190,34 @@ export interface components {
             type: "alert";
         };
         /**
+         * AlgorithmHelp
+         * @description What an algorithm is and computes, as it is set.
+         */
+        AlgorithmHelp: {
+            /** Curves */
+            curves: components["schemas"]["Curve"][];
+            /** Formulas */
+            formulas: components["schemas"]["FormulaText"][];
+            /** Help */
+            help: string;
+            /** Name */
+            name: string;
+            /**
+             * Ports
+             * @description Teaching ports that it may serve.
+             */
+            ports: string[];
+            /**
+             * Reads
+             * @description What the letters stand for.
+             */
+            reads: string;
+            /** Source */
+            source: string;
+            /** Title */
+            title: string;
+        };
+        /**
          * AlgorithmInfo
          * @description A name that `algorithm` may have at a teaching port.
          */
@@ -739,6 +1246,153 @@ export interface components {
             title: string;
         };
         /**
+         * AskOverlap
+         * @description Rows that two datasets share, and those that one has twice.
+         */
+        AskOverlap: {
+            /**
+             * Columns
+             * @description Whose texts are compared; none: `prompt`, else what is learned.
+             */
+            columns?: string[];
+            /** Test */
+            test: string;
+            /** Train */
+            train: string;
+            /**
+             * What
+             * @constant
+             */
+            what?: "overlap";
+            /** Yaml */
+            yaml: string;
+        };
+        /**
+         * AskRows
+         * @description Rows of a dataset node, as the loop sees them.
+         */
+        AskRows: {
+            /** Count */
+            count?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * What
+             * @constant
+             */
+            what?: "rows";
+            /** Yaml */
+            yaml: string;
+        };
+        /**
+         * AskScores
+         * @description The rewards of one learner on rows, by the functions that a run uses.
+         */
+        AskScores: {
+            /**
+             * Learner
+             * @description The node whose `rewards` are asked.
+             */
+            learner: string;
+            /** Rows */
+            rows: components["schemas"]["PastedRows"] | components["schemas"]["DatasetRows"] | components["schemas"]["RunRows"] | components["schemas"]["RolledOutRows"];
+            /**
+             * What
+             * @constant
+             */
+            what?: "scores";
+            /**
+             * Yaml
+             * @description The loop as it stands; nothing of it is saved.
+             */
+            yaml: string;
+        };
+        /**
+         * AskTokens
+         * @description Rows of a dataset node as token ids of the model that reads them.
+         */
+        AskTokens: {
+            /** Count */
+            count?: number;
+            /**
+             * Measure
+             * @description Rows, from the first, of which the lengths are counted.
+             */
+            measure?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * Reader
+             * @description `node.port`; null: the first one that it reaches.
+             */
+            reader?: string | null;
+            /**
+             * What
+             * @constant
+             */
+            what?: "tokens";
+            /** Yaml */
+            yaml: string;
+        };
+        /** BackendChoice */
+        BackendChoice: {
+            /**
+             * Backend
+             * @enum {string}
+             */
+            backend: "single" | "fsdp2" | "deepspeed" | "megatron";
+            /** Fits */
+            fits: boolean;
+            /**
+             * Problem
+             * @description Why a run would not take it.
+             */
+            problem: string | null;
+            /**
+             * Step Seconds
+             * @description None where a run would not take it.
+             */
+            step_seconds: number | null;
+        };
+        /** BackendOfLearner */
+        BackendOfLearner: {
+            /**
+             * Advised
+             * @enum {string}
+             */
+            advised: "single" | "fsdp2" | "deepspeed" | "megatron";
+            /**
+             * Backend
+             * @enum {string}
+             */
+            backend: "single" | "fsdp2" | "deepspeed" | "megatron";
+            /**
+             * Is Said
+             * @description Whether the loop says it.
+             */
+            is_said: boolean;
+            /** Node */
+            node: string;
+            /** Options */
+            options: components["schemas"]["BackendChoice"][];
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * Band
+         * @description What is measured is expected between these multiples of what is predicted.
+         */
+        Band: {
+            /** Least */
+            least: number;
+            /** Most */
+            most: number;
+        };
+        /**
          * Catalog
          * @description Everything a form, a palette or a document needs to know of the language.
          */
@@ -758,12 +1412,22 @@ export interface components {
              */
             chart_order: string[];
             /**
+             * Charts
+             * @description Which metrics stand together on the charts that a run opens with, the first first.
+             */
+            charts: components["schemas"]["ChartInfo"][];
+            /**
              * Codes
              * @description Codes of findings and what they mean.
              */
             codes: {
                 [key: string]: string;
             };
+            /**
+             * Form Sections
+             * @description In the order in which a form has them.
+             */
+            form_sections: components["schemas"]["FormSectionInfo"][];
             /** Groups */
             groups: components["schemas"]["GroupInfo"][];
             /** Hardware */
@@ -797,6 +1461,11 @@ export interface components {
             probe_metrics: {
                 [key: string]: components["schemas"]["Metric"];
             };
+            /**
+             * Remedies
+             * @description What helps a run that its stages' waits hold back.
+             */
+            remedies: components["schemas"]["RemedyInfo"][];
             /** Rewards */
             rewards: components["schemas"]["RewardInfo"][];
             schema: components["schemas"]["SectionSchemas"];
@@ -828,8 +1497,43 @@ export interface components {
             value?: Json;
         };
         /**
+         * ChangeRun
+         * @description What is left out stays as it is.
+         */
+        ChangeRun: {
+            /** Name */
+            name?: string | null;
+            /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority?: number | null;
+            /** Tags */
+            tags?: string[] | null;
+        };
+        /**
+         * ChartInfo
+         * @description Metrics that stand on one chart.
+         */
+        ChartInfo: {
+            /**
+             * Metrics
+             * @description Of learners, and of probes whatever stands before the name.
+             */
+            metrics: string[];
+            /** Name */
+            name: string;
+            /**
+             * Ports
+             * @description Teaching ports for whose algorithms it is; none: for every loop.
+             */
+            ports: string[];
+            /** Title */
+            title: string;
+        };
+        /**
          * CheckLoop
-         * @description Exactly one of the two.
+         * @description The loop to look at.
          */
         CheckLoop: {
             /**
@@ -852,8 +1556,18 @@ export interface components {
         };
         /** CheckResult */
         CheckResult: {
+            /**
+             * Budget
+             * @description Share of each GPU's memory that the loop may use; None where it cannot be read.
+             */
+            budget?: number | null;
             /** @description None where the loop cannot be read; of a loop with errors, what is known already. */
             estimate: components["schemas"]["Estimate"] | null;
+            /**
+             * Missing
+             * @description Why a run would not find its GPUs where runs go, in a sentence; None where it would.
+             */
+            missing?: string | null;
             /**
              * Mode
              * @description What the loop names or, where it names none, what its graph shows; None where it cannot be
@@ -863,6 +1577,13 @@ export interface components {
             /** @description None where the loop has errors or asks for what does not run yet. */
             plan: components["schemas"]["PlanSummary"] | null;
             report: components["schemas"]["CheckReport"];
+            /**
+             * Spec Hash
+             * @description Of what the loop means: the same as that of a run which ran the same.
+             */
+            spec_hash?: string | null;
+            /** @description How the time of a step comes about; None where there is no estimate. */
+            time?: components["schemas"]["PredictedTime"] | null;
         };
         /**
          * CheckpointEvent
@@ -931,7 +1652,189 @@ export interface components {
              */
             type: "checkpoint";
         };
+        /**
+         * CodeEntry
+         * @description One code of the list.
+         */
+        CodeEntry: {
+            /** Code */
+            code: string;
+            /** Title */
+            title: string;
+        };
+        /** ColumnFound */
+        ColumnFound: {
+            /** Is Mapped */
+            is_mapped: boolean;
+            /**
+             * Name
+             * @description In the loop.
+             */
+            name: string;
+            /**
+             * Source
+             * @description In the source.
+             */
+            source: string;
+            /** Type */
+            type: string;
+            /** Used */
+            used: components["schemas"]["ColumnUse"][];
+        };
+        /**
+         * ColumnUse
+         * @description Who reads a column, and as what.
+         */
+        ColumnUse: {
+            /** Node */
+            node: string;
+            /** Reads */
+            reads: string;
+        };
+        /**
+         * CompareValues
+         * @description Values by path, as a new run from this one would have them.
+         */
+        CompareValues: {
+            /** Set */
+            set: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
+        /**
+         * Cost
+         * @description What the estimator says; the loop's own hardware counts.
+         */
+        Cost: {
+            /**
+             * Gpu Hours
+             * @description 0 where there are no GPUs.
+             */
+            gpu_hours: number;
+            /** Gpus */
+            gpus: number;
+            /** Hardware */
+            hardware: string;
+            /**
+             * Is Whole
+             * @description Whether these are all phases; else the run takes longer.
+             */
+            is_whole: boolean;
+            /**
+             * Memory Bytes
+             * @description Of the fullest GPU, or of the machine where there is none.
+             */
+            memory_bytes: number;
+            /**
+             * Seconds
+             * @description Of all phases whose steps are known.
+             */
+            seconds: number;
+            /**
+             * Step Seconds
+             * @description Of the slowest phase.
+             */
+            step_seconds: number;
+        };
+        /**
+         * Curve
+         * @description One number over the steps of a run.
+         */
+        Curve: {
+            /**
+             * Better
+             * @enum {string}
+             */
+            better: "higher" | "lower" | "steady" | "none";
+            /**
+             * Expect
+             * @description What it should look like.
+             */
+            expect: string;
+            /** Help */
+            help: string;
+            /** Metric */
+            metric: string;
+            /**
+             * Otherwise
+             * @description What to do where it looks different.
+             */
+            otherwise: string;
+            /** Title */
+            title: string;
+        };
+        /**
+         * CurveOutline
+         * @description What is known of a curve without its points.
+         */
+        CurveOutline: {
+            /** First Step */
+            first_step: number;
+            /** Last */
+            last: number | null;
+            /** Last Step */
+            last_step: number;
+            /** Metric */
+            metric: string;
+            /**
+             * Node
+             * @description `run` for metrics of no node.
+             */
+            node: string;
+            /** Points */
+            points: number;
+        };
+        /** CurvesOfRuns */
+        CurvesOfRuns: {
+            /** Runs */
+            runs: components["schemas"]["RunCurves"][];
+            /**
+             * Width
+             * @description Steps in a bucket, the same for all.
+             */
+            width: number;
+        };
+        /** DatasetPage */
+        DatasetPage: {
+            /** Columns */
+            columns: components["schemas"]["ColumnFound"][];
+            /** Rows */
+            rows: JsonObject[];
+            /**
+             * Total
+             * @description Rows of the source.
+             */
+            total: number;
+            /**
+             * Unread
+             * @description Columns that the loop reads and the rows lack.
+             */
+            unread: string[];
+        };
+        /**
+         * DatasetRows
+         * @description Rows of a dataset node of the loop.
+         */
+        DatasetRows: {
+            /**
+             * Completion
+             * @description The column that stands for what would be written; null: the first of `completion`,
+             *     `target`, `answer`, `chosen` that is there.
+             */
+            completion?: string | null;
+            /** Count */
+            count?: number;
+            /** Node */
+            node: string;
+            /** Offset */
+            offset?: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "of_dataset";
+        };
         /**
          * Diagnostic
          * @description One finding about a spec.
@@ -1065,6 +1968,12 @@ export interface components {
              */
             evaluation: boolean;
             /**
+             * Queue
+             * @description Rows that are there and that its reader has not taken yet.
+             * @default 0
+             */
+            queue: number;
+            /**
              * Rows
              * @description Since the run was started or resumed; grows while rows flow.
              * @default 0
@@ -1077,6 +1986,13 @@ export interface components {
              * @default null
              */
             rows_per_second: number | null;
+            /**
+             * Staleness
+             * @description Into a learner's teaching port: versions by which its weights were ahead of those that wrote
+             *     what it learned from last; null before it learned.
+             * @default null
+             */
+            staleness: number | null;
         };
         /**
          * EditEvent
@@ -1202,6 +2118,51 @@ export interface components {
             step_seconds: number;
         };
         /**
+         * Example
+         * @description The two sides, as a person reads them.
+         */
+        Example: {
+            /**
+             * Language
+             * @description `readings` are numbers of a run, a line each.
+             * @enum {string}
+             */
+            language: "yaml" | "readings";
+            /** Right */
+            right: string;
+            /** Wrong */
+            wrong: string;
+        };
+        /**
+         * Explanation
+         * @description What a code means, why it matters and what to do.
+         */
+        Explanation: {
+            /** Code */
+            code: string;
+            /** @description None for what no loop shows, such as a machine that went away. */
+            example: components["schemas"]["Example"] | null;
+            /**
+             * Fix
+             * @description What to do, most likely first.
+             */
+            fix: string[];
+            /**
+             * Matters
+             * @description Why one should care.
+             */
+            matters: string;
+            /** Means */
+            means: string;
+            /**
+             * Source
+             * @description A paper or a manual.
+             */
+            source: string | null;
+            /** Title */
+            title: string;
+        };
+        /**
          * FitLoop
          * @description The loop, and at most one of the two budgets; without one the loop's own counts.
          */
@@ -1216,15 +2177,45 @@ export interface components {
              * @description GiB of each GPU that may be used.
              */
             budget_gib?: number | null;
-            /** Yaml */
-            yaml: string;
+            /**
+             * Locks
+             * @description Paths of settings that stay as they are; null: those that the loop itself locks.
+             */
+            locks?: string[] | null;
+            /**
+             * Spec
+             * @description The loop as data, in the words of the YAML.
+             */
+            spec?: JsonObject | null;
+            /**
+             * With Ways
+             * @description Whether to look for what would make it fit where nothing else does.
+             */
+            with_ways?: boolean;
+            /**
+             * Yaml
+             * @description The loop as text; findings have line and column then.
+             */
+            yaml?: string | null;
         };
         /** FitResult */
         FitResult: {
             after: components["schemas"]["Estimate"];
+            after_time: components["schemas"]["PredictedTime"];
             before: components["schemas"]["Estimate"];
+            before_time: components["schemas"]["PredictedTime"];
+            /**
+             * Budget Fraction
+             * @description Share of each GPU that was asked for.
+             */
+            budget_fraction: number;
             /** Changes */
             changes: components["schemas"]["FittedValue"][];
+            /**
+             * Edits
+             * @description What makes the fitted loop of the loop as it is.
+             */
+            edits: components["schemas"]["Change"][];
             /** Fits */
             fits: boolean;
             /**
@@ -1232,24 +2223,96 @@ export interface components {
              * @description By how much the worst GPU is still over.
              */
             over_bytes: number;
-            /** Spec */
+            /**
+             * Spec
+             * @description The same as data.
+             */
             spec: JsonObject | null;
             /**
-             * Yaml
-             * @description The text with the changes.
+             * Tried
+             * @description Variants that were priced.
              */
-            yaml: string;
+            tried: number;
+            /**
+             * Verdict
+             * @description In a sentence.
+             */
+            verdict: string;
+            /**
+             * Ways
+             * @description The least first, where nothing that is free makes it fit.
+             */
+            ways: components["schemas"]["FitWay"][];
+            /**
+             * Yaml
+             * @description The text with the changes, where a text was given.
+             */
+            yaml: string | null;
+        };
+        /**
+         * FitWay
+         * @description One way to make a loop fit; each fits by itself.
+         */
+        FitWay: {
+            /**
+             * Edits
+             * @description What makes it of the loop as it is.
+             */
+            edits: components["schemas"]["Change"][];
+            /** Reason */
+            reason: string;
+            /** Step Seconds */
+            step_seconds: number;
+            /** Title */
+            title: string;
+            /**
+             * Touches
+             * @description What it asks of a person: a lock, the budget, other hardware, or to learn otherwise.
+             * @enum {string}
+             */
+            touches: "lock" | "budget" | "hardware" | "learning";
+            /** Unlocks */
+            unlocks: string[];
         };
         /** FittedValue */
         FittedValue: {
+            /** Is Locked */
+            is_locked: boolean;
+            /**
+             * Is Written
+             * @description Whether the loop will say it; else the compiler chooses it anew and nothing is written.
+             */
+            is_written: boolean;
             /** New */
             new: Json;
-            /** Old */
+            /** New Text */
+            new_text: string;
+            /**
+             * Node
+             * @description Whose setting it is; None: the loop's.
+             */
+            node: string | null;
+            /**
+             * Old
+             * @description As the loop says; None: left open.
+             */
             old: Json;
+            /**
+             * Old Text
+             * @description What runs before, to be shown: as said, else as chosen.
+             */
+            old_text: string;
             /** Path */
             path: string;
             /** Reason */
             reason: string;
+            /**
+             * Seconds
+             * @description What it adds to a step; None: counted together with the one above.
+             */
+            seconds: number | null;
+            /** Title */
+            title: string;
         };
         /**
          * Fix
@@ -1292,6 +2355,67 @@ export interface components {
              * @description The loop of the new run. Default: the loop of the run that it is forked from.
              */
             yaml?: string | null;
+        };
+        /**
+         * FormSectionInfo
+         * @description A part of a form that folds.
+         */
+        FormSectionInfo: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
+            /**
+             * Opens
+             * @description Whether it begins open.
+             */
+            opens: boolean;
+            /** Title */
+            title: string;
+        };
+        /**
+         * FormulaText
+         * @description One step of what is computed.
+         */
+        FormulaText: {
+            maths: components["schemas"]["MathElement"];
+            /** Name */
+            name: string;
+            /** Note */
+            note: string;
+            /**
+             * Settings
+             * @description Fields of the algorithm from which its numbers are.
+             */
+            settings: string[];
+            /**
+             * Text
+             * @description On one line, for a terminal or to be copied.
+             */
+            text: string;
+        };
+        /**
+         * Fragment
+         * @description A piece of a loop, in the words of the YAML.
+         */
+        Fragment: {
+            /**
+             * Diagnostics
+             * @description Why the text cannot be read.
+             */
+            diagnostics: components["schemas"]["Diagnostic"][];
+            /** Edges */
+            edges: (string | JsonObject)[];
+            /** Layout */
+            layout: JsonObject;
+            /**
+             * Nodes
+             * @description Empty where the text holds no nodes.
+             */
+            nodes: {
+                [key: string]: JsonObject;
+            };
         };
         /**
          * Gauges
@@ -1559,6 +2683,13 @@ export interface components {
              * @description Name of a port type.
              */
             type: string;
+            /**
+             * When
+             * @description By the path of a setting, its values for which the port is of use; null: not set.
+             */
+            when: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
         };
         /** JsonSchema */
         JsonSchema: {
@@ -1625,7 +2756,7 @@ export interface components {
              * X-Choices
              * @enum {string}
              */
-            "x-choices"?: "algorithms" | "architectures" | "columns" | "groupings" | "hardware" | "metrics" | "nodes" | "phases" | "pools" | "ports" | "probe_metrics";
+            "x-choices"?: "algorithms" | "architectures" | "columns" | "groupings" | "hardware" | "metrics" | "nodes" | "phases" | "pools" | "ports" | "probe_metrics" | "task_columns";
             /** X-Hidden */
             "x-hidden"?: boolean;
             /** X-Hot */
@@ -1644,13 +2775,24 @@ export interface components {
             "x-needed"?: {
                 [key: string]: components["schemas"]["JsonValue"][];
             };
+            /** X-Read-When */
+            "x-read-when"?: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
             /**
              * X-Reference
              * @enum {string}
              */
             "x-reference"?: "node" | "metric" | "path" | "template";
+            /**
+             * X-Section
+             * @enum {string}
+             */
+            "x-section"?: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
             /** X-Short */
             "x-short"?: string;
+            /** X-Solver */
+            "x-solver"?: boolean;
             /** X-Span */
             "x-span"?: number[];
             /** X-Starter */
@@ -1691,6 +2833,7 @@ export interface components {
             inputs: components["schemas"]["InputInfo"][];
             /** Kind */
             kind: string;
+            learning: components["schemas"]["LearningInfo"] | null;
             /** Outputs */
             outputs: components["schemas"]["OutputInfo"][];
             /**
@@ -1703,7 +2846,7 @@ export interface components {
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that tell most about a node, most telling first; `*` is any key.
+             * @description Paths of the values that stand beside the kind, most telling first; `*` is any key.
              */
             summary: string[];
             /**
@@ -1712,12 +2855,111 @@ export interface components {
              */
             synonyms: string[];
             /**
+             * Telling
+             * @description Further values that stand on the card and are edited there.
+             */
+            telling: components["schemas"]["TellingInfo"][];
+            /**
              * Template
              * @description A node to start from.
              */
             template: JsonObject;
             /** Title */
             title: string;
+        };
+        /**
+         * Ladder
+         * @description A learner's batch in one phase.
+         */
+        Ladder: {
+            /**
+             * Is Exact
+             * @description Whether the counts are certain before the run.
+             */
+            is_exact: boolean;
+            /**
+             * Node
+             * @description Who learns.
+             */
+            node: string;
+            /**
+             * Note
+             * @description What is not certain about them; empty where all is.
+             */
+            note: string;
+            /**
+             * Phase
+             * @description In which phase.
+             */
+            phase: string;
+            /**
+             * Rungs
+             * @description From what is loaded to optimizer steps.
+             */
+            rungs: components["schemas"]["Rung"][];
+        };
+        /**
+         * LearningInfo
+         * @description Where a kind that can be taught says how it learns.
+         */
+        LearningInfo: {
+            /**
+             * Algorithm
+             * @description The setting; without it and without a teaching edge the node is no learner.
+             */
+            algorithm: string;
+            /**
+             * Names
+             * @description Paths of the names of its algorithms; `*` is any key.
+             */
+            names: string[];
+            /**
+             * Rate
+             * @description Path of its learning rate.
+             */
+            rate: string;
+        };
+        /**
+         * Lengths
+         * @description How long the rows are.
+         */
+        Lengths: {
+            /**
+             * Bins
+             * @description Rows in each bin.
+             */
+            bins: number[];
+            /**
+             * Limit
+             * @description Most tokens that there is room for.
+             */
+            limit: number | null;
+            /**
+             * Limit From
+             * @description Where that comes from, in words.
+             */
+            limit_from: string;
+            /** Longest */
+            longest: number;
+            /** Mean */
+            mean: number;
+            /** Measured */
+            measured: number;
+            /**
+             * Over
+             * @description Rows that are longer.
+             */
+            over: number;
+            /**
+             * Over Does
+             * @description What becomes of them.
+             */
+            over_does: string;
+            /**
+             * Width
+             * @description Tokens of a bin.
+             */
+            width: number;
         };
         /**
          * LogEvent
@@ -1800,6 +3042,31 @@ export interface components {
             /** Yaml */
             yaml: string;
         };
+        /**
+         * LoopHit
+         * @description Where a search found its words: a loop by its name, or a node of it.
+         */
+        LoopHit: {
+            /** Kind */
+            kind: string | null;
+            /**
+             * Loop
+             * @description The loop's id.
+             */
+            loop: string;
+            /** Loop Name */
+            loop_name: string;
+            /**
+             * Model
+             * @description The model of the node, as the loop names it.
+             */
+            model: string | null;
+            /**
+             * Node
+             * @description None where the loop itself is called so.
+             */
+            node: string | null;
+        };
         /** LoopPresetEntry */
         LoopPresetEntry: {
             /** Description */
@@ -1811,10 +3078,10 @@ export interface components {
              * @description Whether this machine can run it: the plan takes it, and the hardware is here.
              */
             runnable_here: boolean;
-            /** Tags */
-            tags: string[];
+            sketch: components["schemas"]["Sketch"];
             /** Title */
             title: string;
+            traits: components["schemas"]["Traits"];
         };
         /** LoopPresetText */
         LoopPresetText: {
@@ -1970,6 +3237,30 @@ export interface components {
             yaml: string;
         };
         /**
+         * MathElement
+         * @description One element of MathML; a leaf has a text, a branch has children.
+         */
+        MathElement: {
+            /** Children */
+            children?: components["schemas"]["MathElement"][];
+            /**
+             * Tag
+             * @enum {string}
+             */
+            tag: "math" | "mrow" | "mi" | "mn" | "mo" | "mtext" | "msub" | "msup" | "msubsup" | "mfrac" | "msqrt" | "munder" | "mtable" | "mtr" | "mtd";
+            /**
+             * Text
+             * @default
+             */
+            text: string;
+            /**
+             * Upright
+             * @description Written upright, as names of functions are.
+             * @default false
+             */
+            upright: boolean;
+        };
+        /**
          * Metric
          * @description One number of a run.
          */
@@ -2079,6 +3370,11 @@ export interface components {
              */
             fields: string[];
             /**
+             * Outputs
+             * @description Outputs that are not offered.
+             */
+            outputs: string[];
+            /**
              * Ports
              * @description Inputs that are not offered.
              */
@@ -2105,6 +3401,14 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** MoveRun */
+        MoveRun: {
+            /**
+             * Before
+             * @description The queued run that it is to start before; null: after all others.
+             */
+            before: string | null;
+        };
         /** NewRun */
         NewRun: {
             /**
@@ -2123,6 +3427,11 @@ export interface components {
              */
             name?: string | null;
             /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority?: number;
+            /**
              * Resume
              * @description A run whose last checkpoint this new run starts from.
              */
@@ -2139,6 +3448,8 @@ export interface components {
             set?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** Tags */
+            tags?: string[];
             /**
              * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
@@ -2156,6 +3467,12 @@ export interface components {
          */
         NodeGauge: {
             /**
+             * Blocked
+             * @description Share of that time in which what it reads was there, but others were at work in its pool.
+             * @default null
+             */
+            blocked: number | null;
+            /**
              * Busy
              * @description Share of the last steps' time that this node's stages took, 0 to 1.
              * @default null
@@ -2169,6 +3486,7 @@ export interface components {
             evaluation: boolean;
             /**
              * Queue
+             * @description Rows that wait to be read by it.
              * @default null
              */
             queue: number | null;
@@ -2180,9 +3498,17 @@ export interface components {
             samples_per_second: number | null;
             /**
              * Staleness
+             * @description A learner: versions by which its weights were ahead of those that wrote what it learned from
+             *     last.
              * @default null
              */
             staleness: number | null;
+            /**
+             * Starved
+             * @description Share of that time in which it could have worked, but what it reads was not there yet.
+             * @default null
+             */
+            starved: number | null;
             /**
              * Tokens Per Second
              * @description While that stage runs.
@@ -2213,6 +3539,65 @@ export interface components {
             name: string;
             /** Type */
             type: string;
+            /**
+             * When
+             * @description By the path of a setting, its values for which the port is of use; null: not set.
+             */
+            when: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
+        };
+        /** Overlap */
+        Overlap: {
+            /** Columns */
+            columns: string[];
+            /**
+             * Leaked
+             * @description Test rows that are among the training rows.
+             */
+            leaked: number;
+            /**
+             * Near
+             * @description Further test rows that are nearly the same as a training row.
+             */
+            near: number;
+            /** Pairs */
+            pairs: components["schemas"]["OverlapPair"][];
+            /**
+             * Read All
+             * @description Whether every row was read.
+             */
+            read_all: boolean;
+            /** Test Rows */
+            test_rows: number;
+            /** Test Twice */
+            test_twice: number;
+            /** Train Rows */
+            train_rows: number;
+            /**
+             * Train Twice
+             * @description Rows that stand in it before.
+             */
+            train_twice: number;
+        };
+        /** OverlapPair */
+        OverlapPair: {
+            /** Other */
+            other: string;
+            /**
+             * Similarity
+             * @description 1 is equal but for case and blanks.
+             */
+            similarity: number;
+            /** Test */
+            test: number;
+            /** Text */
+            text: string;
+            /**
+             * Train
+             * @description Place of the row in its dataset.
+             */
+            train: number;
         };
         /** ParseResult */
         ParseResult: {
@@ -2258,6 +3643,24 @@ export interface components {
              */
             stages: string[];
         };
+        /**
+         * PastedRows
+         * @description Rows that come with the question.
+         */
+        PastedRows: {
+            /**
+             * Rows
+             * @description Columns of each row: `prompt`, `completion`, `answer`, ...; equal `group`s are siblings.
+             */
+            rows: {
+                [key: string]: components["schemas"]["JsonValue"];
+            }[];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "pasted";
+        };
         /** PatchResult */
         PatchResult: {
             /** Diagnostics */
@@ -2281,6 +3684,42 @@ export interface components {
             spec?: JsonObject | null;
             /** Yaml */
             yaml: string;
+        };
+        /**
+         * PhaseEstimate
+         * @description One phase.
+         */
+        PhaseEstimate: {
+            /**
+             * Name
+             * @description Its name.
+             */
+            name: string;
+            /**
+             * Seconds
+             * @description Time of all of them.
+             */
+            seconds: number | null;
+            /**
+             * Spans
+             * @description When it runs; evaluations, which are spread over steps, are not in it.
+             */
+            spans: components["schemas"]["SpanEstimate"][];
+            /**
+             * Stages
+             * @description What runs in a step.
+             */
+            stages: string[];
+            /**
+             * Step Seconds
+             * @description Time of one step.
+             */
+            step_seconds: number;
+            /**
+             * Steps
+             * @description Steps over the whole run, where they are known; a trigger may end the phase earlier.
+             */
+            steps: number | null;
         };
         /**
          * PhaseEvent
@@ -2346,6 +3785,89 @@ export interface components {
              */
             type: "phase";
         };
+        /**
+         * PlaceLoop
+         * @description The loop to place.
+         */
+        PlaceLoop: {
+            /**
+             * Spec
+             * @description The loop as data, in the words of the YAML.
+             */
+            spec?: JsonObject | null;
+            /**
+             * Yaml
+             * @description The loop as text; findings have line and column then.
+             */
+            yaml?: string | null;
+        };
+        /** PlaceResult */
+        PlaceResult: {
+            /** Backends */
+            backends: components["schemas"]["BackendOfLearner"][];
+            /**
+             * Edits
+             * @description What makes the suggestion of the loop as it is.
+             */
+            edits: components["schemas"]["Change"][];
+            /** Reason */
+            reason: string;
+            /**
+             * Seconds
+             * @description How long that took.
+             */
+            seconds: number;
+            /** @description None where nothing faster was found. */
+            suggested: components["schemas"]["Placed"] | null;
+            /**
+             * Tried
+             * @description Placements that were priced.
+             */
+            tried: number;
+            yours: components["schemas"]["Placed"];
+        };
+        /** Placed */
+        Placed: {
+            /** Fits */
+            fits: boolean;
+            /** Over Bytes */
+            over_bytes: number;
+            /** Pools */
+            pools: components["schemas"]["PlacedPool"][];
+            /** Step Seconds */
+            step_seconds: number;
+            /** Text */
+            text: string;
+            /**
+             * Verbs
+             * @description Seconds of a step by what is done.
+             */
+            verbs: {
+                [key: string]: number;
+            };
+        };
+        /** PlacedPool */
+        PlacedPool: {
+            /**
+             * First
+             * @description Its first GPU, counted over all pools.
+             */
+            first: number;
+            /** Gpus */
+            gpus: number;
+            /**
+             * Nodes
+             * @description Owners of the weights that are held there.
+             */
+            nodes: string[];
+            /** Pool */
+            pool: string;
+            /**
+             * Writers
+             * @description Nodes that write there.
+             */
+            writers: string[];
+        };
         /** PlanSummary */
         PlanSummary: {
             /**
@@ -2358,6 +3880,11 @@ export interface components {
              * @description The plan in words, a line each.
              */
             explain: string[];
+            /**
+             * Ladders
+             * @description The batch of every learner in every phase, from prompts to updates.
+             */
+            ladders: components["schemas"]["Ladder"][];
             /** Phases */
             phases: components["schemas"]["PlannedPhase"][];
             /** Probes */
@@ -2496,6 +4023,23 @@ export interface components {
             /** Shape */
             shape: string;
         };
+        /** PredictedTime */
+        PredictedTime: {
+            /**
+             * Main
+             * @description The phase whose step the estimate tells.
+             */
+            main: string | null;
+            memory_band: components["schemas"]["Band"];
+            /** Phases */
+            phases: components["schemas"]["PhaseEstimate"][];
+            time_band: components["schemas"]["Band"];
+            /**
+             * Total Seconds
+             * @description The whole run, where all steps are known.
+             */
+            total_seconds: number | null;
+        };
         /**
          * PresetInfo
          * @description An architecture or hardware that a field may name.
@@ -2522,10 +4066,63 @@ export interface components {
             /** Unit */
             unit: string;
         };
-        /** RenameRun */
-        RenameRun: {
-            /** Name */
-            name: string;
+        /**
+         * RemedyInfo
+         * @description One field that shortens a step where a run waits for itself.
+         */
+        RemedyInfo: {
+            /** Amount */
+            amount: number | boolean;
+            /**
+             * Bound
+             * @description What the run is held back by, in a word or two.
+             */
+            bound: string;
+            /**
+             * Change
+             * @description The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
+             *     named.
+             * @enum {string}
+             */
+            change: "becomes" | "times" | "less" | "look";
+            /** Label */
+            label: string;
+            /**
+             * Metric
+             * @description What the node reports must reach `reach` times the value, or changing it does nothing.
+             */
+            metric: string | null;
+            /**
+             * Only
+             * @description The value that must stand there; null: any.
+             */
+            only: boolean | null;
+            /**
+             * Path
+             * @description `{node}` is the node of the stage.
+             */
+            path: string;
+            /** Reach */
+            reach: number;
+            /** Reason */
+            reason: string;
+            /**
+             * Saves
+             * @description Of the stage's time, where a value is set.
+             */
+            saves: number;
+            /**
+             * Verbs
+             * @description Of the stages that it is for.
+             */
+            verbs: string[];
+            /**
+             * When
+             * @description `pools_wait`: several pools wait for each other, and rows may not be late; with it a step
+             *     takes as long as the busiest. `stage`: one stage takes most of the step.
+             * @enum {string}
+             */
+            when: "pools_wait" | "stage";
         };
         /** ResumeRun */
         ResumeRun: {
@@ -2557,6 +4154,27 @@ export interface components {
             schema: components["schemas"]["JsonSchema"];
         };
         /**
+         * RolledOutRows
+         * @description Rows that the loop's model writes now.
+         */
+        RolledOutRows: {
+            /**
+             * Count
+             * @description At most so many completions.
+             */
+            count?: number;
+            /**
+             * Run
+             * @description A run whose last checkpoint the weights are taken from; null: as the loop begins.
+             */
+            run?: string | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "rolled_out";
+        };
+        /**
          * RolloutEstimate
          * @description The cache of one engine.
          */
@@ -2579,15 +4197,23 @@ export interface components {
         };
         /** RowProblem */
         RowProblem: {
+            /**
+             * Line
+             * @description Of the user's code.
+             */
+            line: number | null;
             /** Message */
             message: string;
             /** Row */
             row: number;
-            /** Traceback */
-            traceback?: string | null;
         };
         /** Run */
         Run: {
+            /**
+             * Alerts
+             * @description The last told of at the end.
+             */
+            alerts: components["schemas"]["RunAlert"][];
             /**
              * Attempt
              * @description 1, and one more with each resume.
@@ -2643,6 +4269,16 @@ export interface components {
              * @description The run whose checkpoint this one started from.
              */
             parent_id: string | null;
+            /**
+             * Place
+             * @description 1 for the queued run that starts next; null for runs that are not queued.
+             */
+            place?: number | null;
+            /**
+             * Priority
+             * @description Of queued runs the greatest starts first.
+             */
+            priority: number;
             /** Spec Hash */
             spec_hash: string | null;
             /** Started At */
@@ -2652,6 +4288,108 @@ export interface components {
             step: number | null;
             /** Steps Total */
             steps_total: number | null;
+            /** Tags */
+            tags: string[];
+        };
+        /**
+         * RunAlert
+         * @description Something that a person should look at; of each code, node and metric the newest.
+         */
+        RunAlert: {
+            /**
+             * Acknowledged At
+             * @description When a user took note of it.
+             */
+            acknowledged_at: string | null;
+            /** Cleared At */
+            cleared_at: string | null;
+            /** Code */
+            code: string;
+            /**
+             * Hint
+             * @description What to do next.
+             */
+            hint: string | null;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "warning" | "error";
+            /** Message */
+            message: string;
+            /**
+             * Metric
+             * @description The metric of the node that shows it.
+             */
+            metric: string | null;
+            /** Node */
+            node: string | null;
+            /** Raised At */
+            raised_at: string | null;
+            /**
+             * Seq
+             * @description The event that raised it.
+             */
+            seq: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "raised" | "told_again" | "cleared";
+            /** Step */
+            step: number | null;
+            /**
+             * Told
+             * @description How often, since it was raised.
+             */
+            told: number;
+        };
+        /** RunCheckpoints */
+        RunCheckpoints: {
+            /**
+             * Steps
+             * @description Of the checkpoints that are kept whole, in order.
+             */
+            steps: number[];
+        };
+        /** RunCurves */
+        RunCurves: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Curves
+             * @description All that the run has.
+             */
+            curves: components["schemas"]["CurveOutline"][];
+            /** First Step */
+            first_step: number | null;
+            /** Last Step */
+            last_step: number | null;
+            /** Run */
+            run: string;
+            /**
+             * Seq
+             * @description Every event up to this one is counted in, and none after it: a stream `after` it goes on
+             *     without a gap.
+             */
+            seq: number;
+            /**
+             * Series
+             * @description Those that were asked for.
+             */
+            series: components["schemas"]["RunSeries"][];
+            /**
+             * Stages
+             * @description Seconds that each stage was at work; what ran for an evaluation is in its `evaluate` only.
+             */
+            stages: {
+                [key: string]: number;
+            };
+            /**
+             * Width
+             * @description Steps in a bucket, a power of two; 1: every point.
+             */
+            width: number;
         };
         /**
          * RunError
@@ -2690,6 +4428,19 @@ export interface components {
              */
             last_seq: number;
         };
+        /** RunMarks */
+        RunMarks: {
+            /**
+             * Events
+             * @description The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order.
+             */
+            events: (components["schemas"]["RunStateEvent"] | components["schemas"]["PhaseEvent"] | components["schemas"]["StageStarted"] | components["schemas"]["StageFinished"] | components["schemas"]["MetricsEvent"] | components["schemas"]["SampleEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["EditEvent"] | components["schemas"]["AlertEvent"] | components["schemas"]["DiagnosticEvent"] | components["schemas"]["LogEvent"])[];
+            /**
+             * Seq
+             * @description No event after this one is counted in.
+             */
+            seq: number;
+        };
         /**
          * RunReport
          * @description What was predicted against what was measured, and whatever else the run's report says.
@@ -2697,18 +4448,81 @@ export interface components {
         RunReport: {
             /**
              * @default {
-             *       "stages": {}
+             *       "memory_bytes": {},
+             *       "stages": {},
+             *       "tokens_per_second": {}
              *     }
              */
             measured: components["schemas"]["StageSeconds"];
             /**
              * @default {
-             *       "stages": {}
+             *       "memory_bytes": {},
+             *       "stages": {},
+             *       "tokens_per_second": {}
              *     }
              */
             predicted: components["schemas"]["StageSeconds"];
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * RunRows
+         * @description Rows that a run kept as samples.
+         */
+        RunRows: {
+            /** Count */
+            count?: number;
+            /** Run */
+            run: string;
+            /**
+             * Step
+             * @description Null: the newest.
+             */
+            step?: number | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "of_run";
+        };
+        /**
+         * RunSeries
+         * @description A curve in buckets; lists of the same length. The first and the last point of what was asked
+         *     for are buckets of their own.
+         */
+        RunSeries: {
+            /**
+             * Count
+             * @description Values that are numbers; where there is none the next four are null.
+             */
+            count: number[];
+            /** Last */
+            last: (number | null)[];
+            /** Max */
+            max: (number | null)[];
+            /** Mean */
+            mean: (number | null)[];
+            /** Metric */
+            metric: string;
+            /** Min */
+            min: (number | null)[];
+            /** Node */
+            node: string;
+            /**
+             * Seconds
+             * @description At work since the start, up to `step`; breaks between attempts do not count.
+             */
+            seconds: (number | null)[];
+            /**
+             * Step
+             * @description The last step of each bucket that has a value.
+             */
+            step: number[];
+            /**
+             * Tokens
+             * @description Learned from up to `step`.
+             */
+            tokens: (number | null)[];
         };
         /** RunSpec */
         RunSpec: {
@@ -2768,6 +4582,38 @@ export interface components {
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
         /**
+         * Rung
+         * @description One number.
+         */
+        Rung: {
+            /**
+             * By
+             * @description With what; 1 of the first.
+             */
+            by: number;
+            /**
+             * Count
+             * @description How many in one step.
+             */
+            count: number;
+            /**
+             * Name
+             * @description What is counted: `prompts`, `completions`, `rows`, `micro-batches`, `updates`.
+             */
+            name: string;
+            /**
+             * Of
+             * @description What that number is: `completions a prompt`.
+             */
+            of: string;
+            /**
+             * Sign
+             * @description How it comes from the rung before it; empty: the first.
+             * @enum {string}
+             */
+            sign: "" | "×" | "÷";
+        };
+        /**
          * SampleEvent
          * @description Texts of this step; the whole of them lies at `path` in the run folder.
          */
@@ -2806,6 +4652,12 @@ export interface components {
             /** Step */
             step?: number | null;
             /**
+             * Tokens
+             * @description A file of the run folder, where a line says what the loss saw of each token of a row: its
+             *     fields are told at `coloop.runtime.samples`.
+             */
+            tokens?: string | null;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -2819,12 +4671,25 @@ export interface components {
             /** Advantage */
             advantage?: number | null;
             completion?: components["schemas"]["JsonValue"];
+            /** @description Rows of one prompt have the same. */
+            group?: components["schemas"]["JsonValue"];
+            /**
+             * Has Tokens
+             * @description Whether what the loss saw of its tokens is kept.
+             * @default false
+             */
+            has_tokens: boolean;
             id?: components["schemas"]["JsonValue"];
             /**
              * Node
              * @description Who wrote it.
              */
             node?: string | null;
+            /**
+             * @description Ids of rows of this step that it answers to, the nearest first: a critique names what it
+             *     judges.
+             */
+            parents?: components["schemas"]["JsonValue"];
             /** @description A text, or a chat as a list of turns. */
             prompt?: components["schemas"]["JsonValue"];
             /** Reward */
@@ -2854,6 +4719,86 @@ export interface components {
              * @description In order; where a step was done twice it is told of once.
              */
             steps: number[];
+        };
+        /**
+         * SampleTokens
+         * @description What the loss saw of each token of one row's completion; every list has an entry a token, or
+         *     is empty where the loss has no such number.
+         */
+        SampleTokens: {
+            /**
+             * Advantage
+             * @default []
+             */
+            advantage: (number | null)[];
+            /** Algorithm */
+            algorithm?: string | null;
+            /**
+             * By
+             * @description Who learned from it.
+             */
+            by?: string | null;
+            /**
+             * Clipped
+             * @description Whether the loss stopped the token's gradient.
+             * @default []
+             */
+            clipped: boolean[];
+            /**
+             * Entropy
+             * @default []
+             */
+            entropy: (number | null)[];
+            id: components["schemas"]["JsonValue"];
+            /**
+             * Ids
+             * @default []
+             */
+            ids: number[];
+            /**
+             * Kl
+             * @description To the reference, by the loss's own estimator.
+             * @default []
+             */
+            kl: (number | null)[];
+            /**
+             * Log Prob
+             * @default []
+             */
+            log_prob: (number | null)[];
+            /**
+             * Log Ratio
+             * @description New policy to old.
+             * @default []
+             */
+            log_ratio: (number | null)[];
+            /**
+             * Mask
+             * @description Whether the token is trained; what others said is not.
+             * @default []
+             */
+            mask: boolean[];
+            /**
+             * Node
+             * @description Who wrote it.
+             */
+            node?: string | null;
+            /**
+             * Pieces
+             * @description The text of each token; together they are the completion, with its marks.
+             * @default []
+             */
+            pieces: string[];
+            /** Port */
+            port?: string | null;
+            /**
+             * Rewards
+             * @description By scorer, scores that stand at tokens; null where there is none.
+             * @default {}
+             */
+            rewards: {
+                [key: string]: (number | null)[];
+            };
         };
         /** Samples */
         Samples: {
@@ -2887,6 +4832,51 @@ export interface components {
             remains: string;
             /** @description The strongest that this machine gives. */
             wall: components["schemas"]["Wall"];
+        };
+        /** ScoredRow */
+        ScoredRow: {
+            /**
+             * Columns
+             * @description The others that a reward sees.
+             */
+            columns: JsonObject;
+            /** Completion */
+            completion: Json;
+            /** Id */
+            id: string;
+            /** Prompt */
+            prompt: Json;
+            /** Target */
+            target: Json;
+        };
+        /** Scores */
+        Scores: {
+            /**
+             * Combine
+             * @description `credit.combine` of the learner.
+             */
+            combine: string;
+            /**
+             * Missing
+             * @description `credit.missing` of the learner.
+             */
+            missing: string;
+            /**
+             * Note
+             * @description What is different from a run, in words.
+             */
+            note: string | null;
+            /** Rows */
+            rows: components["schemas"]["ScoredRow"][];
+            /** Seconds */
+            seconds: number;
+            /** Sources */
+            sources: components["schemas"]["SourceScores"][];
+            /**
+             * Totals
+             * @description What the learner is paid: the sources with their weights, before baselines.
+             */
+            totals: (number | null)[];
         };
         /**
          * SectionSchemas
@@ -2926,6 +4916,129 @@ export interface components {
              * @description The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says.
              */
             token: string;
+        };
+        /**
+         * Sketch
+         * @description The graph, as much of it as a thumbnail draws.
+         */
+        Sketch: {
+            /**
+             * Edges
+             * @description One for each two nodes that are joined, and whether any edge between them teaches.
+             */
+            edges: components["schemas"]["SketchEdge"][];
+            /** Nodes */
+            nodes: components["schemas"]["SketchNode"][];
+        };
+        /** SketchEdge */
+        SketchEdge: {
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+            /** Teaches */
+            teaches: boolean;
+        };
+        /** SketchNode */
+        SketchNode: {
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Learns */
+            learns: boolean;
+        };
+        /**
+         * Sort
+         * @description What a list of runs is sorted by.
+         * @enum {string}
+         */
+        Sort: "created" | "ended" | "name" | "state" | "step";
+        /**
+         * SourceScores
+         * @description What one source says of the rows.
+         */
+        SourceScores: {
+            /** Edge */
+            edge: string;
+            /**
+             * Error
+             * @description Why there are no scores at all.
+             */
+            error: string | null;
+            /** Failures */
+            failures: components["schemas"]["RowProblem"][];
+            /** Line */
+            line: number | null;
+            /** Node */
+            node: string;
+            /** Printed */
+            printed: string;
+            /**
+             * Scores
+             * @description A number a row; null: nothing, or no score; numbers at positions as an object.
+             */
+            scores: unknown[];
+            /** Seconds */
+            seconds: number;
+            /** Weight */
+            weight: number;
+        };
+        /**
+         * SpanEstimate
+         * @description When a stage runs in a step.
+         */
+        SpanEstimate: {
+            /**
+             * End
+             * @description The same.
+             */
+            end: number;
+            /**
+             * Pool
+             * @description Where; empty: on no GPU.
+             */
+            pool: string;
+            /**
+             * Stage
+             * @description `node.verb`.
+             */
+            stage: string;
+            /**
+             * Start
+             * @description Seconds from the start of the step.
+             */
+            start: number;
+        };
+        /**
+         * SpecChange
+         * @description One field in which two loops differ.
+         */
+        SpecChange: {
+            /** After */
+            after: string;
+            /** Before */
+            before: string;
+            new: components["schemas"]["JsonValue"];
+            /** @description Null where it is left to its default, or not there. */
+            old: components["schemas"]["JsonValue"];
+            /** Path */
+            path: string;
+            /**
+             * Where
+             * @description What it is of.
+             */
+            where: string;
+            /**
+             * Words
+             * @description All of it in one line.
+             */
+            words: string;
+        };
+        /** SpecChanges */
+        SpecChanges: {
+            /** Changes */
+            changes: components["schemas"]["SpecChange"][];
         };
         /**
          * StageAtWork
@@ -3032,6 +5145,11 @@ export interface components {
              */
             pool?: string | null;
             /**
+             * Rank Seconds
+             * @description Where several ranks of its pool worked on it: how long each had work.
+             */
+            rank_seconds?: number[] | null;
+            /**
              * Round
              * @description Where edges with `rounds` repeat it: in which round.
              */
@@ -3087,6 +5205,12 @@ export interface components {
          */
         StageGauge: {
             /**
+             * Blocked
+             * @description Share of the step in which what it reads was there and its lane was not free yet.
+             * @default 0
+             */
+            blocked: number;
+            /**
              * Evaluation
              * @description Runs in evaluations only: time and share are those between evaluations, up to now. The
              *     `evaluate` of a probe is a whole evaluation, the stages that ran for it included.
@@ -3109,6 +5233,12 @@ export interface components {
              * @description Share of the step, 0 to 1.
              */
             share: number;
+            /**
+             * Starved
+             * @description Share of the step in which its lane was free and what it reads was not there yet.
+             * @default 0
+             */
+            starved: number;
             /**
              * Tokens Per Second
              * @description While it runs.
@@ -3134,6 +5264,14 @@ export interface components {
          */
         StageSeconds: {
             /**
+             * Memory Bytes
+             * @description By stage, the most that one GPU, or one process without a GPU, holds in it.
+             * @default {}
+             */
+            memory_bytes: {
+                [key: string]: number | null;
+            };
+            /**
              * Stages
              * @description Seconds of each stage in a step.
              * @default {}
@@ -3143,6 +5281,14 @@ export interface components {
             };
             /** Step Seconds */
             step_seconds?: number | null;
+            /**
+             * Tokens Per Second
+             * @description Of each stage while it runs.
+             * @default {}
+             */
+            tokens_per_second: {
+                [key: string]: number | null;
+            };
         } & {
             [key: string]: unknown;
         };
@@ -3315,58 +5461,111 @@ export interface components {
             };
             schema: components["schemas"]["JsonSchema"];
         };
-        /** TriedReward */
-        TriedReward: {
+        /**
+         * TellingInfo
+         * @description A value that a node shows on its card.
+         */
+        TellingInfo: {
+            /** Label */
+            label: string;
             /**
-             * Error
-             * @description What is wrong with the reward as a whole, if it gave no scores at all.
+             * Paths
+             * @description Where it may stand: the first of these that is set, else the first with a default.
              */
-            error: string | null;
-            /** Failures */
-            failures: components["schemas"]["RowProblem"][];
-            /**
-             * Printed
-             * @description What the code printed, cut to a limit.
-             */
-            printed: string;
-            /**
-             * Scores
-             * @description A number a row, a list where the reward scores steps, null where it does not apply.
-             */
-            scores: unknown[];
-            /** Seconds */
-            seconds: number;
-            /** Traceback */
-            traceback: string | null;
+            paths: string[];
+        };
+        /** Token */
+        Token: {
+            /** Id */
+            id: number;
+            /** Is Learned */
+            is_learned: boolean;
+            /** Text */
+            text: string;
         };
         /**
-         * TryReward
-         * @description Sample rows, and exactly one of a Python reward or a built-in one.
+         * TokenText
+         * @description One text of a row.
          */
-        TryReward: {
+        TokenText: {
             /**
-             * Code
-             * @description Python with `def reward(prompts, completions, **columns)`; runs in a limited process.
+             * Count
+             * @description Of all tokens, those that are not shown included.
              */
-            code?: string | null;
-            /** Memory Mib */
-            memory_mib?: number;
+            count: number;
+            /** Learned */
+            learned: number;
+            /** Problem */
+            problem: string | null;
+            /** Row */
+            row: string;
             /**
-             * Rows
-             * @description Rows as columns: `prompt`, `completion`, `answer`, ...; `scores` maps nodes to numbers.
+             * Side
+             * @description `whole`, or of a pair `chosen` and `rejected`.
              */
-            rows: {
-                [key: string]: components["schemas"]["JsonValue"];
-            }[];
+            side: string;
+            /** Tokens */
+            tokens: components["schemas"]["Token"][];
+        };
+        /** TokenizedRows */
+        TokenizedRows: {
+            lengths: components["schemas"]["Lengths"] | null;
+            /** Reader */
+            reader: string;
             /**
-             * Source
-             * @description A built-in reward as it stands in a loop: `{name: exact_match, column: answer}`.
+             * Readers
+             * @description `node.port` of the models that the rows reach.
              */
-            source?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            } | null;
-            /** Timeout Seconds */
-            timeout_seconds?: number;
+            readers: string[];
+            /** Texts */
+            texts: components["schemas"]["TokenText"][];
+            /**
+             * Vocabulary
+             * @description Tokens that the model knows.
+             */
+            vocabulary: number;
+        };
+        /** TokensOfSamples */
+        TokensOfSamples: {
+            /** Rows */
+            rows: components["schemas"]["SampleTokens"][];
+            /** Step */
+            step: number;
+        };
+        /**
+         * Traits
+         * @description What the gallery sorts and filters by.
+         */
+        Traits: {
+            /**
+             * Algorithms
+             * @description Titles, of whatever learns beside imitating.
+             */
+            algorithms: string[];
+            /** Gpus */
+            gpus: number;
+            /** Hardware */
+            hardware: string;
+            /** Is Whole */
+            is_whole: boolean;
+            /**
+             * Learners
+             * @description Nodes that learn.
+             */
+            learners: string[];
+            /** Lesson */
+            lesson: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "online" | "offline" | "reward_modeling";
+            /** Needs Gpus */
+            needs_gpus: boolean;
+            /** Seconds */
+            seconds: number;
+            /** Tags */
+            tags: string[];
         };
         /** VersionDiff */
         VersionDiff: {
@@ -3531,6 +5730,341 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listExplained: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeEntry"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    explainAlgorithm: {
+        parameters: {
+            query: {
+                settings: string;
+                rollout?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlgorithmHelp"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    explainCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description Bad Request */
@@ -4095,6 +6629,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Loop"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    searchLoops: {
+        parameters: {
+            query: {
+                q: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoopHit"][];
                 };
             };
             /** @description Bad Request */
@@ -5221,6 +7868,120 @@ export interface operations {
             };
         };
     };
+    placeLoop: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlaceLoop"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlaceResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     listHardwarePresets: {
         parameters: {
             query?: never;
@@ -5553,6 +8314,118 @@ export interface operations {
             };
         };
     };
+    aboutLoopPreset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["About"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     listModelPresets: {
         parameters: {
             query?: never;
@@ -5663,7 +8536,117 @@ export interface operations {
             };
         };
     };
-    previewReward: {
+    listPresetNames: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string[];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewOverlap: {
         parameters: {
             query?: never;
             header?: never;
@@ -5672,7 +8655,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TryReward"];
+                "application/json": components["schemas"]["AskOverlap"];
             };
         };
         responses: {
@@ -5682,7 +8665,457 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TriedReward"];
+                    "application/json": components["schemas"]["Overlap"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    preparePreviews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewRows: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskRows"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetPage"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewScores: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskScores"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Scores"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskTokens"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenizedRows"];
                 };
             };
             /** @description Bad Request */
@@ -5783,9 +9216,13 @@ export interface operations {
                 limit?: number;
                 /** @description runs to pass over */
                 offset?: number;
+                /** @description X-Next-Cursor of the page before */
+                cursor?: string | null;
+                sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["RunStateName"] | null;
                 loop_id?: string | null;
-                /** @description words in the name, the id or the state */
+                tag?: string | null;
+                /** @description words in the name, the id, the state or a tag */
                 search?: string | null;
             };
             header?: never;
@@ -6123,6 +9560,236 @@ export interface operations {
             };
         };
     };
+    listRunSeries: {
+        parameters: {
+            query: {
+                runs: string[];
+                /** @description `node.metric`, or a metric of every node */
+                metrics?: string[];
+                /** @description first step */
+                from?: number;
+                /** @description last step */
+                to?: number;
+                /** @description points of a curve, at most */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CurvesOfRuns"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunTags: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string[];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     getRun: {
         parameters: {
             query?: never;
@@ -6345,7 +10012,7 @@ export interface operations {
             };
         };
     };
-    renameRun: {
+    changeRun: {
         parameters: {
             query?: never;
             header?: never;
@@ -6356,7 +10023,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RenameRun"];
+                "application/json": components["schemas"]["ChangeRun"];
             };
         };
         responses: {
@@ -6367,6 +10034,469 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    acknowledgeRunAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcknowledgeAlert"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compareRun: {
+        parameters: {
+            query?: {
+                /** @description another run */
+                run?: string | null;
+                /** @description a saved loop */
+                loop?: string | null;
+                /** @description of that loop */
+                version?: number | null;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpecChanges"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compareRunValues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompareValues"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpecChanges"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunCheckpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCheckpoints"];
                 };
             };
             /** @description Bad Request */
@@ -6583,6 +10713,10 @@ export interface operations {
                 /** @description `seq` of the last event that is known already */
                 after?: number;
                 limit?: number;
+                /** @description begin with the first event of this step */
+                step?: number | null;
+                /** @description the events just before this `seq` */
+                before?: number | null;
             };
             header?: never;
             path: {
@@ -6710,6 +10844,234 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunMarks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunMarks"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    moveRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7172,6 +11534,243 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SampleSteps"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunSampleTokens: {
+        parameters: {
+            query: {
+                step: number;
+                /** @description the id of one row */
+                row?: string | null;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokensOfSamples"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getRunSeries: {
+        parameters: {
+            query?: {
+                /** @description `node.metric`, or a metric of every node */
+                metrics?: string[];
+                /** @description first step */
+                from?: number;
+                /** @description last step */
+                to?: number;
+                /** @description points of a curve, at most */
+                buckets?: number;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCurves"];
                 };
             };
             /** @description Bad Request */
@@ -7954,6 +12553,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DumpResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readFragment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParseText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fragment"];
                 };
             };
             /** @description Bad Request */

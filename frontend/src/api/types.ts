@@ -4,13 +4,31 @@
  * Knows no node kind: everything that depends on one is data of the catalog.
  */
 import type { Json, JsonObject } from "./json";
-import type { components } from "./schema.gen";
+import type { components, operations } from "./schema.gen";
 
 export type { Json, JsonObject };
 
 type Schemas = components["schemas"];
 /** What is sent. */
-export type Bodies = Pick<Schemas, "EditRun" | "LoopText" | "NewRun">;
+export type Bodies = Pick<
+  Schemas,
+  | "AskOverlap"
+  | "AskRows"
+  | "AskScores"
+  | "AskTokens"
+  | "ChangeRun"
+  | "CompareValues"
+  | "EditRun"
+  | "FitLoop"
+  | "ForkRun"
+  | "LoopText"
+  | "NewRun"
+  | "PlaceLoop"
+>;
+/** Which runs, in which order. */
+export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
+/** Which curves of which runs. */
+export type CurveQuery = operations["listRunSeries"]["parameters"]["query"];
 
 export type Severity = Schemas["Severity"];
 export type Change = Schemas["Change"];
@@ -30,6 +48,18 @@ export type Estimate = Schemas["Estimate"];
 export type GpuEstimate = Schemas["GpuEstimate"];
 export type MemoryPart = Schemas["PartEstimate"];
 export type StageEstimate = Schemas["StageEstimate"];
+export type PhaseEstimate = Schemas["PhaseEstimate"];
+export type SpanEstimate = Schemas["SpanEstimate"];
+export type PredictedTime = Schemas["PredictedTime"];
+export type FitAnswer = Schemas["FitResult"];
+export type FittedValue = Schemas["FittedValue"];
+export type FitWay = Schemas["FitWay"];
+export type PlaceAnswer = Schemas["PlaceResult"];
+export type Placed = Schemas["Placed"];
+export type BackendOfLearner = Schemas["BackendOfLearner"];
+export type HardwarePreset = Schemas["HardwareEntry"];
+export type BatchLadder = Schemas["Ladder"];
+export type BatchRung = Schemas["Rung"];
 export type PlanSummary = Schemas["PlanSummary"];
 export type PlannedDecision = Schemas["PlannedDecision"];
 export type PlannedPhase = Schemas["PlannedPhase"];
@@ -44,14 +74,34 @@ export type LoopVersion = Schemas["LoopVersion"];
 export type VersionDiff = Schemas["VersionDiff"];
 export type LoopPreset = Schemas["LoopPresetEntry"];
 export type LoopPresetText = Schemas["LoopPresetText"];
+export type Sketch = Schemas["Sketch"];
+export type AboutPreset = Schemas["About"];
+export type CodeHelp = Schemas["Explanation"];
+export type AlgorithmHelp = Schemas["AlgorithmHelp"];
+export type MathElement = Schemas["MathElement"];
 
 export type RunState = Schemas["RunStateName"];
 export type RunSummary = Schemas["Run"];
 export type RunError = Schemas["RunError"];
 export type RunReport = Schemas["RunReport"];
 export type RunSpec = Schemas["RunSpec"];
+export type RunCurves = Schemas["RunCurves"];
+export type RunSeries = Schemas["RunSeries"];
+export type SpecChange = Schemas["SpecChange"];
+export type CurvesQuery = NonNullable<operations["getRunSeries"]["parameters"]["query"]>;
+export type SampleTokens = Schemas["SampleTokens"];
 export type SampleRow = Schemas["SampleRow"];
 export type Gauges = Schemas["Gauges"];
+
+export type RowsFrom = Schemas["AskScores"]["rows"];
+export type ScoredRows = Schemas["Scores"];
+export type ScoredRow = Schemas["ScoredRow"];
+export type SourceScores = Schemas["SourceScores"];
+export type DatasetPage = Schemas["DatasetPage"];
+export type TokenizedRows = Schemas["TokenizedRows"];
+export type TokenText = Schemas["TokenText"];
+export type Lengths = Schemas["Lengths"];
+export type Overlap = Schemas["Overlap"];
 
 /** One durable event. An older page may watch a newer run, so fields beyond the envelope are not trusted. */
 export interface RunEvent {
@@ -69,6 +119,11 @@ export interface EventPage {
   events: RunEvent[];
   last_seq: number;
   has_more: boolean;
+}
+
+export interface MarksPage {
+  seq: number;
+  events: RunEvent[];
 }
 
 export type StreamMessage =

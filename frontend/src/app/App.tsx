@@ -1,29 +1,42 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
-import { Toaster } from "sonner";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
-import { TrustDialog } from "@/features/runs/TrustDialog";
+import { useTrust } from "@/features/runs/trust";
 import { listenToPresses } from "@/session/choosing";
 import { useDialogs } from "@/session/dialogs";
-import { startTheme, useResolvedTheme } from "@/session/theme";
-import { TooltipProvider } from "@/ui/Tooltip";
+import { startTheme } from "@/session/theme";
+import { useIsTold } from "@/session/toast";
+import { later, useIdle } from "@/ui/later";
 import { AppSkeleton } from "./AppSkeleton";
+import { Asked, Once } from "./Asked";
 import { CrashBoundary } from "./CrashBoundary";
-import { SignInDialog } from "./head/SignInDialog";
 import { StartPage } from "./StartPage";
 
 const EditorPage = lazy(() =>
   import("./EditorPage").then((module) => ({ default: module.EditorPage })),
 );
+const RewardsPage = lazy(() =>
+  import("./RewardsPage").then((module) => ({ default: module.RewardsPage })),
+);
 const LoopsPage = lazy(() =>
   import("./LoopsPage").then((module) => ({ default: module.LoopsPage })),
 );
 const RunsPage = lazy(() => import("./RunsPage").then((module) => ({ default: module.RunsPage })));
+const ComparePage = lazy(() =>
+  import("./ComparePage").then((module) => ({ default: module.ComparePage })),
+);
 const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: module.RunPage })));
 const DropZone = lazy(() =>
   import("@/features/loops/DropZone").then((module) => ({ default: module.DropZone })),
 );
+const SignInDialog = later(() =>
+  import("./head/SignInDialog").then((module) => module.SignInDialog),
+);
+const TrustDialog = later(() =>
+  import("@/features/runs/TrustDialog").then((module) => module.TrustDialog),
+);
+const Toasts = lazy(() => import("./Toasts").then((module) => ({ default: module.Toasts })));
 
 startTheme();
 listenToPresses();
@@ -41,36 +54,43 @@ const client = new QueryClient({
 });
 
 export function App() {
-  const theme = useResolvedTheme();
+  const isTrustAsked = useTrust((state) => state.asking !== null);
   return (
     <QueryClientProvider client={client}>
-      <TooltipProvider>
-        <CrashBoundary>
-          <Suspense fallback={<AppSkeleton />}>
-            <DropZone>
-              <Switch>
-                <Route path="/" component={StartPage} />
-                <Route path="/loops" component={LoopsPage} />
-                <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
-                <Route path="/runs" component={RunsPage} />
-                <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
-                <Route>
-                  <Redirect to="/" replace />
-                </Route>
-              </Switch>
-            </DropZone>
-          </Suspense>
-        </CrashBoundary>
+      <CrashBoundary>
+        <Suspense fallback={<AppSkeleton />}>
+          <DropZone>
+            <Switch>
+              <Route path="/" component={StartPage} />
+              <Route path="/loops" component={LoopsPage} />
+              <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
+              <Route path="/loops/:id/rewards">
+                {({ id }) => <RewardsPage key={id} id={id} />}
+              </Route>
+              <Route path="/runs" component={RunsPage} />
+              <Route path="/runs/compare" component={ComparePage} />
+              <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
+              <Route>
+                <Redirect to="/" replace />
+              </Route>
+            </Switch>
+          </DropZone>
+        </Suspense>
+      </CrashBoundary>
+      <Asked dialog="signIn">
         <SignInDialog />
+      </Asked>
+      <Once when={isTrustAsked}>
         <TrustDialog />
-        <Toaster
-          theme={theme}
-          position="bottom-center"
-          visibleToasts={3}
-          offset={44}
-          duration={2500}
-        />
-      </TooltipProvider>
+      </Once>
+      <Messages />
     </QueryClientProvider>
   );
+}
+
+/** There before the first message where time allows, so that it is read aloud. */
+function Messages() {
+  const isTold = useIsTold();
+  const isIdle = useIdle();
+  return <Suspense>{isTold || isIdle ? <Toasts /> : null}</Suspense>;
 }

@@ -1,22 +1,48 @@
-/** The editor's outline while it loads. */
+import { useLocation } from "wouter";
+import { PALETTE_WIDTH, RAIL_WIDTH } from "@/features/palette/widths";
+import { usePreferences } from "@/session/preferences";
+import { useSettingsWidth } from "./useNarrow";
+
+/** The addresses that lead to the editor. */
+const EDITOR = /^\/(?:loops\/[^/]+)?$/;
+
+/** The page's outline while it loads; the editor's has its panels, as wide and high as they will be. */
 export function AppSkeleton() {
+  const [location] = useLocation();
   return (
     <div role="status" aria-label="Loading" className="flex h-full flex-col">
-      <div className="flex h-12 items-center gap-3 border-line border-b bg-surface px-3">
+      <div className="flex h-12 shrink-0 items-center gap-3 border-line border-b bg-surface px-3">
         <div className="skeleton size-6" />
         <div className="skeleton h-4 w-40" />
         <div className="flex-1" />
         <div className="skeleton h-7 w-20" />
       </div>
+      {EDITOR.test(location) ? <Panels /> : null}
+    </div>
+  );
+}
+
+function Panels() {
+  const { isPalettePinned, isInspectorOpen } = usePreferences();
+  const width = useSettingsWidth();
+  return (
+    <>
       <div className="flex min-h-0 flex-1">
-        <div className="w-[208px] border-line max-xl:w-12 border-r bg-surface p-3">
+        <div
+          className="shrink-0 overflow-hidden border-line border-r bg-surface p-3"
+          style={{ width: isPalettePinned ? PALETTE_WIDTH : RAIL_WIDTH }}
+        >
           {Array.from({ length: 8 }, (_, row) => (
             <div key={row} className="skeleton mb-3 h-5" />
           ))}
         </div>
         <div className="flex-1" />
-        <div className="w-[344px] border-line border-l bg-surface max-lg:hidden" />
+        {isInspectorOpen ? (
+          <div className="shrink-0 border-line border-l bg-surface" style={{ width }} />
+        ) : null}
       </div>
-    </div>
+      <div className="h-[104px] shrink-0 border-line border-t bg-surface" />
+      <div className="h-[78px] shrink-0 border-line border-t bg-surface" />
+    </>
   );
 }

@@ -1,5 +1,6 @@
 import { Command, defaultFilter } from "cmdk";
 import { Dialog as RadixDialog } from "radix-ui";
+import { useState } from "react";
 import { scoreKind } from "@/catalog/search";
 import { useOpenLoop } from "@/document/context";
 import { useAddInMiddle } from "@/features/palette/useAddInMiddle";
@@ -8,6 +9,7 @@ import { useDialogs } from "@/session/dialogs";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { KindIcon } from "@/ui/KindIcon";
+import { HIT, LoopHits } from "./LoopHits";
 
 const HEADING =
   "[&_[cmdk-group-heading]]:px-3 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs";
@@ -17,10 +19,11 @@ const ITEM =
 /** What is added is told from other items by this, and found by the words for its kind. */
 const ADD = "add:";
 
-/** Every command, every node by name, and every kind of node to add. */
+/** Every command, every node by name, here and in the other loops, and every kind of node to add. */
 export function CommandPalette({ actions }: { actions: readonly Action[] }) {
   const { store, catalog } = useOpenLoop();
   const addInMiddle = useAddInMiddle();
+  const [search, setSearch] = useState("");
   const isOpen = useDialogs((state) => state.open === "commands");
   const show = useDialogs((state) => state.show);
   const hasSingleKeys = usePreferences((state) => state.hasSingleKeys);
@@ -44,12 +47,15 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
             label="All commands"
             loop
             filter={(value, search, keywords) => {
+              if (value.startsWith(HIT)) return 0.01;
               const kind = value.startsWith(ADD) ? catalog.kinds[value.slice(ADD.length)] : null;
               return kind ? scoreKind(kind, search) : defaultFilter(value, search, keywords);
             }}
           >
             <Command.Input
               autoFocus
+              value={search}
+              onValueChange={setSearch}
               placeholder="Type a command or the name of a node"
               className="h-12 w-full border-line border-b bg-transparent px-4 text-base outline-none"
             />
@@ -112,6 +118,7 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
                   ))}
                 </Command.Group>
               )}
+              <LoopHits search={search} className={HEADING} itemClass={ITEM} onChosen={run} />
             </Command.List>
           </Command>
         </RadixDialog.Content>

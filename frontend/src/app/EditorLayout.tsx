@@ -1,17 +1,27 @@
-import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
+import { PanelBottomOpen, PanelRightOpen } from "lucide-react";
+import { lazy, Suspense } from "react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
-import { StatusBar } from "@/features/memory/StatusBar";
+import { HardwareLayer } from "@/features/hardware/HardwareLayer";
 import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
-import { Palette } from "@/features/palette/Palette";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { usePreferences } from "@/session/preferences";
 import { IconButton } from "@/ui/IconButton";
+import { later } from "@/ui/later";
 import { Resizer } from "@/ui/Resizer";
 import { EditorDock } from "./EditorDock";
 import { SettingsPane } from "./SettingsPane";
-import { useNarrow } from "./useNarrow";
+
+// What has run is not needed to compose.
+const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
+const ScheduleStrip = lazy(() =>
+  import("@/features/schedule/ScheduleStrip").then((module) => ({ default: module.ScheduleStrip })),
+);
+
+const HardwareBar = later(() =>
+  import("@/features/hardware/HardwareBar").then((module) => module.HardwareBar),
+);
 
 const DOCK_HEIGHT = 204;
 
@@ -19,31 +29,19 @@ const DOCK_HEIGHT = 204;
 export function EditorLayout() {
   const name = useDocument((state) => state.document.name);
   const preferences = usePreferences();
-  const { isPaletteOpen, isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
-  const isNarrow = useNarrow();
+  const { isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
   return (
     <>
-      <div className="flex min-h-0 flex-1">
-        {isPaletteOpen ? isNarrow ? <PaletteRail /> : <Palette /> : null}
+      <div className="relative flex min-h-0 flex-1">
+        <HardwareLayer />
+        <PaletteRail />
         <div className="flex min-w-0 flex-1 flex-col">
           <main className="relative min-h-0 flex-1">
             <h1 className="sr-only">{name}</h1>
             <Canvas />
             <AddSearchLayer />
             <BrokenTextBanner />
-            <div className="absolute top-2 left-2 flex gap-1">
-              {isPaletteOpen ? null : (
-                <IconButton
-                  label="Show the nodes"
-                  keys="["
-                  className="border border-line bg-surface"
-                  onClick={() => set({ isPaletteOpen: true })}
-                >
-                  <PanelLeftOpen size={16} />
-                </IconButton>
-              )}
-            </div>
             <div className="absolute top-2 right-2 flex gap-1">
               {isDockOpen ? null : (
                 <IconButton
@@ -67,6 +65,9 @@ export function EditorLayout() {
               )}
             </div>
           </main>
+          <Suspense fallback={null}>
+            <LoopRuns />
+          </Suspense>
           {isDockOpen ? (
             <section
               aria-label="Lower panel"
@@ -87,7 +88,12 @@ export function EditorLayout() {
         </div>
         {isInspectorOpen ? <SettingsPane /> : null}
       </div>
-      <StatusBar />
+      <Suspense fallback={<div className="h-[104px] shrink-0 border-line border-t bg-surface" />}>
+        <ScheduleStrip />
+      </Suspense>
+      <Suspense fallback={<div className="h-[78px] shrink-0 border-line border-t bg-surface" />}>
+        <HardwareBar />
+      </Suspense>
     </>
   );
 }

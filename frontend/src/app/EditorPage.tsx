@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { OpenLoopProvider, useDocument } from "@/document/context";
+import { useDrawn } from "@/ui/later";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
@@ -11,6 +12,7 @@ import { EditorLayout } from "./EditorLayout";
 import { TopBar } from "./head/TopBar";
 import { PageShell } from "./PageShell";
 import { useActionKeys } from "./useActionKeys";
+import { useNodeInAddress } from "./useNodeInAddress";
 import { useOpenedLoop } from "./useOpenedLoop";
 import { usePaste } from "./usePaste";
 
@@ -50,6 +52,8 @@ function Editor() {
   const actions = useEditorActions();
   useActionKeys(actions);
   usePaste();
+  useDrawn();
+  useNodeInAddress();
   useEffect(() => {
     document.title = `${name} · coloop`;
   }, [name]);

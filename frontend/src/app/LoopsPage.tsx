@@ -3,8 +3,9 @@ import { FilePlus2, FileUp, Workflow } from "lucide-react";
 import { useRef } from "react";
 import { fetchLoops } from "@/api/routes";
 import { LoopRow } from "@/features/loops/LoopRow";
+import { LoopSearch } from "@/features/loops/LoopSearch";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { useImport } from "@/features/loops/useImport";
+import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
 import { useDialogs } from "@/session/dialogs";
 import { Button } from "@/ui/Button";
@@ -26,7 +27,7 @@ export function LoopsPage() {
           <input
             ref={files}
             type="file"
-            accept=".yaml,.yml"
+            accept={IMPORTED}
             multiple
             hidden
             aria-label="YAML files"
@@ -45,6 +46,7 @@ export function LoopsPage() {
       }
     >
       <section aria-label="Your loops" className="rounded-3 border border-line bg-surface">
+        {loops.data && loops.data.length > 0 ? <LoopSearch /> : null}
         {loops.isPending ? <Loading label="Loading the loops" /> : null}
         {loops.isError ? (
           <Failed
@@ -54,8 +56,17 @@ export function LoopsPage() {
           />
         ) : null}
         {loops.data?.length === 0 ? (
-          <Empty icon={<Workflow size={24} />} title="No loops yet">
-            Open a preset below, or begin with an empty canvas.
+          <Empty
+            icon={<Workflow size={24} />}
+            title="No loops yet"
+            action={
+              <Button icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
+                Begin with a small loop
+              </Button>
+            }
+          >
+            Open a preset below: its first change makes it a loop of your own. A YAML file can be
+            dropped anywhere on the page.
           </Empty>
         ) : null}
         <ul>
@@ -64,7 +75,10 @@ export function LoopsPage() {
           ))}
         </ul>
       </section>
-      <h2 className="mt-8 mb-3 font-semibold text-lg">Presets</h2>
+      <h2 className="mt-8 font-semibold text-lg">Start from a loop that works</h2>
+      <p className="mb-3 text-muted text-sm">
+        Each runs as it is. Open one, press Run, then change it.
+      </p>
       <Gallery />
       <NewLoopDialog />
     </PageShell>

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { classes } from "@/ui/classes";
 import { Brand } from "./head/Brand";
 import { PageNav } from "./head/PageNav";
 import { ThemeMenu } from "./head/ThemeMenu";
@@ -6,11 +7,13 @@ import { ThemeMenu } from "./head/ThemeMenu";
 interface PageShellProps {
   title: string;
   actions?: ReactNode;
+  /** For tables and charts; else lines stay short enough to be read. */
+  isWide?: boolean;
   children: ReactNode;
 }
 
 /** The frame of pages that are no editor. */
-export function PageShell({ title, actions, children }: PageShellProps) {
+export function PageShell({ title, actions, isWide = false, children }: PageShellProps) {
   return (
     <div className="flex h-full flex-col">
       <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
@@ -20,8 +23,8 @@ export function PageShell({ title, actions, children }: PageShellProps) {
         <ThemeMenu />
       </header>
       <main className="min-h-0 flex-1 overflow-y-auto">
-        <div className="mx-auto max-w-6xl px-6 py-6">
-          <div className="mb-4 flex items-center gap-2">
+        <div className={classes("mx-auto px-6 py-6", isWide ? "max-w-[1600px]" : "max-w-6xl")}>
+          <div className="mb-4 flex flex-wrap items-center gap-2">
             <h1 className="min-w-0 flex-1 truncate font-semibold text-xl">{title}</h1>
             {actions}
           </div>

@@ -3,29 +3,30 @@ import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { OpenLoopProvider } from "@/document/context";
-import { Canvas } from "@/features/canvas/Canvas";
+import { ReplayBar } from "@/features/runs/ReplayBar";
+import { ReplayProvider } from "@/features/runs/ReplayProvider";
 import { RunBanner } from "@/features/runs/RunBanner";
-import { RunEditBar } from "@/features/runs/RunEditBar";
 import { RunProgress } from "@/features/runs/RunProgress";
+import { useReplay } from "@/features/runs/useReplay";
 import { useWatchedRun } from "@/features/runs/useWatchedRun";
 import { LiveContext, useLive } from "@/live/hooks";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
-import { Resizer } from "@/ui/Resizer";
+import { useDrawn } from "@/ui/later";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
 import { Commands } from "./Commands";
+import { OnDemand } from "./OnDemand";
 import { PageShell } from "./PageShell";
-import { RunDock } from "./RunDock";
+import { fetchRunPanels } from "./panels";
+import { RunFloor } from "./RunFloor";
 import { RunHeader } from "./RunHeader";
-import { SettingsPane } from "./SettingsPane";
-import { ShortcutSheet } from "./ShortcutSheet";
+import { Shortcuts } from "./Shortcuts";
 import { useActionKeys } from "./useActionKeys";
 
 /** A run on the graph that it came from: live while it goes on, replayed afterwards. */
 export function RunPage({ id }: { id: string }) {
   const { watched, error, retry } = useWatchedRun(id);
+  useEffect(fetchRunPanels, []);
   if (error instanceof ApiError && error.status === 404) {
     return (
       <PageShell title="Run">
@@ -57,13 +58,9 @@ export function RunPage({ id }: { id: string }) {
 }
 
 function Run({ onResumed }: { onResumed: () => void }) {
+  useDrawn();
   const name = useLive("status", (live) => live.run?.name ?? live.id, "");
-  const dockHeight = usePreferences((state) => state.runDockHeight);
-  const set = usePreferences((state) => state.set);
-  const hasSelection = useSelection(
-    (state) =>
-      state.nodes.length + state.edges.length > 0 || state.phase !== null || state.entry !== null,
-  );
+  const replay = useReplay();
   const actions = useEditorActions();
   useActionKeys(actions);
   useEffect(() => {
@@ -72,32 +69,14 @@ function Run({ onResumed }: { onResumed: () => void }) {
 
   return (
     <div className="flex h-full flex-col">
-      <RunHeader name={name} onResumed={onResumed} />
-      <RunProgress />
-      <RunBanner />
-      <div className="flex min-h-0 flex-1">
-        <main className="relative min-w-0 flex-1">
-          <Canvas />
-          <RunEditBar />
-        </main>
-        {hasSelection ? <SettingsPane /> : null}
-      </div>
-      <section
-        aria-label="Lower panel"
-        className="relative max-h-[70vh] shrink-0 border-line border-t bg-surface"
-        style={{ height: dockHeight }}
-      >
-        <Resizer
-          label="Height of the lower panel"
-          grows="up"
-          size={dockHeight}
-          min={160}
-          max={720}
-          onResize={(size) => set({ runDockHeight: size })}
-        />
-        <RunDock />
-      </section>
-      <ShortcutSheet actions={actions} />
+      <RunHeader name={name} onResumed={onResumed} replay={replay} />
+      <ReplayProvider replay={replay}>
+        {replay.isOn ? <ReplayBar replay={replay} /> : <RunProgress />}
+        <RunBanner />
+        <RunFloor />
+      </ReplayProvider>
+      <Shortcuts actions={actions} />
+      <OnDemand />
       <Commands actions={actions} />
     </div>
   );

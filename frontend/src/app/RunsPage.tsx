@@ -1,55 +1,56 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Play } from "lucide-react";
-import { useDeferredValue, useEffect, useState } from "react";
+import { useDeferredValue, useState } from "react";
 import { Link } from "wouter";
 import { fetchRuns } from "@/api/routes";
-import { RunRow } from "@/features/runs/RunRow";
+import type { RunSummary } from "@/api/types";
+import { ChosenBar } from "@/features/runs/ChosenBar";
+import { ALL_RUNS, RunFilters, type RunWishes } from "@/features/runs/RunFilters";
+import { RunQueue } from "@/features/runs/RunQueue";
+import { RunTable, useRunTags } from "@/features/runs/RunTable";
 import { isFinal } from "@/live/reducer";
-import { useServerCatalog } from "@/session/useServerCatalog";
 import { Button } from "@/ui/Button";
-import { CONTROL } from "@/ui/control";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { PageShell } from "./PageShell";
 
 const REFRESH = 2000;
 const PAGE = 50;
+/** Where a page begins: its cursor, and how many runs come before it. */
+interface Begin {
+  cursor: string;
+  first: number;
+}
 
-/** Every run there is, newest first, page by page. */
+const FIRST: readonly Begin[] = [{ cursor: "", first: 0 }];
+
+/** Every run there is, page by page; what waits above, what was chosen below. */
 export function RunsPage() {
-  const [filter, setFilter] = useState("");
-  const [offset, setOffset] = useState(0);
-  const search = useDeferredValue(filter.trim());
-  const catalog = useServerCatalog();
-  const runs = useQuery({
-    queryKey: ["runs", search, offset],
-    queryFn: () => fetchRuns({ limit: PAGE, offset, search }),
-    placeholderData: keepPreviousData,
-    refetchInterval: (query) =>
-      query.state.data?.items.some((run) => !isFinal(run.state)) ? REFRESH : 5 * REFRESH,
-  });
+  const [wishes, setWishes] = useState<RunWishes>(ALL_RUNS);
+  // The pages that were gone through, the present one last.
+  const [begins, setBegins] = useState(FIRST);
+  const [chosen, setChosen] = useState<ReadonlyMap<string, RunSummary>>(new Map());
+  const tags = useRunTags();
+  const { cursor = "", first = 0 } = begins.at(-1) ?? {};
+  const runs = usePage(wishes, cursor);
   const shown = runs.data?.items ?? [];
   const total = runs.data?.total ?? 0;
-  useEffect(() => {
-    // The last run of the last page was deleted.
-    if (offset > 0 && offset >= total && runs.isSuccess) setOffset(Math.max(0, offset - PAGE));
-  }, [offset, total, runs.isSuccess]);
+  const next = runs.data?.next;
+  const isNarrow = wishes.search.trim() !== "" || wishes.state !== "" || wishes.tag !== "";
+  const wish = (change: Partial<RunWishes>) => {
+    setWishes({ ...wishes, ...change });
+    setBegins(FIRST);
+  };
+  const choose = (run: RunSummary, isChosen: boolean) => {
+    const others = [...chosen].filter(([id]) => id !== run.id);
+    setChosen(new Map(isChosen ? [...others, [run.id, run]] : others));
+  };
   return (
     <PageShell
       title="Runs"
-      actions={
-        <input
-          role="searchbox"
-          aria-label="Filter runs"
-          placeholder="Filter by name or state"
-          className={`${CONTROL} w-64`}
-          value={filter}
-          onChange={(event) => {
-            setFilter(event.target.value);
-            setOffset(0);
-          }}
-        />
-      }
+      isWide
+      actions={<RunFilters wishes={wishes} tags={tags} onChange={wish} />}
     >
+      <RunQueue />
       <section
         aria-label="All runs"
         className="overflow-x-auto rounded-3 border border-line bg-surface"
@@ -62,61 +63,78 @@ export function RunsPage() {
             onRetry={() => void runs.refetch()}
           />
         ) : null}
-        {runs.data && total === 0 && search === "" ? (
-          <Empty
-            icon={<Play size={24} />}
-            title="No runs yet"
-            action={
-              <Link href="/" className="text-accent-text underline">
-                Open a loop and press Run
-              </Link>
-            }
-          >
-            Runs of the command line appear here as well.
-          </Empty>
-        ) : null}
+        {runs.data && shown.length === 0 && !isNarrow ? <NoRuns isEnd={first > 0} /> : null}
         {shown.length > 0 ? (
-          <table className="w-full text-sm">
-            <thead className="text-left text-muted text-xs">
-              <tr className="[&>th]:px-4 [&>th]:py-2 [&>th]:font-medium">
-                <th>Run</th>
-                <th>State</th>
-                <th className="w-56">Step</th>
-                <th>Latest</th>
-                <th className="text-right">Took</th>
-                <th className="text-right">Started</th>
-                <th>
-                  <span className="sr-only">More</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((run) => (
-                <RunRow key={run.id} run={run} catalog={catalog.data ?? null} />
-              ))}
-            </tbody>
-          </table>
+          <RunTable runs={shown} chosen={chosen} onChoose={choose} onTag={(tag) => wish({ tag })} />
         ) : null}
-        {runs.data && total === 0 && search !== "" ? (
-          <p className="p-4 text-muted text-sm">No run matches “{search}”.</p>
+        {runs.data && shown.length === 0 && isNarrow ? (
+          <p className="flex items-center gap-3 p-4 text-muted text-sm">
+            No run matches.
+            <Button size="small" onClick={() => wish(ALL_RUNS)}>
+              Show all runs
+            </Button>
+          </p>
         ) : null}
       </section>
-      {total > PAGE ? (
+      {next !== undefined || first > 0 ? (
         <nav
           aria-label="Pages of runs"
           className="mt-3 flex items-center justify-end gap-2 text-sm"
         >
           <span className="tabular text-muted">
-            {offset + 1} to {Math.min(offset + PAGE, total)} of {total}
+            {shown.length === 0 ? "0" : `${first + 1} to ${first + shown.length}`} of {total}
           </span>
-          <Button disabled={offset === 0} onClick={() => setOffset(offset - PAGE)}>
-            Newer
+          <Button disabled={first === 0} onClick={() => setBegins(begins.slice(0, -1))}>
+            Back
           </Button>
-          <Button disabled={offset + PAGE >= total} onClick={() => setOffset(offset + PAGE)}>
-            Older
+          <Button
+            disabled={next === undefined}
+            onClick={() => {
+              if (next !== undefined)
+                setBegins([...begins, { cursor: next, first: first + shown.length }]);
+            }}
+          >
+            Further
           </Button>
         </nav>
       ) : null}
+      <ChosenBar runs={[...chosen.values()]} onClear={() => setChosen(new Map())} />
     </PageShell>
+  );
+}
+
+function usePage(wishes: RunWishes, cursor: string) {
+  const asked = useDeferredValue(wishes);
+  const query = {
+    limit: PAGE,
+    sort: asked.sort,
+    search: asked.search.trim(),
+    ...(asked.state === "" ? {} : { state: asked.state }),
+    ...(asked.tag === "" ? {} : { tag: asked.tag }),
+    ...(cursor === "" ? {} : { cursor }),
+  };
+  return useQuery({
+    queryKey: ["runs", "page", query],
+    queryFn: () => fetchRuns(query),
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) =>
+      state.data?.items.some((run) => !isFinal(run.state)) ? REFRESH : 5 * REFRESH,
+  });
+}
+
+function NoRuns({ isEnd }: { isEnd: boolean }) {
+  if (isEnd) return <p className="p-4 text-muted text-sm">There are no further runs.</p>;
+  return (
+    <Empty
+      icon={<Play size={24} />}
+      title="No runs yet"
+      action={
+        <Link href="/" className="text-accent-text underline">
+          Open a loop and press Run
+        </Link>
+      }
+    >
+      Runs of the command line appear here as well.
+    </Empty>
   );
 }

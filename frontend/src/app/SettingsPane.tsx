@@ -1,20 +1,26 @@
-import { Inspector } from "@/features/inspector/Inspector";
+import { lazy, Suspense } from "react";
+import { useAbout } from "@/features/about/useAbout";
 import { usePreferences } from "@/session/preferences";
+import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
-import { useNarrow } from "./useNarrow";
+import { Loading } from "@/ui/States";
+import { Settings, SettingsOutline } from "./Settings";
+import { useSettingsWidth } from "./useNarrow";
 
-const NARROW = 300;
+const AboutLoop = lazy(() =>
+  import("@/features/about/AboutLoop").then((module) => ({ default: module.AboutLoop })),
+);
 
 /** Settings of what is selected, on the right, as wide as one likes. */
 export function SettingsPane() {
   const width = usePreferences((state) => state.inspectorWidth);
   const set = usePreferences((state) => state.set);
-  const isNarrow = useNarrow();
+  const shown = useSettingsWidth();
   return (
     <aside
       aria-label="Settings"
-      className="relative shrink-0 border-line border-l"
-      style={{ width: isNarrow ? Math.min(width, NARROW) : width }}
+      className="relative flex shrink-0 flex-col border-line border-l"
+      style={{ width: shown }}
     >
       <Resizer
         label="Width of the settings"
@@ -24,7 +30,41 @@ export function SettingsPane() {
         max={560}
         onResize={(size) => set({ inspectorWidth: size })}
       />
-      <Inspector />
+      <Inside />
     </aside>
+  );
+}
+
+/** Above the settings of the loop: what it teaches, until it is closed. They wait for each other. */
+function Inside() {
+  const { isOpen, isKnown } = useAbout();
+  const isLoop = useSelection(
+    ({ nodes, edges, phase, entry }) => nodes.length + edges.length === 0 && !phase && !entry,
+  );
+  if (isLoop && !isKnown)
+    return (
+      <div key="outline" className="min-h-0 flex-1">
+        <SettingsOutline />
+      </div>
+    );
+  return (
+    <>
+      {isOpen && isLoop ? (
+        <Suspense fallback={<AboutOutline />}>
+          <AboutLoop />
+        </Suspense>
+      ) : null}
+      <div className="min-h-0 flex-1">
+        <Settings />
+      </div>
+    </>
+  );
+}
+
+function AboutOutline() {
+  return (
+    <div className="h-[60%] shrink-0 overflow-hidden border-line border-b bg-surface">
+      <Loading label="Loading what this loop teaches" rows={4} />
+    </div>
   );
 }

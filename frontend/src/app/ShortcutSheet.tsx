@@ -9,8 +9,11 @@ const BY_MOUSE = [
   ["Double-click the canvas", "add a node there"],
   ["Drag from a port", "connect; on empty canvas, add what fits"],
   ["Drag an edge's end away", "disconnect"],
+  ["Alt and drag across edges", "cut them"],
+  ["Drag a node onto an edge", "insert it, where it fits"],
+  ["Drag a node into a frame", "place it in that pool"],
   ["Shift and drag", "select an area"],
-  ["Drop a YAML file", "open it as a new loop"],
+  ["Drop YAML, a picture of a loop or a run's folder", "open it as a new loop"],
 ];
 
 const IN_THE_GRAPH = [

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { ApiError } from "@/api/client";
 import { fetchLoop, fetchLoopPresets, fetchLoops } from "@/api/routes";
 import { usePreferences } from "@/session/preferences";
@@ -31,7 +31,16 @@ export function StartPage() {
   }, [go]);
 
   if (error)
-    return <Failed title="coloop could not be opened" error={error} onRetry={() => void go()} />;
+    return (
+      <main className="flex h-full flex-col items-center justify-center">
+        <div>
+          <Failed title="coloop could not be opened" error={error} onRetry={() => void go()} />
+        </div>
+        <Link href="/loops" className="text-accent-text text-sm underline">
+          All loops and presets
+        </Link>
+      </main>
+    );
   return <AppSkeleton />;
 }
 

@@ -2,28 +2,50 @@
 import { type ComponentType, lazy } from "react";
 import { useSync } from "@/document/context";
 import { indexProblems } from "@/document/problems";
-import { MemoryPanel } from "@/features/memory/MemoryPanel";
-import { PlanPanel } from "@/features/plan/PlanPanel";
-import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
-import { SchedulePanel } from "@/features/schedule/SchedulePanel";
-import { YamlPanel } from "@/features/yaml/YamlPanel";
+import { openAlerts } from "@/live/acknowledged";
 import { useLive } from "@/live/hooks";
 import type { PanelId } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
+import { later } from "@/ui/later";
 
-// Only runs have these, and the composer is not to wait for them.
-const ChartsPanel = lazy(() =>
-  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel })),
+// The composer is not to wait for these.
+const MemoryPanel = lazy(() =>
+  import("@/features/memory/MemoryPanel").then((module) => ({ default: module.MemoryPanel })),
 );
-const TimelinePanel = lazy(() =>
-  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel })),
+const PlanPanel = lazy(() =>
+  import("@/features/plan/PlanPanel").then((module) => ({ default: module.PlanPanel })),
 );
+const fetchCharts = () =>
+  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel }));
+const fetchTimeline = () =>
+  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel }));
+export const ChartsPanel = lazy(fetchCharts);
+export const TimelinePanel = lazy(fetchTimeline);
 const SamplesPanel = lazy(() =>
   import("@/features/samples/SamplesPanel").then((module) => ({ default: module.SamplesPanel })),
 );
 const LogPanel = lazy(() =>
   import("@/features/runs/LogPanel").then((module) => ({ default: module.LogPanel })),
 );
+
+const DatasetPanel = lazy(() =>
+  import("@/features/dataset/DatasetPanel").then((module) => ({ default: module.DatasetPanel })),
+);
+
+const ProblemsPanel = later(() =>
+  import("@/features/problems/ProblemsPanel").then((module) => module.ProblemsPanel),
+);
+const SchedulePanel = later(() =>
+  import("@/features/schedule/SchedulePanel").then((module) => module.SchedulePanel),
+);
+const YamlPanel = later(() =>
+  import("@/features/yaml/YamlPanel").then((module) => module.YamlPanel),
+);
+
+/** What a run shows besides its graph, on its way while the run itself is. It is asked for again where it is shown. */
+export function fetchRunPanels(): void {
+  for (const fetchPanel of [fetchCharts, fetchTimeline]) fetchPanel().catch(() => {});
+}
 
 export type Page = "loop" | "run";
 
@@ -39,11 +61,10 @@ export interface Panel {
 }
 
 export const PANELS: Record<PanelId, Panel> = {
-  charts: { label: "Charts", pages: ["run"], keys: [], Body: ChartsPanel },
-  timeline: { label: "Timeline", pages: ["run"], keys: [], Body: TimelinePanel },
   samples: { label: "Samples", pages: ["run"], keys: [], Body: SamplesPanel },
   log: { label: "Log", pages: ["run"], keys: [], Body: LogPanel, Note: AlertCount },
   schedule: { label: "Schedule", pages: ["loop", "run"], keys: [], Body: SchedulePanel },
+  data: { label: "Data", pages: ["loop"], keys: [], Body: DatasetPanel },
   plan: { label: "Plan", pages: ["loop", "run"], keys: [], Body: PlanPanel },
   problems: {
     label: "Problems",
@@ -73,6 +94,6 @@ function ProblemCount() {
 }
 
 function AlertCount() {
-  const alerts = useLive("lines", (live) => live.state.alerts.length, 0);
+  const alerts = useLive("lines", (live) => openAlerts(live).length, 0);
   return alerts > 0 ? <Badge tone="warning">{alerts}</Badge> : null;
 }

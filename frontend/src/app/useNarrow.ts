@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react";
+import { usePreferences } from "@/session/preferences";
 
 const query = matchMedia("(max-width: 1180px)");
 
@@ -11,4 +12,12 @@ export function useNarrow(): boolean {
     },
     () => query.matches,
   );
+}
+
+const NARROW_SETTINGS = 300;
+
+/** How wide the settings are, on the right of the composer. */
+export function useSettingsWidth(): number {
+  const width = usePreferences((state) => state.inspectorWidth);
+  return useNarrow() ? Math.min(width, NARROW_SETTINGS) : width;
 }

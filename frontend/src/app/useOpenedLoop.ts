@@ -7,16 +7,19 @@ import * as routes from "@/api/routes";
 import type { Catalog, Loop } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec, mendDocument } from "@/document/convert";
-import { withPlaces } from "@/document/layout";
+import { keepIdentities, withIdentities } from "@/document/identities";
+import { fetchArranging, fetchPlacing, withPlaces } from "@/document/layout";
 import { createDocumentStore } from "@/document/store";
+import type { SyncApi } from "@/document/sync/api";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
 import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
 import type { PlaceNodes } from "@/document/sync/Reader";
 import { NOT_SAVED } from "@/document/sync/Saver";
-import { EMPTY_DOCUMENT } from "@/document/types";
+import { EMPTY_DOCUMENT, type LoopDocument } from "@/document/types";
 import { usePreferences } from "@/session/preferences";
 import { presetOf } from "@/session/presetAddress";
 import { useSelection } from "@/session/selection";
+import { forgetUnsaved, isUnsaved } from "@/session/unsaved";
 import { useServerCatalog } from "@/session/useServerCatalog";
 
 interface OpenedLoop {
@@ -32,10 +35,12 @@ export function useOpenedLoop(id: string): OpenedLoop {
   // Read once: from then on the document is the truth, not the cache.
   const loaded = useQuery({
     queryKey: ["open", id],
-    queryFn: async () => ({
-      loop: await fetchLoop(id, preset),
-      draft: (await browserDrafts.read(id)) ?? null,
-    }),
+    queryFn: async () => {
+      const loop = await fetchLoop(id, preset);
+      const draft = (await browserDrafts.read(id)) ?? null;
+      await fetchPlacing(draft ? mendDocument(draft.document) : savedDocument(loop));
+      return { loop, draft };
+    },
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
     refetchOnWindowFocus: false,
@@ -50,6 +55,7 @@ export function useOpenedLoop(id: string): OpenedLoop {
     setOpen(made);
     useSelection.getState().clear();
     const unsubscribe = whenSaved(made, () => {
+      forgetUnsaved(id);
       usePreferences.getState().set({ lastLoop: id });
       void client.invalidateQueries({ queryKey: ["loops"] });
     });
@@ -71,10 +77,12 @@ export function useOpenedLoop(id: string): OpenedLoop {
 
 /** The loop of this id; a preset that nobody has changed yet where there is none. */
 async function fetchLoop(id: string, preset: string | null): Promise<Loop> {
-  try {
-    return await routes.fetchLoop(id);
-  } catch (error) {
-    if (preset === null || !(error instanceof ApiError) || error.status !== 404) throw error;
+  if (preset === null || !isUnsaved(id)) {
+    try {
+      return await routes.fetchLoop(id);
+    } catch (error) {
+      if (preset === null || !(error instanceof ApiError) || error.status !== 404) throw error;
+    }
   }
   const { yaml, spec } = await routes.fetchLoopPreset(preset);
   const name = spec ? fromSpec(spec).name : preset;
@@ -94,13 +102,35 @@ function whenSaved({ syncStore }: OpenLoop, then: () => void): () => void {
   });
 }
 
+function savedDocument(loop: Loop): LoopDocument {
+  return loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
+}
+
+/** What is read may hold nodes without places: it comes together with what arranges them. */
+const READING: SyncApi = {
+  ...routes,
+  parseYaml: withArranging(routes.parseYaml),
+  fetchLoop: withArranging(routes.fetchLoop),
+};
+
+function withArranging<A extends unknown[], T>(read: (...args: A) => Promise<T>) {
+  return async (...args: A): Promise<T> =>
+    (await Promise.all([read(...args), fetchArranging()]))[0];
+}
+
 function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
   const place: PlaceNodes = (document, before) =>
-    withPlaces(catalog, document, false, before.layout);
-  const saved = loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
-  const document = place(draft ? mendDocument(draft.document) : saved, EMPTY_DOCUMENT);
-  const store = createDocumentStore({ document, text: draft?.text ?? loop.yaml });
-  const sync = new LoopSync(loop, store, routes, browserDrafts, DELAYS, place);
+    withIdentities(catalog, withPlaces(catalog, document, before.layout), before.identities);
+  const document = place(
+    draft ? mendDocument(draft.document) : savedDocument(loop),
+    EMPTY_DOCUMENT,
+  );
+  const store = createDocumentStore({
+    document,
+    text: draft?.text ?? loop.yaml,
+    settle: keepIdentities(catalog),
+  });
+  const sync = new LoopSync(loop, store, READING, browserDrafts, DELAYS, place);
   if (draft) sync.restore(draft);
   return { loopId: loop.id, runId: null, store, syncStore: sync.store, sync, catalog };
 }

@@ -2,13 +2,14 @@ import { useEffect } from "react";
 import { isTyping } from "@/session/actions";
 import { useClipboard } from "@/session/useClipboard";
 
-/** Pasted pieces of loops become nodes; any other text is left alone. */
+/** Nodes in a text that is pasted, from a tab or a text editor, become nodes of the loop. */
 export function usePaste(): void {
   const { paste } = useClipboard();
   useEffect(() => {
     const take = (event: ClipboardEvent) => {
       if (isTyping(event.target)) return;
-      if (paste(event.clipboardData?.getData("text/plain") ?? "")) event.preventDefault();
+      event.preventDefault();
+      void paste(event.clipboardData?.getData("text/plain") ?? "");
     };
     window.addEventListener("paste", take);
     return () => window.removeEventListener("paste", take);

@@ -18,6 +18,24 @@ export function orderMetrics(
   return [...names].toSorted((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
+/** The metric of a path `node.metric`. */
+export function metricOf(path: string): string {
+  return path.slice(path.indexOf(".") + 1);
+}
+
+/** Of paths `node.metric` those that say most of a run. */
+export function tellingMetrics(
+  catalog: Pick<Catalog, "chart_order"> | null,
+  paths: readonly string[],
+  count: number,
+): string[] {
+  const order = orderMetrics(catalog, new Set(paths.map(metricOf)));
+  const rank = new Map(order.map((name, place) => [name, place]));
+  return paths
+    .toSorted((a, b) => (rank.get(metricOf(a)) ?? 0) - (rank.get(metricOf(b)) ?? 0))
+    .slice(0, count);
+}
+
 /** `reward/exact` is what the catalog calls `reward/<scorer>`. */
 function ofFamily(catalog: Catalog, name: string): MetricInfo | undefined {
   const family = name.split("/")[0] ?? name;

@@ -13,14 +13,20 @@ export function offersKind(mode: ModeInfo, kind: Pick<KindInfo, "kind">): boolea
   return mode.kinds.includes(kind.kind);
 }
 
-/** What of a kind is left to other modes: paths of its settings, names of algorithms, inputs. */
+/** What of a kind is left to other modes: paths of its settings, names of algorithms, inputs and outputs. */
 export interface OfOtherModes {
   fields: ReadonlySet<string>;
   algorithms: ReadonlySet<string>;
   ports: ReadonlySet<string>;
+  outputs: ReadonlySet<string>;
 }
 
-const NOTHING: OfOtherModes = { fields: new Set(), algorithms: new Set(), ports: new Set() };
+const NOTHING: OfOtherModes = {
+  fields: new Set(),
+  algorithms: new Set(),
+  ports: new Set(),
+  outputs: new Set(),
+};
 
 export function ofOtherModes(mode: ModeInfo, kind: string): OfOtherModes {
   const left = mode.of_kind[kind];
@@ -29,6 +35,7 @@ export function ofOtherModes(mode: ModeInfo, kind: string): OfOtherModes {
     fields: new Set(left.fields),
     algorithms: new Set(left.algorithms),
     ports: new Set(left.ports),
+    outputs: new Set(left.outputs),
   };
 }
 

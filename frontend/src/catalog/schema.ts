@@ -21,6 +21,8 @@ export interface FieldFacts {
   level: string;
   isHot: boolean;
   isHidden: boolean;
+  /** Whether fitting into memory may set it. */
+  isSolvable: boolean;
   widget: string | null;
   /** What its value is chosen from: things of the loop, or lists of the catalog. */
   choosesFrom: Choices | null;
@@ -32,9 +34,13 @@ export interface FieldFacts {
   starter: string | null;
   /** How its value is said in a few words, `{}` in its place. */
   short: string | null;
+  /** The part of a form where it stands. */
+  section: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
   when: Record<string, Json[]> | null;
+  /** By which of its siblings it is read, and at which of their values; at any where there are none. */
+  readWhen: Record<string, Json[]> | null;
 }
 
 export interface Choice {
@@ -163,6 +169,7 @@ function readFacts(
     level: fact("x-level") ?? "simple",
     isHot: fact("x-hot") === true,
     isHidden: fact("x-hidden") === true,
+    isSolvable: fact("x-solver") === true,
     widget: fact("x-widget") ?? null,
     choosesFrom: fact("x-choices") ?? null,
     reference: fact("x-reference") ?? null,
@@ -170,9 +177,11 @@ function readFacts(
     unit: fact("x-unit") ?? null,
     starter: fact("x-starter") ?? null,
     short: fact("x-short") ?? null,
+    section: fact("x-section") ?? null,
     fallback: raw.default ?? schema.default,
     isNullable,
     when: fact("x-when") ?? null,
+    readWhen: fact("x-read-when") ?? null,
   };
 }
 

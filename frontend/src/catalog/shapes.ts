@@ -1,7 +1,7 @@
 /** Questions about values and fields that several widgets ask. Pure. */
-import type { Json } from "@/api/types";
+import type { InputPort, Json, JsonObject, KindInfo } from "@/api/types";
 import { isObject, parsePath, readPath } from "@/lib/paths";
-import type { Field, Property, Variant } from "./schema";
+import { type Field, type Property, readSchema, type Variant } from "./schema";
 
 /** The variant that a value is of, else the first. */
 export function chosenVariant(field: Field, value: Json | undefined): Variant | null {
@@ -11,7 +11,10 @@ export function chosenVariant(field: Field, value: Json | undefined): Variant | 
   }
   if (field.shape !== "variants") return null;
   if (value === undefined || value === null) return null;
-  return field.variants.find((variant) => fits(variant.field, value)) ?? null;
+  const fitting = field.variants.find((variant) => fits(variant.field, value));
+  // A text where a number is expected is a number that was typed wrong.
+  const meant = typeof value === "string" ? "number" : null;
+  return fitting ?? field.variants.find((variant) => variant.field.shape === meant) ?? null;
 }
 
 /** Whether a value has the shape of a field, as far as tells its variants apart. */
@@ -89,12 +92,43 @@ export function belongs(
   siblings: Json | undefined,
   defaults: Record<string, Json | undefined>,
 ): boolean {
-  if (!field.when) return true;
-  return Object.entries(field.when).every(([path, wanted]) => {
+  return !field.when || holds(field.when, siblings, defaults);
+}
+
+/** Whether each of these paths has one of its values; null stands for nothing. */
+function holds(
+  when: Readonly<Record<string, readonly Json[]>>,
+  siblings: Json | undefined,
+  defaults: Record<string, Json | undefined>,
+): boolean {
+  return Object.entries(when).every(([path, wanted]) => {
     const keys = parsePath(path);
     const value =
       readPath(siblings, keys) ?? (keys.length === 1 ? defaults[path] : undefined) ?? null;
     return wanted.some((one) => one === value);
+  });
+}
+
+/** Whether a node makes anything of its port with the settings that it has. */
+export function isOfUse(
+  { when }: Pick<InputPort, "when">,
+  kind: Pick<KindInfo, "schema">,
+  node: Json | undefined,
+): boolean {
+  if (Object.keys(when).length === 0) return true;
+  const form = readSchema(kind.schema);
+  return holds(when, node, form.shape === "object" ? defaultsOf(form.properties()) : {});
+}
+
+/** Whether anything reads a field at the present values of its siblings (`x-read-when`). */
+export function isRead(
+  { readWhen }: Pick<Field, "readWhen">,
+  siblings: JsonObject,
+  defaults: Record<string, Json | undefined>,
+): boolean {
+  return Object.entries(readWhen ?? {}).every(([name, wanted]) => {
+    const value = siblings[name] ?? defaults[name] ?? null;
+    return wanted.length === 0 ? value !== null : wanted.some((one) => one === value);
   });
 }
 
@@ -114,8 +148,11 @@ export function isFlat(field: Field): boolean {
   );
 }
 
+const LONG = ["code", "text", "regex"];
+
+/** Whether its text wants all of the width. */
 export function isLong(field: Field): boolean {
-  return field.widget === "code" || field.widget === "text";
+  return LONG.includes(field.widget ?? "");
 }
 
 /** How a default reads where nothing is set. */

@@ -1,8 +1,10 @@
 /** The open loop for the components below: its document, its sync state, and the catalog. */
-import { createContext, type ReactNode, useContext } from "react";
+import { createContext, type ReactNode, useContext, useMemo } from "react";
 import { useStore } from "zustand";
 import type { Catalog } from "@/api/types";
-import { type ColorMemory, createColorMemory, nodeColors } from "@/lib/colors";
+import { chartColors, nodeColors } from "@/lib/colors";
+import { deepEqual } from "@/lib/paths";
+import { identities } from "./identities";
 import type { DocumentState, DocumentStore } from "./store";
 import type { LoopSync } from "./sync/LoopSync";
 import type { SyncState, SyncStore } from "./sync/state";
@@ -37,32 +39,35 @@ export function useDocument<T>(selector: (state: DocumentState) => T): T {
   return useStore(useOpenLoop().store, selector);
 }
 
-const colorMemories = new WeakMap<object, ColorMemory>();
+type Colors = Readonly<Record<string, string>>;
 
-function colorsOf({ catalog, store }: OpenLoop, nodes: DocumentState["document"]["nodes"]) {
-  let memory = colorMemories.get(store);
-  if (!memory) {
-    memory = createColorMemory();
-    colorMemories.set(store, memory);
-  }
-  return nodeColors(catalog, nodes, memory);
+const known = new WeakMap<object, { document: DocumentState["document"]; colors: Colors }>();
+
+/** The same object as long as no colour changes. */
+function colorsOf({ catalog, store }: OpenLoop, document: DocumentState["document"]): Colors {
+  const last = known.get(store);
+  if (last?.document === document) return last.colors;
+  const now = nodeColors(catalog, document.nodes, identities(catalog, document));
+  const colors = last && deepEqual(last.colors, now) ? last.colors : now;
+  known.set(store, { document, colors });
+  return colors;
 }
 
-/** The colour of every node, kept while the loop is open and the same in the graph, the charts, the timeline and the memory. */
-export function useNodeColors(): Readonly<Record<string, string>> {
+/** The colour of every node, the same in the graph, the charts, the timeline and the memory. */
+export function useNodeColors(): Colors {
   const open = useOpenLoop();
-  return colorsOf(
-    open,
-    useStore(open.store, (state) => state.document.nodes),
-  );
+  return useStore(open.store, (state) => colorsOf(open, state.document));
 }
 
 export function useNodeColor(node: string): string {
-  const open = useOpenLoop();
-  return useStore(
-    open.store,
-    (state) => colorsOf(open, state.document.nodes)[node] ?? "var(--muted)",
-  );
+  return useNodeColors()[node] ?? "var(--muted)";
+}
+
+/** Colours of nodes that stand on one chart, each another. */
+export function useChartColors(shown: readonly string[]): Colors {
+  const colors = useNodeColors();
+  const key = shown.join("\n");
+  return useMemo(() => chartColors(colors, key === "" ? [] : key.split("\n")), [colors, key]);
 }
 
 export function useSync<T>(selector: (state: SyncState) => T): T {

@@ -1,15 +1,21 @@
 /** Between the server's spec (JSON in words of the YAML) and the document. Pure. */
 import type { Json, JsonObject } from "@/api/types";
+import { IDENTITIES } from "@/lib/colors";
 import { isObject } from "@/lib/paths";
 import { readEdge, writeEdge } from "./edges";
+import { NOTES, readNotes, writeNotes } from "./notes";
 import type { Edge, LoopDocument, NodeData, Point, Unread } from "./types";
 import { ALL_READ, isAllRead, mixEdges } from "./unread";
 
+/** What a layout keeps the colours of learners under; no node has such a name. */
+const COLORS = "$colors";
 /** A node of which the file does not say what it is. */
 const NO_KIND = "";
 
 export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocument {
   const { name, nodes, edges, layout: ownLayout, ...rest } = spec;
+  const places = layout ?? ownLayout;
+  const notes = isObject(places) ? readNotes(places[NOTES]) : null;
   const read: Record<string, NodeData> = {};
   const unread: Unread = { nodes: {}, edges: [] };
   if (isObject(nodes)) readNodes(nodes, read, unread);
@@ -17,11 +23,14 @@ export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocu
   const readEdges: Edge[] = [];
   if (Array.isArray(edges)) readList(edges, readEdges, unread);
   else if (edges !== undefined) rest.edges = edges;
+  const identities = readIdentities(layout ?? ownLayout, read);
   return {
     name: typeof name === "string" ? name : "untitled",
     nodes: read,
     edges: readEdges,
-    layout: readLayout(layout ?? ownLayout, read, unread),
+    layout: readLayout(places, read, unread),
+    ...(identities ? { identities } : {}),
+    ...(notes ? { notes } : {}),
     rest,
     ...(isAllRead(unread) ? {} : { unread }),
   };
@@ -59,6 +68,7 @@ function readLayout(
   const layout: Record<string, Point> = {};
   const others: JsonObject = {};
   for (const [id, place] of Object.entries(isObject(value) ? value : {})) {
+    if (id === COLORS || (id === NOTES && readNotes(place))) continue;
     const [x, y, ...more] = Array.isArray(place) ? place : [];
     const isPoint = id in nodes && typeof x === "number" && typeof y === "number";
     if (isPoint) layout[id] = [x, y];
@@ -68,8 +78,25 @@ function readLayout(
   return layout;
 }
 
+function readIdentities(
+  value: unknown,
+  nodes: Record<string, NodeData>,
+): Record<string, number> | null {
+  const kept = isObject(value) ? value[COLORS] : undefined;
+  if (!isObject(kept)) return null;
+  const isIdentity = ([id, number]: [string, unknown]) =>
+    id in nodes && Number.isInteger(number) && Number(number) >= 1 && Number(number) <= IDENTITIES;
+  return Object.fromEntries(Object.entries(kept).filter(isIdentity)) as Record<string, number>;
+}
+
 /** Places as they are now, and what else the layout held. */
-function writeLayout({ layout, nodes, unread = ALL_READ }: LoopDocument): JsonObject {
+function writeLayout({
+  layout,
+  nodes,
+  identities = {},
+  notes,
+  unread = ALL_READ,
+}: LoopDocument): JsonObject {
   const others = { ...unread.layout };
   // The place of a box goes with the box.
   for (const [id, old] of Object.entries(others)) {
@@ -81,7 +108,12 @@ function writeLayout({ layout, nodes, unread = ALL_READ }: LoopDocument): JsonOb
     const old = others[id];
     return [id, Array.isArray(old) ? [...point, ...old.slice(2)] : point];
   });
-  return { ...others, ...(Object.fromEntries(places) as JsonObject) };
+  return {
+    ...others,
+    ...(Object.fromEntries(places) as JsonObject),
+    ...(Object.keys(identities).length > 0 ? { [COLORS]: identities } : {}),
+    ...(notes ? { [NOTES]: writeNotes(notes) } : {}),
+  };
 }
 
 export function toSpec(document: LoopDocument): JsonObject {

@@ -1,16 +1,28 @@
 /** What an edge says about its options, in a few words: those that the catalog has words for. Pure. */
-import type { Catalog } from "@/api/types";
-import { readSchema } from "@/catalog/schema";
+import type { Catalog, Json } from "@/api/types";
+import { type Field, readSchema } from "@/catalog/schema";
 import type { Edge } from "./types";
 
-export function edgeText({ schema }: Pick<Catalog, "schema">, edge: Edge): string {
-  const field = readSchema(schema.edge);
-  const options = field.shape === "object" ? field.properties() : [];
-  const words = options.flatMap(({ name, field: { short } }) => {
+export interface EdgeOption {
+  name: string;
+  field: Field;
+  value: Json;
+  text: string;
+}
+
+export function edgeOptions({ schema }: Pick<Catalog, "schema">, edge: Edge): EdgeOption[] {
+  const form = readSchema(schema.edge);
+  const options = form.shape === "object" ? form.properties() : [];
+  return options.flatMap(({ name, field }) => {
     const value = edge[name];
-    return short === null || value === undefined || value === null
+    return field.short === null || value === undefined || value === null
       ? []
-      : [short.replace("{}", () => String(value))];
+      : [{ name, field, value, text: field.short.replace("{}", () => String(value)) }];
   });
-  return words.join(" · ");
+}
+
+export function edgeText(catalog: Pick<Catalog, "schema">, edge: Edge): string {
+  return edgeOptions(catalog, edge)
+    .map(({ text }) => text)
+    .join(" · ");
 }

@@ -1,7 +1,7 @@
 /** A piece of a loop on the clipboard: nodes, the edges among them, and where they stood. Pure. */
-import type { Catalog } from "@/api/types";
-import { isObject } from "@/lib/paths";
-import { portRef, portText, readEdge } from "./edges";
+import type { Catalog, JsonObject } from "@/api/types";
+import { fromSpec } from "./convert";
+import { portRef, portText, writeEdge } from "./edges";
 import { freeName } from "./names";
 import { renameInNode } from "./references";
 import { type Edge, EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "./types";
@@ -12,7 +12,8 @@ export interface Fragment {
   layout: Record<string, Point>;
 }
 
-const MARK = "coloop/fragment";
+/** Between nodes that come without places. */
+const ROW = 160;
 
 export function cutFragment(document: LoopDocument, ids: readonly string[]): Fragment {
   const chosen = new Set(ids);
@@ -29,29 +30,26 @@ export function cutFragment(document: LoopDocument, ids: readonly string[]): Fra
   return fragment;
 }
 
-export function writeFragment(fragment: Fragment): string {
-  return JSON.stringify({ type: MARK, version: 1, ...fragment }, null, 1);
+/** As a loop has it, in words of the YAML. */
+export function toFragmentSpec({ nodes, edges, layout }: Fragment): JsonObject {
+  const spec: JsonObject = { nodes: { ...nodes } };
+  if (edges.length > 0) spec.edges = edges.map(writeEdge);
+  if (Object.keys(layout).length > 0) spec.layout = { ...layout };
+  return spec;
 }
 
-export function readFragment(text: string): Fragment | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
+/** The nodes that read, and the edges among them; what has no place stands below one another. */
+export function fromFragmentSpec(spec: JsonObject): Fragment {
+  const { nodes, edges, layout } = fromSpec(spec);
+  const isThere = (end: string) => portRef(end).node in nodes;
+  const places: Record<string, Point> = {};
+  for (const [row, id] of Object.keys(nodes).entries()) {
+    places[id] = layout[id] ?? [0, row * ROW];
   }
-  if (!isObject(value) || value.type !== MARK || !isObject(value.nodes)) return null;
-  const nodes: Record<string, NodeData> = {};
-  for (const [id, node] of Object.entries(value.nodes)) {
-    if (isObject(node) && typeof node.kind === "string") nodes[id] = { ...node, kind: node.kind };
-  }
-  const edges = (Array.isArray(value.edges) ? value.edges : [])
-    .map((edge) => readEdge(edge))
-    .filter((edge): edge is Edge => edge !== null);
   return {
     nodes,
-    edges,
-    layout: (isObject(value.layout) ? value.layout : {}) as Record<string, Point>,
+    edges: edges.filter(({ from, to }) => isThere(from) && isThere(to)),
+    layout: places,
   };
 }
 

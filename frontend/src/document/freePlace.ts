@@ -1,8 +1,9 @@
 /** Places where no other box is. Pure. */
 import type { Catalog, KindInfo } from "@/api/types";
 
-import { GRID, NODE_WIDTH, nodeHeight } from "./geometry";
-import type { LoopDocument, Point } from "./types";
+import { boxesOf } from "./boxes";
+import { GRID, nodeSize } from "./geometry";
+import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "./types";
 
 /** Room between boxes, for edges. */
 const GAP = 2 * GRID;
@@ -14,14 +15,23 @@ const STEP = 2 * GRID;
 /** Boxes are wider than high, and rows flow from left to right: a place beside is as near as one below. */
 const ACROSS = 3 * GRID;
 
-type Layout = Readonly<Record<string, Point>>;
-
 /** How far copies move so that none lies on a box that is there already. */
-export function freeOffset(copies: Layout, present: Layout): Point {
-  const taken = Object.values(present);
+export function freeOffset(
+  catalog: Catalog,
+  copies: Pick<LoopDocument, "nodes" | "edges" | "layout">,
+  document: LoopDocument,
+): Point {
+  const present = boxesOf(catalog, document);
+  const moved = boxesOf(catalog, { ...EMPTY_DOCUMENT, ...copies });
   const collides = (by: number) =>
-    Object.values(copies).some(([x, y]) =>
-      taken.some(([left, top]) => Math.abs(x + by - left) < GRID && Math.abs(y + by - top) < GRID),
+    moved.some(({ x, y, width, height }) =>
+      present.some(
+        (box) =>
+          x + by < box.x + box.width + GRID &&
+          box.x < x + by + width + GRID &&
+          y + by < box.y + box.height + GRID &&
+          box.y < y + by + height + GRID,
+      ),
     );
   let by = STEP;
   while (collides(by)) by += STEP;
@@ -35,15 +45,16 @@ export function freePlace(
   kind: KindInfo,
   wish: { x: number; y: number },
 ): { x: number; y: number } {
-  const begun = { ...document, nodes: { ...document.nodes, [NEW]: { kind: kind.kind } } };
-  const height = nodeHeight(catalog, begun, NEW, false);
+  const begun = { ...document, nodes: { ...document.nodes, [NEW]: beginnings(kind) } };
+  const { width, height } = nodeSize(catalog, begun, NEW);
   const boxes = Object.entries(document.layout)
     .filter(([id]) => id in document.nodes)
-    .map(([id, [x, y]]) => ({ x, y, height: nodeHeight(catalog, document, id, false) }));
+    .map(([id, [x, y]]) => ({ x, y, ...nodeSize(catalog, document, id) }));
   const isFree = (x: number, y: number) =>
     boxes.every(
       (box) =>
-        Math.abs(box.x - x) >= NODE_WIDTH + GAP ||
+        x + width + GAP <= box.x ||
+        x >= box.x + box.width + GAP ||
         y + height + GAP <= box.y ||
         y >= box.y + box.height + GAP,
     );
@@ -56,6 +67,11 @@ export function freePlace(
     if (found) return found;
   }
   return { x: left, y: top };
+}
+
+/** As large as it may get: what a mode leaves out makes a box smaller. */
+function beginnings({ kind, template }: KindInfo): NodeData {
+  return { ...template, kind } as NodeData;
 }
 
 /** Steps from the middle to the places of a square ring, the nearest first: right, below, left, above. */

@@ -1,81 +1,148 @@
 /**
  * Sizes of a drawn node. The layout, the edges and the boxes themselves count on them, so they stand in one
- * place. A node shows the ports that have an edge; the others fold away until it is pointed at.
+ * place. A node shows the ports that have an edge; the others fold away until they are asked for.
  */
+import { isDraft } from "immer";
 import type { Catalog, InputPort, KindInfo, OutputPort } from "@/api/types";
+import { isOfUse } from "@/catalog/shapes";
 import { edgeFacts } from "./edges";
-import type { LoopDocument } from "./types";
+import { isLearner } from "./identities";
+import { tellingValues } from "./telling";
+import { textWidth } from "./textWidth";
+import type { LoopDocument, NodeData } from "./types";
+import { type EdgeWays, edgeWays } from "./ways";
 
 export const GRID = 16;
-export const NODE_WIDTH = 208;
-export const HEADER_HEIGHT = 48;
-export const PORT_HEIGHT = 22;
-export const BODY_PADDING = 6;
-/** The line that says how many ports are folded away. */
-export const FOLD_HEIGHT = 18;
-const LIVE_LINE = 18;
-const LIVE_REST = 26;
-const MOST_RATES = 2;
+/** The widest box, and the narrowest. */
+export const NODE_WIDTH = 224;
+export const LEAST_WIDTH = 144;
+export const HEADER_HEIGHT = 46;
+export const PORT_HEIGHT = 24;
+/** The row in which the folded ports of either side are counted. */
+export const FOLD_HEIGHT = 22;
+export const VALUE_HEIGHT = 26;
+const VALUES_AROUND = 11;
+export const LEARN_HEIGHT = 30;
+/** A number with its curve, and the line with the state below it. */
+export const METRIC_HEIGHT = 48;
+export const STATE_HEIGHT = 28;
+const BODY_END = 6;
 
 export interface ShownPorts {
   inputs: readonly InputPort[];
   outputs: readonly OutputPort[];
-  /** Without an edge. */
+  /** Without an edge, and of use. */
   foldedInputs: readonly InputPort[];
   foldedOutputs: readonly OutputPort[];
 }
 
 const NOTHING: ShownPorts = { inputs: [], outputs: [], foldedInputs: [], foldedOutputs: [] };
 
-/** A node's ports: those in use, and those that are folded away. */
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/**
+ * A node's ports at its sides: those in use, and of the others those that its settings can make use of, folded
+ * away. What teaches is at the bottom.
+ */
 export function shownPorts(catalog: Catalog, document: LoopDocument, node: string): ShownPorts {
-  const kind = kindOf(catalog, document.nodes[node]?.kind);
+  const data = document.nodes[node];
+  const kind = kindOf(catalog, data?.kind);
   if (!kind) return NOTHING;
   const facts = edgeFacts(document.edges);
-  const hasEdge = (used: ReadonlySet<string>) => (port: { name: string }) =>
-    used.has(`${node}.${port.name}`);
-  const [isIn, isOut] = [hasEdge(facts.inputs), hasEdge(facts.outputs)];
+  const ways = edgeWays(catalog, document);
+  const isFree = (port: InputPort | OutputPort, used: ReadonlySet<string>) =>
+    !used.has(`${node}.${port.name}`) && isOfUse(port, kind, data);
   return {
-    inputs: kind.inputs.filter(isIn),
-    outputs: kind.outputs.filter(isOut),
-    foldedInputs: kind.inputs.filter((port) => !isIn(port)),
-    foldedOutputs: kind.outputs.filter((port) => !isOut(port)),
+    inputs: kind.inputs.filter(({ name }) => ways.left.has(`${node}.${name}`)),
+    outputs: kind.outputs.filter(({ name }) => ways.right.has(`${node}.${name}`)),
+    foldedInputs: kind.inputs.filter((port) => isFree(port, facts.inputs)),
+    foldedOutputs: kind.outputs.filter((port) => isFree(port, facts.outputs)),
   };
 }
 
-/** Height of a node's box; a run shows rates below and folds nothing out. */
-export function nodeHeight(
-  catalog: Catalog,
-  document: LoopDocument,
-  node: string,
-  isLive: boolean,
-): number {
+/**
+ * Size of a node's box. A run shows what the node does in the place of its values and folds nothing out, and is given
+ * as much room: a loop is drawn alike on either page.
+ */
+export function nodeSize(catalog: Catalog, document: LoopDocument, node: string): Size {
+  const data = document.nodes[node];
+  if (!data || isDraft(document)) return measure(catalog, document, node);
+  const ways = edgeWays(catalog, document);
+  const last = known.get(data);
+  if (last?.node === node && last.ways === ways) return last.size;
+  const size = measure(catalog, document, node);
+  known.set(data, { node, ways, size });
+  return size;
+}
+
+/** Of every node as it is: what it is joined with decides as well. */
+const known = new WeakMap<NodeData, { node: string; ways: EdgeWays; size: Size }>();
+
+function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
   const ports = shownPorts(catalog, document, node);
+  const ways = edgeWays(catalog, document);
+  const kind = kindOf(catalog, document.nodes[node]?.kind);
+  const isTaught = isLearner(catalog, document, node);
+  const values = tellingValues(catalog, document, node);
   const rows = Math.max(ports.inputs.length, ports.outputs.length);
   const hasFold = ports.foldedInputs.length + ports.foldedOutputs.length > 0;
-  const body = rows * PORT_HEIGHT + 2 * BODY_PADDING;
-  if (!isLive) return HEADER_HEIGHT + body + (hasFold ? FOLD_HEIGHT : 0);
-  return HEADER_HEIGHT + body + liveHeight(rateLines(catalog, document, node));
+  const widths = [
+    NAME_AROUND + Math.max(textWidth(node, 14), textWidth(kind?.title ?? "", 12)),
+    ...Array.from({ length: rows }, (_, row) => portsWidth(ports, row)),
+    ...values.map(({ label }) => 24 + textWidth(label, 12) + VALUE_ROOM),
+    isTaught ? LEARN_ROOM : ways.served.has(node) ? LEAST_WIDTH : LIVE_ROOM,
+    // Beside one that is docked below it, lines of learning go down.
+    [...ways.served.values()].includes(node) ? NODE_WIDTH : 0,
+  ];
+  const width = Math.ceil(Math.max(...widths) / GRID) * GRID;
+  const still =
+    (hasFold ? FOLD_HEIGHT : 0) +
+    (values.length > 0 ? values.length * VALUE_HEIGHT + VALUES_AROUND : 0);
+  const height =
+    HEADER_HEIGHT +
+    rows * PORT_HEIGHT +
+    (rows > 0 || hasFold ? BODY_END : 0) +
+    Math.max(still, liveHeight(catalog, document, node)) +
+    (isTaught ? LEARN_HEIGHT : 0);
+  return { width: Math.min(NODE_WIDTH, Math.max(LEAST_WIDTH, width)), height };
 }
 
-/** How many of a node's stages have a line with their rate in a run: of one that nobody teaches, those that get something. */
-export function rateLines(catalog: Catalog, document: LoopDocument, node: string): number {
+/** Beside a name: the sign before it, and what is around both. */
+const NAME_AROUND = 61;
+/** The least that a value has beside its label. */
+const VALUE_ROOM = 74;
+/** "GRPO · lr 1e-6", and what a node does beside its rate. */
+const LEARN_ROOM = 192;
+const LIVE_ROOM = 176;
+
+function portsWidth({ inputs, outputs }: ShownPorts, row: number): number {
+  return 26 + textWidth(inputs[row]?.name ?? "", 12) + 16 + textWidth(outputs[row]?.name ?? "", 12);
+}
+
+/** Whether a node is measured by a number of its own: what scores, what is taught, what evaluates. */
+export function hasMetric(catalog: Catalog, document: LoopDocument, node: string): boolean {
   const kind = kindOf(catalog, document.nodes[node]?.kind);
-  const { inputs } = shownPorts(catalog, document, node);
-  const isTaught = inputs.some((port) => port.teaching);
-  const canLearn = kind?.inputs.some((port) => port.teaching) ?? false;
-  const stages =
-    canLearn && !isTaught ? new Set(inputs.map((port) => port.phase)).size : kind?.stages.length;
-  return Math.min(MOST_RATES, Math.max(1, stages ?? 1));
+  if (isLearner(catalog, document, node)) return true;
+  const isScorer =
+    kind?.stages.includes("score") && kind.outputs.some(({ type }) => type === "Scores");
+  return isScorer === true || kind?.outputs.length === 0;
 }
 
-export function liveHeight(lines: number): number {
-  return lines * LIVE_LINE + LIVE_REST;
+export function liveHeight(catalog: Catalog, document: LoopDocument, node: string): number {
+  return (hasMetric(catalog, document, node) ? METRIC_HEIGHT : 0) + STATE_HEIGHT;
 }
 
 /** Middle of a port's row, from the top of the node. */
 export function portTop(row: number): number {
-  return HEADER_HEIGHT + BODY_PADDING + row * PORT_HEIGHT + PORT_HEIGHT / 2;
+  return HEADER_HEIGHT + row * PORT_HEIGHT + PORT_HEIGHT / 2;
+}
+
+/** Middle of the row in which folded ports are counted. */
+export function foldTop(rows: number): number {
+  return HEADER_HEIGHT + rows * PORT_HEIGHT + FOLD_HEIGHT / 2;
 }
 
 export function kindOf(catalog: Catalog, kind: string | undefined): KindInfo | undefined {

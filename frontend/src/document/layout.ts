@@ -2,129 +2,257 @@
  * Automatic layout from left to right, in the direction of the data.
  * Edges that only carry learning back to where the data came from do not pull boxes around.
  */
-import { layout as dagreLayout, graphlib } from "@dagrejs/dagre";
+import type * as Dagre from "@dagrejs/dagre";
 import type { Catalog } from "@/api/types";
 import { inputPort } from "./canConnect";
-import { portRef } from "./edges";
+import { edgeKeys, portRef } from "./edges";
 import { edgeText } from "./edgeText";
-import { GRID, NODE_WIDTH, nodeHeight } from "./geometry";
+import { GRID, NODE_WIDTH, nodeSize, type Size } from "./geometry";
+import { textWidth } from "./textWidth";
 import type { Edge, LoopDocument, Point } from "./types";
+import { edgeWays } from "./ways";
 
-const SPACE = { nodesep: 32, edgesep: 16 } as const;
-/** Room between two ranks: for lines alone, and at most for what stands on them. */
-const RANK_GAP = { least: 72, most: 184 } as const;
-/** Of a text at its largest, and what is around it. */
-const CHARACTER = 9.8;
-const AROUND = 42;
+/** Room between two boxes of a rank, and between two ranks: for lines alone, and at most for what stands on them. */
+const NODE_GAP = 48;
+const RANK_GAP = { least: 80, most: 160 } as const;
+/** Between a node and one that serves only it. */
+export const DOCK_GAP = 48;
+
 /** A rate stands on every line of a run. */
-const RATE_CHARACTERS = 7;
-/** Room for the lanes between two rows of ranks. */
-const ROW_GAP = 88;
-
-interface Size {
-  width: number;
-  height: number;
-}
-
-/** What a graph is to fit into: the canvas of an ordinary window, on either page. */
-const COMPOSER: Size = { width: 880, height: 560 };
-const RUN: Size = { width: 1360, height: 420 };
-/** A graph that is drawn as large as this in one row stays in it. */
-const LARGE_ENOUGH = 0.8;
+const RATE = "44.4k/s";
+/** Around the text of a label, and a piece of line on either side. */
+const AROUND = 44;
 /** Boxes that stand on each other are moved this far apart. */
 const APART = 24;
 
-/** New places for `ids` (all nodes by default); their common corner stays where it was. */
-export function arrange(
-  catalog: Catalog,
-  document: LoopDocument,
-  isLive: boolean,
-  ids: readonly string[] = Object.keys(document.nodes),
-): Record<string, Point> {
-  const ranksep = rankGap(catalog, document.edges, isLive);
-  const graph = new graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: "LR", ...SPACE, ranksep, ranker: "network-simplex" });
-  graph.setDefaultEdgeLabel(() => ({}));
-  const chosen = new Set(ids);
-  for (const id of ids) {
-    graph.setNode(id, { width: NODE_WIDTH, height: nodeHeight(catalog, document, id, isLive) });
-  }
-  for (const edge of forwardEdges(catalog, document)) {
-    const [from, to] = [portRef(edge.from).node, portRef(edge.to).node];
-    if (from !== to && chosen.has(from) && chosen.has(to)) {
-      graph.setEdge(from, to, { weight: 2 }, `${edge.from} ${edge.to}`);
-    }
-  }
-  dagreLayout(graph);
+/** What ranks the boxes: large, and needed only where boxes have no places of their own. `dagre.ts` gives it. */
+let dagre: Pick<typeof Dagre, "layout" | "graphlib"> | null = null;
 
-  const boxes = ids.map((id): Box => {
-    const { x, y, width, height } = graph.node(id);
-    const [w, h] = [width ?? 0, height ?? 0];
-    return { id, x: (x ?? 0) - w / 2, y: (y ?? 0) - h / 2, height: h };
+export function arrangeBy(library: NonNullable<typeof dagre>): void {
+  dagre = library;
+}
+
+let fetching: Promise<unknown> | null = null;
+
+/** Resolves once boxes can be arranged; the same promise while it is under way. */
+export function fetchArranging(): Promise<unknown> {
+  fetching ??= import("./dagre").catch((error: unknown) => {
+    fetching = null;
+    throw error;
   });
-  return moveTo(
-    wrapped(boxes, ranksep, isLive ? RUN : COMPOSER),
-    corner(document.layout, ids) ?? [0, 0],
-  );
+  return fetching;
+}
+
+/** Resolves once every node of the document can be placed: at once where they have places of their own. */
+export async function fetchPlacing(document: LoopDocument): Promise<void> {
+  if (isMostlyUnplaced(document)) await fetchArranging();
+}
+
+export function canPlace(document: LoopDocument): boolean {
+  return dagre !== null || !isMostlyUnplaced(document);
+}
+
+function isMostlyUnplaced({ nodes, layout }: LoopDocument): boolean {
+  const ids = Object.keys(nodes);
+  const missing = ids.filter((id) => !layout[id]);
+  return missing.length > 0 && missing.length * 2 >= ids.length;
 }
 
 interface Box {
   id: string;
   x: number;
   y: number;
+  width: number;
   height: number;
 }
 
-/** Between two ranks stands the longest text of an edge. */
-function rankGap(catalog: Catalog, edges: readonly Edge[], isLive: boolean): number {
-  const longest = Math.max(0, ...edges.map((edge) => edgeText(catalog, edge).length));
-  const characters = longest + (isLive ? RATE_CHARACTERS + (longest > 0 ? 3 : 0) : 0);
-  const wish = characters === 0 ? 0 : characters * CHARACTER + AROUND;
-  return Math.min(RANK_GAP.most, Math.max(RANK_GAP.least, wish));
+/** A node with those that serve only it, as one box. */
+interface Group {
+  id: string;
+  width: number;
+  height: number;
+  /** Where each stands, from the corner of the group. */
+  places: Record<string, Point>;
 }
 
-/** Long chains go on in a new row, as text does: in as many rows as make the graph largest on a screen. */
-function wrapped(boxes: readonly Box[], gap: number, window: Size): Record<string, Point> {
-  const columns = [...new Set(boxes.map((box) => Math.round(box.x)))].toSorted((a, b) => a - b);
-  let best = inRows(boxes, columns, 1, gap, window);
-  if (best.zoom >= LARGE_ENOUGH) return best.places;
-  for (let rows = 2; rows <= Math.ceil(columns.length / 2); rows += 1) {
-    const next = inRows(boxes, columns, rows, gap, window);
-    if (next.zoom > best.zoom * 1.1) best = next;
+/** New places for `ids` (all nodes by default), after `fetchArranging`; their common corner stays where it was. */
+export function arrange(
+  catalog: Catalog,
+  document: LoopDocument,
+  ids: readonly string[] = Object.keys(document.nodes),
+): Record<string, Point> {
+  if (!dagre) throw new Error("Boxes are arranged before what arranges them is there.");
+  const ranksep = rankGap(catalog, document);
+  const groups = groupsOf(catalog, document, ids);
+  const home = new Map(
+    [...groups.values()].flatMap((group) =>
+      Object.keys(group.places).map((id) => [id, group.id] as const),
+    ),
+  );
+  const graph = new dagre.graphlib.Graph({ multigraph: true });
+  graph.setGraph({
+    rankdir: "LR",
+    nodesep: NODE_GAP,
+    edgesep: 16,
+    ranksep,
+    ranker: "network-simplex",
+  });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const { id, width, height } of groups.values()) graph.setNode(id, { width, height });
+  const links: Link[] = [];
+  for (const edge of forwardEdges(catalog, document)) {
+    const from = home.get(portRef(edge.from).node);
+    const to = home.get(portRef(edge.to).node);
+    if (from === undefined || to === undefined || from === to) continue;
+    graph.setEdge(from, to, { weight: 2 }, `${edge.from} ${edge.to}`);
+    links.push([from, to]);
   }
-  return best.places;
+  dagre.layout(graph);
+  const drawn = [...groups.values()].map((group) => {
+    const { x, y } = graph.node(group.id);
+    return { group, x: Math.round(x ?? 0), y: (y ?? 0) - group.height / 2 };
+  });
+  return moveTo(inRanks(drawn, links, ranksep), corner(document.layout, ids) ?? [0, 0]);
 }
 
-function inRows(
-  boxes: readonly Box[],
-  columns: readonly number[],
-  rows: number,
-  gap: number,
-  window: Size,
-) {
-  const each = Math.ceil(columns.length / rows);
-  const places: Record<string, Point> = {};
-  let top = 0;
-  let width = 0;
-  for (let first = 0; first < columns.length; first += each) {
-    const own = columns.slice(first, first + each);
-    const inRow = boxes.filter((box) => own.includes(Math.round(box.x)));
-    const above = Math.min(...inRow.map((box) => box.y));
-    for (const box of inRow) {
-      const column = own.indexOf(Math.round(box.x));
-      places[box.id] = [column * (NODE_WIDTH + gap), top + box.y - above];
+function groupsOf(
+  catalog: Catalog,
+  document: LoopDocument,
+  ids: readonly string[],
+): Map<string, Group> {
+  const { served } = edgeWays(catalog, document);
+  const chosen = new Set(ids);
+  const groups = new Map<string, Group>();
+  for (const id of ids) {
+    if (chosen.has(served.get(id) ?? "")) continue;
+    const own = nodeSize(catalog, document, id);
+    const group: Group = { id, ...own, places: { [id]: [0, 0] } };
+    const servant = ids.find((one) => served.get(one) === id);
+    if (servant !== undefined) {
+      const { width, height } = nodeSize(catalog, document, servant);
+      group.places[servant] = [0, own.height + DOCK_GAP];
+      group.width = Math.max(own.width, width);
+      group.height = own.height + DOCK_GAP + height;
     }
-    top += Math.max(...inRow.map((box) => box.y - above + box.height)) + ROW_GAP;
-    width = Math.max(width, own.length * (NODE_WIDTH + gap) - gap);
+    groups.set(id, group);
   }
-  const zoom = Math.min(1, window.width / width, window.height / (top - ROW_GAP));
-  return { places, zoom };
+  return groups;
+}
+
+/** Ranks side by side, each as wide as its widest box; boxes of a rank below each other, near to what they are joined with. */
+function inRanks(
+  drawn: readonly { group: Group; x: number; y: number }[],
+  links: readonly Link[],
+  gap: number,
+): Record<string, Point> {
+  const middles = [...new Set(drawn.map(({ x }) => x))].toSorted((a, b) => a - b);
+  const ranks = middles.map((middle) =>
+    drawn
+      .filter(({ x }) => x === middle)
+      .toSorted((a, b) => a.y - b.y)
+      .map(({ group }) => group),
+  );
+  const tops = levelled(ranks, links);
+  const places: Record<string, Point> = {};
+  let left = 0;
+  for (const rank of ranks) {
+    for (const group of rank) {
+      for (const [id, [across, down]] of Object.entries(group.places)) {
+        places[id] = [left + across, (tops.get(group.id) ?? 0) + down];
+      }
+    }
+    left += Math.ceil((Math.max(...rank.map(({ width }) => width)) + gap) / GRID) * GRID;
+  }
+  return places;
+}
+
+/** Two groups that are joined. */
+type Link = readonly [string, string];
+
+const SWEEPS = 8;
+
+/** The tops of all groups: from rank to rank each goes to the middle of those that it is joined with, in its order. */
+function levelled(
+  ranks: readonly (readonly Group[])[],
+  links: readonly Link[],
+): Map<string, number> {
+  const tops = new Map<string, number>();
+  for (const rank of ranks) {
+    const whole = rank.reduce((sum, { height }) => sum + height + NODE_GAP, -NODE_GAP);
+    let top = -whole / 2;
+    for (const { id, height } of rank) {
+      tops.set(id, top);
+      top += height + NODE_GAP;
+    }
+  }
+  const partners = new Map<string, string[]>();
+  for (const [from, to] of links) {
+    partners.set(from, [...(partners.get(from) ?? []), to]);
+    partners.set(to, [...(partners.get(to) ?? []), from]);
+  }
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    for (const rank of sweep % 2 === 0 ? ranks : ranks.toReversed()) {
+      const wishes = rank.map(({ id }) => {
+        const near = (partners.get(id) ?? []).map((other) => tops.get(other) ?? 0);
+        return near.length === 0 ? (tops.get(id) ?? 0) : mean(near);
+      });
+      for (const [index, top] of apart(wishes, rank).entries())
+        tops.set(rank[index]?.id ?? "", top);
+    }
+  }
+  // Once more on the grid, so that no rounding brings two together.
+  for (const rank of ranks) {
+    let free = Number.NEGATIVE_INFINITY;
+    for (const { id, height } of rank) {
+      const top = Math.max(free, Math.round((tops.get(id) ?? 0) / GRID) * GRID);
+      tops.set(id, top);
+      free = Math.ceil((top + height + NODE_GAP - GRID / 2) / GRID) * GRID;
+    }
+  }
+  return tops;
+}
+
+/** As near to their wishes as they can all be, one below the other: those in conflict share their mean. */
+function apart(wishes: readonly number[], rank: readonly Group[]): number[] {
+  const before: number[] = [];
+  let sum = 0;
+  for (const { height } of rank) {
+    before.push(sum);
+    sum += height + NODE_GAP;
+  }
+  const blocks: { mean: number; count: number }[] = [];
+  for (const [index, wish] of wishes.entries()) {
+    let block = { mean: wish - (before[index] ?? 0), count: 1 };
+    for (let last = blocks.at(-1); last && last.mean > block.mean; last = blocks.at(-1)) {
+      blocks.pop();
+      const count = last.count + block.count;
+      block = { mean: (last.mean * last.count + block.mean * block.count) / count, count };
+    }
+    blocks.push(block);
+  }
+  const flat = blocks.flatMap(({ mean: value, count }) => Array<number>(count).fill(value));
+  return flat.map((value, index) => value + (before[index] ?? 0));
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Between two ranks stands the longest text of an edge, or a rate. */
+function rankGap(catalog: Catalog, document: LoopDocument): number {
+  const { of } = edgeWays(catalog, document);
+  const keys = edgeKeys(document.edges);
+  const texts = document.edges
+    .filter((_, index) => ["data", "measure"].includes(of.get(keys[index] ?? "") ?? ""))
+    .map((edge) => edgeText(catalog, edge));
+  const wish = Math.max(...[...texts, RATE].map((text) => textWidth(text, 12))) + AROUND;
+  return Math.min(RANK_GAP.most, Math.max(RANK_GAP.least, wish));
 }
 
 /** The same places, boxes that would stand on each other moved down until they do not. */
 export function spread(
   layout: Readonly<Record<string, Point>>,
-  heightOf: (id: string) => number,
+  sizeOf: (id: string) => Size,
 ): Record<string, Point> {
   const ids = Object.keys(layout).toSorted((a, b) => {
     const [[ax, ay], [bx, by]] = [layout[a] as Point, layout[b] as Point];
@@ -134,14 +262,14 @@ export function spread(
   let isMoved = false;
   for (const id of ids) {
     const [x, wish] = layout[id] as Point;
-    const height = heightOf(id);
-    const beside = placed.filter((box) => Math.abs(box.x - x) < NODE_WIDTH + GRID);
+    const { width, height } = sizeOf(id);
+    const beside = placed.filter((box) => x < box.x + box.width + GRID && box.x < x + width + GRID);
     let y = wish;
     for (let other = firstOn(beside, y, height); other; other = firstOn(beside, y, height)) {
       y = Math.ceil((other.y + other.height + APART) / GRID) * GRID;
       isMoved = true;
     }
-    placed.push({ id, x, y, height });
+    placed.push({ id, x, y, width, height });
   }
   if (!isMoved) return layout as Record<string, Point>;
   return Object.fromEntries(placed.map(({ id, x, y }) => [id, [x, y] as Point]));
@@ -182,19 +310,14 @@ export function forwardEdges(catalog: Catalog, document: LoopDocument): Edge[] {
 
 /**
  * Where each node is drawn: its own place, or one found for it; never two on one spot. A loop that was
- * written by hand and places fewer than half of its nodes is laid out as a whole.
+ * written by hand and places fewer than half of its nodes is laid out as a whole, after `fetchPlacing`.
  */
-export function placeNodes(
-  catalog: Catalog,
-  document: LoopDocument,
-  isLive: boolean,
-): Record<string, Point> {
+export function placeNodes(catalog: Catalog, document: LoopDocument): Record<string, Point> {
   const ids = Object.keys(document.nodes);
   const missing = ids.filter((id) => !document.layout[id]);
-  if (missing.length > 0 && missing.length * 2 >= ids.length)
-    return arrange(catalog, document, isLive);
-  const heightOf = (id: string) => nodeHeight(catalog, document, id, isLive);
-  return spread(missing.length === 0 ? document.layout : withFound(document, missing), heightOf);
+  if (isMostlyUnplaced(document)) return arrange(catalog, document);
+  const sizeOf = (id: string) => nodeSize(catalog, document, id);
+  return spread(missing.length === 0 ? document.layout : withFound(document, missing), sizeOf);
 }
 
 /** Nodes without a place go below all others, side by side. */
@@ -213,7 +336,6 @@ function withFound(document: LoopDocument, missing: readonly string[]): Record<s
 export function withPlaces(
   catalog: Catalog,
   document: LoopDocument,
-  isLive: boolean,
   before: Record<string, Point> = {},
 ): LoopDocument {
   const ids = Object.keys(document.nodes);
@@ -223,7 +345,7 @@ export function withPlaces(
     known.map((id) => [id, document.layout[id] ?? before[id]]),
   ) as Record<string, Point>;
   const merged = { ...document, layout: kept };
-  return { ...merged, layout: { ...placeNodes(catalog, merged, isLive) } };
+  return { ...merged, layout: { ...placeNodes(catalog, merged) } };
 }
 
 function corner(layout: Record<string, Point>, ids: readonly string[]): Point | null {

@@ -3,11 +3,33 @@
 const LOOP_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const NODE_NAME = /^[a-z][a-z0-9_]*$/;
 
-/** What the name of a loop is made of. */
-export const LOOP_NAMES = "Letters, digits, dots, dashes and underscores";
+const LOOP_SIGNS = /[^A-Za-z0-9._-]/gu;
 
-export function isLoopName(name: string): boolean {
-  return LOOP_NAME.test(name);
+/** Why a loop cannot be called so, or null: what is wrong with it, and what may be there. */
+export function loopNameProblem(name: string): string | null {
+  if (LOOP_NAME.test(name)) return null;
+  if (name.trim() === "") return "A loop needs a name.";
+  const signs = [...new Set(name.match(LOOP_SIGNS) ?? [])].map(signName);
+  if (signs.length > 0) {
+    const last = signs.at(-1);
+    const list = signs.length === 1 ? last : `${signs.slice(0, -1).join(", ")} or ${last}`;
+    return `A name cannot hold ${list}: only letters, digits, dots, dashes and underscores.`;
+  }
+  return `A name begins with a letter or a digit, not with “${name[0]}”.`;
+}
+
+function signName(sign: string): string {
+  return /\s/u.test(sign) ? "a blank" : `“${sign}”`;
+}
+
+/** The nearest name that can be taken; empty where nothing is left. */
+export function loopNameNear(name: string): string {
+  return name
+    .trim()
+    .replaceAll(LOOP_SIGNS, "-")
+    .replaceAll(/-{2,}/g, "-")
+    .replace(/^[._-]+/, "")
+    .replace(/-+$/, "");
 }
 
 /** Why a name cannot be taken, or null. */

@@ -5,7 +5,7 @@
  * of the document it belongs. Texts of earlier states are kept, so that undo brings comments back.
  */
 import { createStore, type StoreApi } from "zustand/vanilla";
-import type { Command } from "./command";
+import { type Command, defineCommand } from "./command";
 import {
   type DispatchOptions,
   dispatch as dispatchHistory,
@@ -42,12 +42,15 @@ export interface OpenDocument {
   document: LoopDocument;
   text: string;
   isReadonly?: boolean;
+  /** What is to follow every command, as a part of it. */
+  settle?: (draft: LoopDocument) => void;
 }
 
 export function createDocumentStore({
   document,
   text,
   isReadonly = false,
+  settle,
 }: OpenDocument): DocumentStore {
   const texts = new Map<number, string>([[0, text]]);
 
@@ -68,7 +71,8 @@ export function createDocumentStore({
       isReadonly,
       dispatch: (command, args, options) => {
         if (get().isReadonly && !options?.isHotEdit) return;
-        const history = dispatchHistory(get().history, command, args, options);
+        const settled = settle === undefined ? command : followedBy(command, settle);
+        const history = dispatchHistory(get().history, settled, args, options);
         if (history !== get().history) show(history);
       },
       undo: () => {
@@ -92,5 +96,12 @@ export function createDocumentStore({
         if (at === get().history.state) set({ text: newText, textState: at });
       },
     };
+  });
+}
+
+function followedBy<A>(command: Command<A>, settle: (draft: LoopDocument) => void): Command<A> {
+  return defineCommand(command.label, (draft, args) => {
+    command.recipe(draft, args);
+    settle(draft);
   });
 }

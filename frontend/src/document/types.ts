@@ -19,11 +19,22 @@ export interface Edge {
 
 export type Point = [number, number];
 
+/** Words for people, on the canvas beside the boxes. */
+export interface Note {
+  at: Point;
+  size: Point;
+  text: string;
+}
+
 export interface LoopDocument {
   name: string;
   nodes: Record<string, NodeData>;
   edges: Edge[];
   layout: Record<string, Point>;
+  /** Which colour each learner has, from its creation until it is deleted. */
+  identities?: Record<string, number>;
+  /** Kept with the places; absent where there are none. */
+  notes?: Record<string, Note>;
   /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
   rest: JsonObject;
   /** What the page could not read of nodes and edges; absent where it read all. */
@@ -34,7 +45,7 @@ export interface Unread {
   nodes: Record<string, Json>;
   /** In the order of the file, with their positions in its list. */
   edges: { at: number; value: Json }[];
-  /** Frames, notes and whatever else a layout holds besides the places of boxes. */
+  /** Whatever else a layout holds besides the places of boxes and notes. */
   layout?: JsonObject;
 }
 

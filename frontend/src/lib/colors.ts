@@ -1,85 +1,59 @@
 /** One colour each: of a node, wherever it is drawn, and of a part of memory, whatever else is there. */
 import type { Catalog } from "@/api/types";
 
-type Nodes = Readonly<Record<string, { kind: string }>>;
+type Colors = Readonly<Record<string, string>>;
 
-/** Colours for nodes whose kind's own is taken: `--node-1` and on, in the tokens. */
-const SPARE = 6;
+/** As many learners have a colour of their own: `--id-1` and on, in the tokens. */
+export const IDENTITIES = 6;
 const UNKNOWN = "var(--muted)";
 
-/** What nodes of one loop had in this session, those that are gone too; the last answer beside it. */
-export interface ColorMemory {
-  nodes: Nodes;
-  kinds: Catalog["kinds"];
-  colors: Readonly<Record<string, string>>;
-  seen: Record<string, { kind: string; color: string }>;
+export function identityColor(number: number): string {
+  return `var(--id-${number})`;
 }
 
-export function createColorMemory(): ColorMemory {
-  return { nodes: {}, kinds: {}, colors: {}, seen: {} };
+const ALL_IDENTITIES = Array.from({ length: IDENTITIES }, (_, place) => identityColor(place + 1));
+
+/** The colour of every node: a learner's own, and of others that of their kind. */
+export function nodeColors(
+  { kinds }: Pick<Catalog, "kinds">,
+  nodes: Readonly<Record<string, { kind: string }>>,
+  identities: Readonly<Record<string, number>>,
+): Colors {
+  return Object.fromEntries(
+    Object.entries(nodes).map(([id, { kind }]) => {
+      const own = identities[id];
+      return [id, own === undefined ? kindColor(kinds[kind]) : identityColor(own)];
+    }),
+  );
 }
 
 /**
- * The colour of every node of a loop: the first node of a kind's group has the group's colour, each further one
- * the next that no node has, so that two curves can be told apart; beyond those, colours come round again.
- * With a memory a node keeps what it had, whatever goes or comes beside it, under a new name too.
+ * Colours for nodes that stand on one chart: all as they are, but of several that share the colour of their kind
+ * only the first has it, and the others take what no learner has. Beyond those they share it.
+ *
+ * @param colors of every node of the loop
  */
-export function nodeColors(
-  { kinds }: Pick<Catalog, "kinds">,
-  nodes: Nodes,
-  memory = createColorMemory(),
-): Readonly<Record<string, string>> {
-  if (memory.nodes === nodes && memory.kinds === kinds) return memory.colors;
-  const taken = new Set<string>();
-  const colors: Record<string, string> = {};
-  const before = keptColors(nodes, memory);
-  for (const [id, color] of Object.entries(before)) {
-    if (taken.has(color) && !isShared(color, taken)) continue;
-    colors[id] = color;
-    taken.add(color);
+export function chartColors(colors: Colors, shown: readonly string[]): Colors {
+  const taken = new Set(Object.values(colors).filter((color) => ALL_IDENTITIES.includes(color)));
+  const used = new Set<string>();
+  const found: Record<string, string> = {};
+  for (const id of shown) {
+    const own = colors[id] ?? UNKNOWN;
+    const free = used.has(own) ? ALL_IDENTITIES.find((color) => !taken.has(color)) : undefined;
+    found[id] = free ?? own;
+    used.add(own);
+    if (free) taken.add(free);
   }
-  for (const [id, { kind }] of Object.entries(nodes)) {
-    colors[id] ??= freeColor(kindColor(kinds[kind]), taken, Object.keys(colors).length);
-    taken.add(colors[id]);
-    memory.seen[id] = { kind, color: colors[id] };
-  }
-  Object.assign(memory, { nodes, kinds, colors });
-  return colors;
-}
-
-/** What the nodes had. One in the place of another of its kind that is gone was renamed. */
-function keptColors(nodes: Nodes, memory: ColorMemory): Record<string, string> {
-  const were = Object.keys(memory.nodes);
-  const now = Object.entries(nodes);
-  const kept: Record<string, string> = {};
-  for (const [place, [id, { kind }]] of now.entries()) {
-    const other = were[place];
-    const isRenamed =
-      were.length === now.length &&
-      other !== undefined &&
-      !(other in nodes) &&
-      !(id in memory.nodes);
-    const had = memory.seen[isRenamed ? other : id];
-    if (had?.kind === kind) kept[id] = had.color;
-  }
-  return kept;
-}
-
-const SPARES = Array.from({ length: SPARE }, (_, place) => `var(--node-${place + 1})`);
-
-/** Whether every spare colour has gone, so that several nodes have the same. */
-function isShared(color: string, taken: ReadonlySet<string>): boolean {
-  return SPARES.includes(color) && SPARES.every((spare) => taken.has(spare));
-}
-
-function freeColor(own: string, taken: ReadonlySet<string>, count: number): string {
-  if (!taken.has(own)) return own;
-  const free = SPARES.find((spare) => !taken.has(spare));
-  return free ?? SPARES[count % SPARE] ?? own;
+  return found;
 }
 
 export function kindColor(kind: { color: string } | undefined): string {
   return kind ? `var(${kind.color})` : UNKNOWN;
+}
+
+/** The ground for text in a node's colour. */
+export function softColor(color: string): string {
+  return color === UNKNOWN ? "var(--sunken)" : color.replace(/\)$/, "-soft)");
 }
 
 /** The colour of a part of memory, such as weights: the same on every machine. */

@@ -38,10 +38,20 @@ function isSame(a: GpuEstimate, b: GpuEstimate): boolean {
   );
 }
 
-/** Parts that are resident in a stage, largest first. */
+/** From what always rests to what comes and goes; others after them. */
+const ORDER = ["weights", "optimizer", "gradients", "kv_cache", "activations", "logits"];
+
+function placeOf(part: string): number {
+  const place = ORDER.indexOf(part);
+  return place < 0 ? ORDER.length : place;
+}
+
+/** Parts that are resident in a stage, each kind in its place and of it the largest first. */
 export function partsIn(gpu: GpuEstimate, stage: string | null): MemoryPart[] {
   const here = stage ? gpu.parts.filter((part) => part.stages.includes(stage)) : gpu.parts;
-  return here.filter((part) => part.bytes > 0).toSorted((a, b) => b.bytes - a.bytes);
+  return here
+    .filter((part) => part.bytes > 0)
+    .toSorted((a, b) => placeOf(a.part) - placeOf(b.part) || b.bytes - a.bytes);
 }
 
 export function stagesOf(gpu: GpuEstimate): string[] {
@@ -58,7 +68,7 @@ export function partNames(estimate: Estimate): string[] {
   for (const gpu of estimate.gpus) {
     for (const { part } of gpu.parts) if (!names.includes(part)) names.push(part);
   }
-  return names;
+  return names.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
 export function groupName(group: GpuGroup): string {

@@ -24,7 +24,9 @@ const INTERVALS: Record<Topic, number> = {
 
 export class LiveRun {
   readonly id: string;
-  readonly state: LiveState = createLiveState();
+  state: LiveState = createLiveState();
+  /** Whether the state is made of every event; else of the newest, and of the marks of those before. */
+  isWhole = true;
   run: RunSummary | null = null;
   connection: Connection = "loading";
   /** Local time of the newest message. */
@@ -76,6 +78,12 @@ export class LiveRun {
     for (const topic of topics) this.tell(topic);
   }
 
+  /** Shows another state of the same run, such as one of its past. */
+  restore(state: LiveState): void {
+    this.state = state;
+    for (const topic of Object.keys(this.versions) as Topic[]) this.tell(topic);
+  }
+
   applyGauges(gauges: Gauges): void {
     this.noteFlow(this.state.gauges, gauges);
     this.state.gauges = gauges;
@@ -103,6 +111,7 @@ export class LiveRun {
   setRun(run: RunSummary): void {
     this.run = run;
     this.tell("status");
+    this.tell("lines"); // of which alerts a user took note
   }
 
   setConnection(connection: Connection): void {

@@ -1,17 +1,19 @@
 /**
- * Brings the events of a run: the history page by page, then the stream, and the stream again when it breaks.
+ * Brings the events of a run: those that are there, then the stream, and the stream again when it breaks.
  *
- *     history (after=, until no more) ──▶ socket (after=last seq) ──▶ end
- *                                            │ broken: wait, jittered, longer each time
- *                                            └──▶ socket (after=last seq)
+ *     the newest events, of a longer run the marks before them ──▶ socket (after=last seq) ──▶ end
+ *                                                                  │ broken: wait, jittered, longer each time
+ *                                                                  └──▶ what came since ──▶ socket
  */
 import { ApiError } from "@/api/client";
 import * as routes from "@/api/routes";
-import type { StreamMessage } from "@/api/types";
+import type { EventPage, MarksPage, StreamMessage } from "@/api/types";
 import type { LiveRun } from "./LiveRun";
 import { isFinal } from "./reducer";
 
 const PAGE = 5000;
+/** So many events stay in the page of a run that is opened; of what came before there are marks and curves. */
+export const TAIL = 5000;
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
 const NO_SUCH_RUN = 4404;
@@ -23,6 +25,8 @@ export type SocketLike = Pick<WebSocket, "close" | "onopen" | "onmessage" | "onc
 export interface ConnectionDeps {
   openSocket: (url: string) => SocketLike;
   fetchEvents: typeof routes.fetchEvents;
+  fetchTail: typeof routes.fetchTail;
+  fetchMarks: typeof routes.fetchMarks;
   fetchRun: typeof routes.fetchRun;
   random: () => number;
 }
@@ -30,6 +34,8 @@ export interface ConnectionDeps {
 const BROWSER: ConnectionDeps = {
   openSocket: (url) => new WebSocket(url),
   fetchEvents: routes.fetchEvents,
+  fetchTail: routes.fetchTail,
+  fetchMarks: routes.fetchMarks,
   fetchRun: routes.fetchRun,
   random: Math.random,
 };
@@ -70,8 +76,15 @@ export class RunConnection {
     const loading = new AbortController();
     this.loading = loading;
     try {
-      this.live.setRun(await this.deps.fetchRun(this.live.id));
-      let hasMore = true;
+      const isNew = this.live.state.lastSeq === 0;
+      // Asked for at once: each answer takes a while, and none needs another.
+      const [run, beginning] = await Promise.all([
+        this.deps.fetchRun(this.live.id),
+        isNew ? this.fetchBeginning(loading.signal) : null,
+      ]);
+      this.live.setRun(run);
+      if (beginning && !loading.signal.aborted) this.begin(...beginning);
+      let hasMore = !isNew;
       while (hasMore && !loading.signal.aborted) {
         const page = await this.deps.fetchEvents(
           this.live.id,
@@ -88,6 +101,21 @@ export class RunConnection {
       if (error instanceof ApiError && error.status === 404) this.live.setConnection("failed");
       else this.retryLater();
     }
+  }
+
+  private fetchBeginning(signal: AbortSignal) {
+    const { id } = this.live;
+    return Promise.all([this.deps.fetchTail(id, TAIL, signal), this.deps.fetchMarks(id, signal)]);
+  }
+
+  /** The newest events; where there are more, what is worth knowing of those before them. */
+  private begin(tail: EventPage, marks: MarksPage): void {
+    const first = tail.events[0]?.seq ?? 1;
+    if (first > 1) {
+      this.live.isWhole = false;
+      this.live.applyEvents(marks.events.filter((event) => event.seq < first));
+    }
+    this.live.applyEvents(tail.events);
   }
 
   private open(): void {

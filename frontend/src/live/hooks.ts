@@ -115,7 +115,7 @@ function edgeFacts(gauges: Gauges | null, edge: string, stage: string): string {
       lines.push(`${formatCount(round(rate * gauges.step_seconds))} rows a step`);
   }
   if (busy !== null) lines.push(`${stage} while busy: ${formatRate(busy, "rows")}`);
-  lines.push(`${formatCount(gauge.rows)} rows since the start`);
+  if (gauge.rows > 0) lines.push(`${formatCount(gauge.rows)} rows since the start`);
   return lines.join("\n");
 }
 

@@ -6,6 +6,7 @@
  */
 import type { RunError, RunEvent, RunState } from "@/api/types";
 import { isObject } from "@/lib/paths";
+import { checkpointOf, MAX_MARKS, markOf } from "./marks";
 import { addPoint, createSeries } from "./series";
 import type { LiveAlert, LiveState, LogLine, StageSpan } from "./state";
 
@@ -27,7 +28,18 @@ export function applyEvent(state: LiveState, event: RunEvent): Topic | null {
     if (state.step !== null && event.step < state.step) goBack(state, event.step);
     state.step = event.step;
   }
+  noteMark(state, event);
   return HANDLERS[event.type]?.(state, event) ?? null;
+}
+
+function noteMark(state: LiveState, event: RunEvent): void {
+  const mark = markOf(event);
+  if (mark) keep(state.marks, mark, MAX_MARKS);
+  const checkpoint = checkpointOf(event);
+  if (checkpoint) {
+    const others = state.checkpoints.filter((one) => one.path !== checkpoint.path);
+    state.checkpoints = [...others, checkpoint];
+  }
 }
 
 type Handler = (state: LiveState, event: RunEvent) => Topic;
@@ -80,7 +92,9 @@ const HANDLERS: Record<string, Handler> = {
     span.end = end;
     span.samples = number(event.samples) ?? 0;
     span.tokens = number(event.tokens) ?? 0;
-    span.waited = number(event.waited_seconds) ?? 0;
+    span.starved = number(event.starved_seconds) ?? 0;
+    span.blocked = number(event.blocked_seconds) ?? 0;
+    span.ranks = Array.isArray(event.rank_seconds) ? event.rank_seconds.map(Number) : [];
     return "spans";
   },
   metrics: (state, event) => {
@@ -172,6 +186,7 @@ function noteAlert(state: LiveState, event: RunEvent): void {
   }
   const alert: LiveAlert = {
     seq: event.seq,
+    raised: before?.raised ?? event.seq,
     level: event.level === "error" ? "error" : "warning",
     code,
     node,
@@ -200,6 +215,8 @@ function startAttempt(state: LiveState, event: RunEvent): void {
   );
   if (typeof step === "number") {
     state.phases = state.phases.filter((phase) => phase.step === null || phase.step < step);
+    state.marks = state.marks.filter((mark) => mark.step < step);
+    state.checkpoints = state.checkpoints.filter((one) => one.step <= step);
   }
 }
 
@@ -229,7 +246,10 @@ function newSpan(event: RunEvent): StageSpan {
     end: null,
     samples: 0,
     tokens: 0,
-    waited: 0,
+    starved: 0,
+    blocked: 0,
+    ranks: [],
+    evaluation: text(event.evaluation),
   };
 }
 

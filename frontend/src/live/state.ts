@@ -1,5 +1,6 @@
 /** What the events of one run add up to. Mutable; `LiveRun` tells its watchers what changed. */
 import type { Gauges, JsonObject, RunError, RunState } from "@/api/types";
+import type { Checkpoint, Mark } from "./marks";
 import type { Series } from "./series";
 
 export interface PhaseMark {
@@ -25,7 +26,14 @@ export interface StageSpan {
   end: number | null;
   samples: number;
   tokens: number;
-  waited: number;
+  /** Seconds for which it waited for what it reads. */
+  starved: number;
+  /** Seconds for which others were at work in its pool. */
+  blocked: number;
+  /** Seconds for which each rank of its pool had work, where there are several. */
+  ranks: readonly number[];
+  /** The probe for which it ran; null: for the step. */
+  evaluation: string | null;
 }
 
 export interface LogLine {
@@ -43,6 +51,8 @@ export interface LogLine {
 /** Something that a person should look at, as long as it holds. */
 export interface LiveAlert {
   seq: number;
+  /** The event that raised it, by which the service knows it. */
+  raised: number;
   level: "info" | "warning" | "error";
   code: string;
   node: string | null;
@@ -81,6 +91,10 @@ export interface LiveState {
   /** Steps that samples were told of, the newest last. */
   sampleSteps: number[];
   lines: LogLine[];
+  /** What happened at which step, the newest last. */
+  marks: Mark[];
+  /** Those of this attempt and the steps before it, the newest last. */
+  checkpoints: readonly Checkpoint[];
   /** Alerts that hold, the newest last; a new list with each change. */
   alerts: readonly LiveAlert[];
   /** In the order in which they were made; a new list with each. */
@@ -105,6 +119,8 @@ export function createLiveState(): LiveState {
     finished: new Map(),
     sampleSteps: [],
     lines: [],
+    marks: [],
+    checkpoints: [],
     alerts: [],
     edits: [],
     refusedEdits: 0,

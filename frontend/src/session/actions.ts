@@ -65,6 +65,7 @@ const NAMES: Record<string, string> = {
   escape: "Esc",
   tab: "Tab",
   enter: "↵",
+  f2: "F2",
 };
 
 export function matchesKeys(event: KeyboardEvent, keys: string): boolean {

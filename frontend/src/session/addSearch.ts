@@ -8,6 +8,8 @@ export interface AddRequest {
   /** Where the node goes, on the canvas. */
   flow: { x: number; y: number };
   from?: PortRef & { isOutput: boolean };
+  /** The edge that the node is put in, by its key. */
+  edge?: string;
 }
 
 interface AddSearchState {

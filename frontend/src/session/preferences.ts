@@ -5,11 +5,10 @@ import { persist } from "zustand/middleware";
 export type Theme = "system" | "light" | "dark";
 /** The panels below the graph; `app/panels.tsx` says what each is and which page shows it. */
 export type PanelId =
-  | "charts"
-  | "timeline"
   | "samples"
   | "log"
   | "schedule"
+  | "data"
   | "plan"
   | "problems"
   | "memory"
@@ -18,7 +17,8 @@ export type PanelId =
 export interface Preferences {
   theme: Theme;
   level: string;
-  isPaletteOpen: boolean;
+  /** Whether the list of nodes stays open beside the graph, or opens from its rail; null: nobody said. */
+  isPalettePinned: boolean | null;
   isInspectorOpen: boolean;
   isDockOpen: boolean;
   dockTab: PanelId;
@@ -33,6 +33,15 @@ export interface Preferences {
   snapsToGrid: boolean;
   lastLoop: string | null;
   smoothing: number;
+  samplesView: "byPrompt" | "table";
+  /** Charts that are shown although nothing in the loop asks for them. */
+  pinnedCharts: readonly string[];
+  runChartsWidth: number;
+  runTimelineHeight: number;
+  /** Presets whose “About this loop” was closed. */
+  closedAbouts: readonly string[];
+  /** Never asked twice. */
+  wasTourOffered: boolean;
   set: (change: Partial<Omit<Preferences, "set">>) => void;
 }
 
@@ -41,21 +50,32 @@ export const usePreferences = create<Preferences>()(
     (set) => ({
       theme: "system",
       level: "simple",
-      isPaletteOpen: true,
+      isPalettePinned: null,
       isInspectorOpen: true,
-      isDockOpen: true,
+      isDockOpen: false,
       dockTab: "schedule",
-      dockHeights: { memory: 248, plan: 300, yaml: 380 },
-      runTab: "charts",
-      runDockHeight: 360,
+      dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 },
+      runTab: "samples",
+      runDockHeight: 240,
       inspectorWidth: 360,
       hasMinimap: false,
       hasSingleKeys: true,
       snapsToGrid: true,
       lastLoop: null,
-      smoothing: 0,
+      smoothing: 0.6,
+      samplesView: "byPrompt",
+      pinnedCharts: [],
+      runChartsWidth: 0,
+      runTimelineHeight: 136,
+      closedAbouts: [],
+      wasTourOffered: false,
       set: (change) => set(change),
     }),
-    { name: "coloop.preferences", version: 2 },
+    {
+      name: "coloop.preferences",
+      version: 3,
+      // What a run shows was arranged otherwise before.
+      migrate: (before) => ({ ...(before as object), runTab: "samples", runDockHeight: 240 }),
+    },
   ),
 );

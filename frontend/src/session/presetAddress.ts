@@ -2,10 +2,14 @@
  * Where a preset is looked at: the address that its loop will have, and the preset it is made from. The id is
  * chosen here, so that the address stays when the first change saves the loop.
  */
+import { rememberUnsaved } from "./unsaved";
+
 const PRESET = "preset";
 
 export function presetAddress(name: string): string {
-  return `/loops/${newId()}?${new URLSearchParams({ [PRESET]: name })}`;
+  const id = newId();
+  rememberUnsaved(id);
+  return `/loops/${id}?${new URLSearchParams({ [PRESET]: name })}`;
 }
 
 /** The preset that an address speaks of, or null. */

@@ -2,12 +2,15 @@ import { useCallback } from "react";
 import type { KindInfo } from "@/api/types";
 import { beginNode } from "@/document/beginNode";
 import { addNode } from "@/document/commands/addNode";
+import { insertOnEdge } from "@/document/commands/insertOnEdge";
 import { useOpenLoop } from "@/document/context";
-import { portText } from "@/document/edges";
+import { edgeIndex, portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
 import { freeName } from "@/document/names";
-import type { PortRef } from "@/document/types";
+import { poolField } from "@/document/pools";
+import { spliceOf } from "@/document/splice";
+import type { Point, PortRef } from "@/document/types";
 import { useMode } from "@/document/useMode";
 import { useViewport } from "@/session/viewport";
 import { useSelection } from "./selection";
@@ -19,6 +22,10 @@ interface AddOptions {
   kind: KindInfo;
   at: { x: number; y: number };
   from?: (PortRef & { isOutput: boolean }) | undefined;
+  /** The edge in whose middle it is put, by its key. */
+  edge?: string | null | undefined;
+  /** The pool that it is placed in, where it can be in one. */
+  pool?: string | null | undefined;
 }
 
 /** Adds a node as the mode begins one of its kind, connects it where it came from a port, and selects it. */
@@ -26,11 +33,17 @@ export function useAddNode(): (options: AddOptions) => string {
   const { catalog, store } = useOpenLoop();
   const mode = useMode();
   return useCallback(
-    ({ kind, at, from }) => {
+    ({ kind, at, from, edge: key = null, pool = null }) => {
       const { document, dispatch } = store.getState();
       const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
-      const data = beginNode(catalog, document, kind, mode);
+      const begun = beginNode(catalog, document, kind, mode);
+      const field = pool === null ? null : poolField(catalog, kind.kind);
+      const data = field ? { ...begun, [field]: pool } : begun;
       const place = freePlace(catalog, document, kind, at);
+      const label = `Add ${kind.title.toLowerCase()}`;
+      const position: Point = [place.x, place.y];
+      const cut = key === null ? undefined : document.edges[edgeIndex(document, key)];
+      const ports = cut && spliceOf(catalog, document, cut, kind.kind);
       const port = from ? fittingPort(catalog, document, from, kind) : null;
       const edges = [];
       if (from && port) {
@@ -38,16 +51,12 @@ export function useAddNode(): (options: AddOptions) => string {
         const other = portText(from);
         edges.push(from.isOutput ? { from: other, to: own } : { from: own, to: other });
       }
-      dispatch(
-        addNode,
-        {
-          id,
-          data,
-          position: [place.x, place.y],
-          edges,
-        },
-        { label: `Add ${kind.title.toLowerCase()}` },
-      );
+      if (key !== null && ports) {
+        const positions = { [id]: position };
+        dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });
+      } else {
+        dispatch(addNode, { id, data, position, edges }, { label });
+      }
       useSelection.getState().select({ nodes: [id] });
       useViewport.getState().reveal(id);
       return id;

@@ -5,6 +5,8 @@ interface SegmentedProps<V extends string> {
   value: V;
   options: readonly { value: V; label: string; title?: string }[];
   onChange: (value: V) => void;
+  /** As wide as there is room. */
+  isWide?: boolean;
 }
 
 /** A few choices side by side; a radio group for the keyboard. */
@@ -13,19 +15,24 @@ export function Segmented<V extends string>({
   value,
   options,
   onChange,
+  isWide = false,
 }: SegmentedProps<V>) {
   return (
     <div
       role="radiogroup"
       aria-label={label}
-      className="inline-flex h-7 w-fit items-stretch rounded-2 border border-line bg-sunken p-0.5"
+      className={classes(
+        "inline-flex h-7 items-stretch rounded-2 border border-line bg-sunken p-0.5",
+        isWide ? "w-full" : "w-fit",
+      )}
     >
       {options.map((option) => (
         <label
           key={option.value}
           title={option.title}
           className={classes(
-            "flex cursor-pointer items-center rounded-1 px-2 text-xs has-focus-visible:outline-2 has-focus-visible:outline-focus",
+            "flex cursor-pointer items-center justify-center whitespace-nowrap rounded-1 px-2 text-xs has-focus-visible:outline-2 has-focus-visible:outline-focus",
+            isWide && "flex-1",
             option.value === value
               ? "bg-raised font-medium text-text shadow-1"
               : "text-muted hover:text-text",

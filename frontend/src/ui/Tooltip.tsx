@@ -1,38 +1,38 @@
-import { Tooltip as RadixTooltip } from "radix-ui";
-import type { ReactNode } from "react";
+import { Slot } from "radix-ui";
+import { type ReactNode, useId } from "react";
+import { Floating, type Side } from "./Floating";
+import { useTip } from "./useTip";
 
 interface TooltipProps {
   text: ReactNode;
   keys?: string | undefined;
-  side?: "top" | "right" | "bottom" | "left";
+  side?: Side;
   children: ReactNode;
 }
 
-export function TooltipProvider({ children }: { children: ReactNode }) {
-  return (
-    <RadixTooltip.Provider delayDuration={350} skipDelayDuration={200}>
-      {children}
-    </RadixTooltip.Provider>
-  );
-}
-
-/** Help on hover and focus. The child must be able to hold a ref. */
+/** Help on hover and focus. The child must take handlers. */
 export function Tooltip({ text, keys, side = "bottom", children }: TooltipProps) {
-  if (!text) return children;
+  const id = useId();
+  const { anchor, ofAnchor, ofTip } = useTip();
+  const isShown = Boolean(text) && anchor !== null;
   return (
-    <RadixTooltip.Root>
-      <RadixTooltip.Trigger asChild>{children}</RadixTooltip.Trigger>
-      <RadixTooltip.Portal>
-        <RadixTooltip.Content
+    <>
+      <Slot.Root aria-describedby={isShown ? id : undefined} {...ofAnchor}>
+        {children}
+      </Slot.Root>
+      {isShown ? (
+        <Floating
+          id={id}
+          role="tooltip"
+          anchor={anchor}
           side={side}
-          sideOffset={6}
-          collisionPadding={8}
-          className="z-50 max-w-72 rounded-2 border border-line bg-raised px-2 py-1 text-text text-xs shadow-2"
+          className="fixed z-50 w-max max-w-72 rounded-2 border border-line bg-raised px-2 py-1 text-text text-xs shadow-2"
+          {...ofTip}
         >
           {text}
           {keys ? <span className="ml-2 text-faint">{keys}</span> : null}
-        </RadixTooltip.Content>
-      </RadixTooltip.Portal>
-    </RadixTooltip.Root>
+        </Floating>
+      ) : null}
+    </>
   );
 }

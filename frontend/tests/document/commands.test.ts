@@ -17,7 +17,7 @@ import { setEdgeOption } from "@/document/commands/setEdgeOption";
 import { setField } from "@/document/commands/setField";
 import { setValue } from "@/document/commands/setValue";
 import { ungroupPhases } from "@/document/commands/ungroupPhases";
-import { cutFragment, placeFragment, readFragment, writeFragment } from "@/document/fragment";
+import { cutFragment, fromFragmentSpec, placeFragment, toFragmentSpec } from "@/document/fragment";
 import { phaseAt, phaseList, phaseNames, schedule } from "@/document/phases";
 import { catalog, smallLoop } from "../fixtures/loops";
 
@@ -251,13 +251,8 @@ describe("commands on nodes and edges", () => {
 
   it("pasteItems adds a copied piece under free names, inner references included", () => {
     const before = smallLoop();
-    const text = writeFragment(cutFragment(before, ["actor", "start"]));
-    const fragment = placeFragment(
-      catalog,
-      readFragment(text) ?? { nodes: {}, edges: [], layout: {} },
-      before,
-      [32, 32],
-    );
+    const copied = toFragmentSpec(cutFragment(before, ["actor", "start"]));
+    const fragment = placeFragment(catalog, fromFragmentSpec(copied), before, [32, 32]);
 
     const loop = pasteItems(before, { fragment });
 

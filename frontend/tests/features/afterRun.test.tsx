@@ -8,16 +8,25 @@ import { LiveBadge, useHasFailed } from "@/features/canvas/LiveBadge";
 import { AlertList } from "@/features/runs/AlertList";
 import { RunActions } from "@/features/runs/RunActions";
 import { RunProgress } from "@/features/runs/RunProgress";
-import { readReport } from "@/features/runs/report";
+import { timesOf } from "@/features/runs/report";
 import { LiveRun } from "@/live/LiveRun";
 import { useSelection } from "@/session/selection";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { insideLoop } from "../fixtures/open";
 import { aRun, aStage, someGauges } from "../fixtures/runs";
 
 const REPORT = {
-  predicted: { step_seconds: 0.4, stages: { "actor.learn": 0.1, "actor.sync": 0.02 } },
-  measured: { step_seconds: 0.5, stages: { "actor.learn": 0.3, "actor.generate": 0.2 } },
+  predicted: {
+    step_seconds: 0.4,
+    stages: { "actor.learn": 0.1, "actor.sync": 0.02 },
+    tokens_per_second: { "actor.learn": 900 },
+    memory_bytes: { "actor.learn": 3 * 2 ** 30 },
+  },
+  measured: {
+    step_seconds: 0.5,
+    stages: { "actor.learn": 0.3, "actor.generate": 0.2 },
+    tokens_per_second: { "actor.learn": 300 },
+    memory_bytes: { "actor.learn": 2 * 2 ** 30 },
+  },
 };
 function Marked() {
   return <i>{`${useHasFailed("actor")} ${useHasFailed("exact")}`}</i>;
@@ -27,9 +36,7 @@ function show(part: React.ReactNode, live = new LiveRun("r")) {
   const { wrapper: Wrapper, store } = insideLoop({ live });
   render(
     <QueryClientProvider client={new QueryClient()}>
-      <TooltipProvider>
-        <Wrapper>{part}</Wrapper>
-      </TooltipProvider>
+      <Wrapper>{part}</Wrapper>
     </QueryClientProvider>,
   );
   return { live, store };
@@ -99,15 +106,25 @@ describe("a run that has ended", () => {
 
     fireEvent.click(screen.getByRole("button", { name: "Report" }));
 
-    const row = await screen.findByRole("row", { name: /actor\.learn/ });
-    expect(within(row).getByText("100 ms")).toBeTruthy();
-    expect(within(row).getByText("300 ms")).toBeTruthy();
-    expect(within(row).getByText("× 3.0")).toBeTruthy();
+    const rowOf = async (table: RegExp) => {
+      const part = await screen.findByRole("table", { name: table });
+      return within(within(part).getByRole("row", { name: /actor\.learn/ }));
+    };
+    const [time, rate, memory] = [
+      await rowOf(/Time/),
+      await rowOf(/Tokens/),
+      await rowOf(/Memory/),
+    ];
+    expect(time.getByText("100 ms")).toBeTruthy();
+    expect(time.getByText("300 ms")).toBeTruthy();
+    expect(time.getByText("−67 %")).toBeTruthy(); // 0.1 for 0.3
+    expect(rate.getByText("+200 %")).toBeTruthy(); // 900 for 300
+    expect(memory.getByText("+50 %")).toBeTruthy(); // 3 GiB for 2
   });
 
   it("a stage that did not run, or was not predicted, is said to be so", () => {
-    const rows = readReport(REPORT).map(({ stage, predicted, measured }) => [
-      stage,
+    const rows = timesOf(REPORT).map(({ name, predicted, measured }) => [
+      name,
       predicted,
       measured,
     ]);
@@ -150,6 +167,33 @@ describe("alerts", () => {
 
     expect(screen.queryByRole("list", { name: "Alerts" })).toBeNull();
     expect(live.state.lines).toHaveLength(2);
+  });
+
+  it("that a user took note of stand last, say so, and are counted on no node", async () => {
+    const known = {
+      ...{ code: "doctor.no_update", node: "actor", metric: null, state: "raised" as const },
+      ...{ level: "warning" as const, message: "", hint: null, step: 1, seq: 1, told: 1 },
+      ...{ raised_at: null, cleared_at: null, acknowledged_at: "2026-01-01T00:00:00Z" },
+    };
+    const note = vi.spyOn(routes, "acknowledgeAlert").mockResolvedValue(aRun({ alerts: [known] }));
+    const { live } = show(
+      <>
+        <AlertList />
+        <LiveBadge node="actor" />
+      </>,
+    );
+    live.setRun(aRun());
+    const other = alert(2, { code: "doctor.kl", node: null, message: "far away" });
+    act(() => live.applyEvents([alert(1), other, alert(3)]));
+
+    const button = { name: "Acknowledge: Nothing is learned" };
+    fireEvent.click(await screen.findByRole("button", button));
+
+    expect(await screen.findByText("acknowledged")).toBeTruthy();
+    expect(note).toHaveBeenCalledWith("r", 1); // the event that raised it, not the last told
+    const items = within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("listitem");
+    expect(items.map((item) => item.getAttribute("data-acknowledged"))).toEqual(["false", "true"]);
+    expect(screen.queryByLabelText(/Alerts of actor/)).toBeNull();
   });
 
   it("stand on the node that they are of", () => {
@@ -202,7 +246,7 @@ describe("progress", () => {
     const { live } = show(<RunProgress />);
     act(() => live.applyGauges(gauges));
 
-    fireEvent.click(screen.getByRole("button", { name: /actor\.learn 80 %/ }));
+    fireEvent.click(screen.getByRole("button", { name: /actor\.learn sets the pace:/ }));
 
     const reason = await screen.findByRole("dialog", { name: "What holds the run back" });
     expect(reason.textContent).toContain("actor.learn takes 80 % of a step of 400 ms");

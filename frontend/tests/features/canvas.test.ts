@@ -1,41 +1,52 @@
 import { describe, expect, it } from "vitest";
-import type { KindInfo } from "@/api/types";
+import type { JsonObject, KindInfo } from "@/api/types";
 import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
-import { NODE_WIDTH, nodeHeight } from "@/document/geometry";
+import { LEAST_WIDTH, NODE_WIDTH, nodeSize } from "@/document/geometry";
+import "@/document/dagre";
 import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
-import { edgeLine } from "@/features/canvas/edgePath";
-import { isBackward, planLanes, type RouteBox } from "@/features/canvas/lanes";
-import { routeEdges } from "@/features/canvas/routes";
-import { summarise } from "@/features/canvas/summary";
+import { type RouteEdge, routeEdges } from "@/features/canvas/routes";
+import { areaOf, crosses, type RouteBox } from "@/features/canvas/shapes";
+import { summaryValues } from "@/features/canvas/summary";
 import { groupKinds, searchGroups } from "@/features/palette/groups";
 import { catalog, smallLoop } from "../fixtures/loops";
 
-const box = (id: string, x: number, y: number, height = 100): RouteBox => ({ id, x, y, height });
+const box = (id: string, x: number, y: number, height = 100): RouteBox => ({
+  id,
+  x,
+  y,
+  width: 160,
+  height,
+});
 
-function lane(boxes: RouteBox[], ...ways: [string, string][]) {
-  const at = (id: string) => boxes.find((one) => one.id === id) as RouteBox;
-  const planned = planLanes(
-    boxes,
-    ways.map(([from, to]) => ({ key: `${from} ${to}`, from: at(from), to: at(to) })),
-  );
-  return ways.map(([from, to]) => planned.get(`${from} ${to}`));
-}
+const edge = (source: string, target: string, change: Partial<RouteEdge> = {}): RouteEdge => ({
+  key: `${source} ${target}`,
+  source,
+  target,
+  sourcePort: "out",
+  targetPort: "in",
+  way: "data",
+  servant: null,
+  sourceTop: 58,
+  targetTop: 58,
+  label: 0,
+  ...change,
+});
 
 describe("layout", () => {
   it("data flows from left to right", () => {
-    const places = arrange(catalog, smallLoop(), false);
+    const places = arrange(catalog, smallLoop());
 
     const x = (id: string) => places[id]?.[0] ?? 0;
     expect(x("problems")).toBeLessThan(x("actor"));
     expect(x("actor")).toBeLessThan(x("exact"));
-    expect(x("exact")).toBe(x("start"));
+    expect(x("actor")).toBeLessThan(x("start"));
   });
 
   it("no two boxes overlap", () => {
-    const places = Object.values(arrange(catalog, smallLoop(), false));
+    const places = Object.values(arrange(catalog, smallLoop()));
 
     for (const [index, [x, y]] of places.entries()) {
       for (const [otherX, otherY] of places.slice(index + 1)) {
@@ -55,40 +66,42 @@ describe("layout", () => {
     const loop = smallLoop();
     loop.layout = { problems: [0, 0], actor: [300, 0], start: [600, 0], exact: [600, 300] };
 
-    expect(placeNodes(catalog, loop, false)).toBe(loop.layout);
+    expect(placeNodes(catalog, loop)).toBe(loop.layout);
   });
 
   it("boxes that would stand on each other are moved apart, the upper one stays", () => {
     const loop = smallLoop();
     loop.layout = { problems: [0, 0], actor: [300, 0], start: [600, 0], exact: [600, 40] };
 
-    const places = placeNodes(catalog, loop, true);
+    const places = placeNodes(catalog, loop);
 
     expect(places.start).toEqual([600, 0]);
     const [, y] = places.exact ?? [];
-    expect(y).toBeGreaterThanOrEqual(nodeHeight(catalog, loop, "start", true));
+    expect(y).toBeGreaterThanOrEqual(nodeSize(catalog, loop, "start").height);
   });
 
-  it("a long chain goes on in a new row", () => {
-    const names = Array.from({ length: 9 }, (_, index) => `step_${index}`);
+  it("two ranks stand at least 60 apart", () => {
     const loop = smallLoop();
-    loop.nodes = Object.fromEntries(names.map((name) => [name, { kind: "template" }]));
-    loop.edges = names.slice(1).map((name, index) => ({
-      from: `${names[index]}.rows`,
-      to: `${name}.rows`,
-    }));
-    loop.layout = {};
+    const places = arrange(catalog, loop);
+    const right = (id: string) => (places[id]?.[0] ?? 0) + nodeSize(catalog, loop, id).width;
 
-    const places = Object.values(arrange(catalog, loop, false));
+    expect((places.actor?.[0] ?? 0) - right("problems")).toBeGreaterThanOrEqual(60);
+    expect((places.exact?.[0] ?? 0) - right("actor")).toBeGreaterThanOrEqual(60);
+  });
 
-    const width = Math.max(...places.map(([x]) => x)) + NODE_WIDTH;
-    expect(width).toBeLessThan((NODE_WIDTH + 72) * 6);
-    expect(new Set(places.map(([, y]) => y)).size).toBeGreaterThan(1);
+  it("a node that serves one other only docks below it", () => {
+    const loop = smallLoop();
+    loop.edges.push({ from: "start.log_probs", to: "actor.reference" });
+
+    const places = arrange(catalog, loop);
+
+    expect(places.start?.[0]).toBe(places.actor?.[0]);
+    expect(places.start?.[1]).toBeGreaterThan(places.actor?.[1] ?? 0);
   });
 
   it("nodes that are added at one point cover neither each other nor what is there", () => {
     let loop = smallLoop();
-    const sizeOf = (id: string) => nodeHeight(catalog, loop, id, false);
+    const sizeOf = (id: string) => nodeSize(catalog, loop, id);
     for (const kind of Object.values(catalog.kinds)) {
       const place = freePlace(catalog, loop, kind, { x: 320, y: 8 });
       loop = {
@@ -100,10 +113,11 @@ describe("layout", () => {
     const boxes = Object.entries(loop.layout);
     const covered = boxes.flatMap(([a, [ax, ay]]) =>
       boxes
-        .filter(
-          ([b, [bx, by]]) =>
-            a < b && Math.abs(ax - bx) < NODE_WIDTH && ay < by + sizeOf(b) && by < ay + sizeOf(a),
-        )
+        .filter(([b, [bx, by]]) => {
+          const [own, other] = [sizeOf(a), sizeOf(b)];
+          const isBeside = ax >= bx + other.width || bx >= ax + own.width;
+          return a < b && !isBeside && ay < by + other.height && by < ay + own.height;
+        })
         .map(([b]) => `${a} ${b}`),
     );
 
@@ -127,7 +141,7 @@ describe("layout", () => {
       const at = Object.values(loop.layout).map((place) => place[side as 0 | 1]);
       return Math.max(...at) - Math.min(...at);
     });
-    expect(loop.layout.b?.[0]).toBeGreaterThan(NODE_WIDTH);
+    expect(loop.layout.b?.[0]).toBeGreaterThanOrEqual(LEAST_WIDTH);
     expect(across).toBeGreaterThan(down ?? 0);
   });
 
@@ -142,65 +156,64 @@ describe("layout", () => {
 });
 
 describe("edges", () => {
-  it("a forward edge has no lane", () => {
-    expect(isBackward(box("a", 0, 0), box("b", 400, 0))).toBe(false);
-    expect(isBackward(box("b", 400, 0), box("a", 0, 0))).toBe(true);
+  const drawn = (boxes: RouteBox[], ...edges: RouteEdge[]) => {
+    const { routes, laneTop } = routeEdges(boxes, edges);
+    return { lines: edges.map(({ key }) => routes.get(key)), laneTop };
+  };
+
+  it("data that nothing stands before runs in a curve, else around", () => {
+    const [near, far] = [box("near", 0, 0), box("far", 600, 0)];
+
+    const [free] = drawn([near, far], edge("near", "far")).lines;
+    expect(free?.path).toContain("C");
+
+    const wall = box("wall", 300, -40, 300);
+    const [around] = drawn([near, far, wall], edge("near", "far")).lines;
+    expect(around?.path).not.toContain("C");
+    expect(crosses(around?.points ?? [], [areaOf(wall)])).toBe(false);
   });
 
-  it("a backward edge runs below everything in between", () => {
-    const all = [box("a", 800, 0), box("b", 0, 0), box("tall", 400, 50, 300), box("far", 400, 900)];
+  it("data that runs back turns around both boxes", () => {
+    const boxes = [box("a", 400, 0), box("b", 0, 0)];
 
-    expect(lane(all, ["a", "b"])[0]?.y).toBe(50 + 300 + 24);
+    const [back] = drawn(boxes, edge("a", "b")).lines;
+
+    expect(crosses(back?.points.slice(1, -1) ?? [], boxes.map(areaOf))).toBe(false);
   });
 
-  it("between two rows it runs in the free stripe", () => {
-    const all = [box("a", 800, 0), box("b", 0, 200)];
+  it("what is learned runs below everything, shorter ways further up, and is never crossed by itself", () => {
+    const boxes = [box("a", 0, 0), box("b", 400, 0), box("c", 800, 0), box("low", 400, 300)];
+    const learned = { way: "learning", label: 60 } as const;
 
-    expect(lane(all, ["a", "b"])[0]?.y).toBe(100 + 24);
+    const { lines, laneTop } = drawn(boxes, edge("c", "a", learned), edge("b", "a", learned));
+
+    const [far, near] = lines.map((line) => Math.max(...(line?.points ?? []).map(([, y]) => y)));
+    expect(laneTop).toBeGreaterThan(400);
+    expect(near).toBeGreaterThan(laneTop ?? 0);
+    expect(far).toBeGreaterThanOrEqual((near ?? 0) + 24);
+    const ends = lines.map((line) => line?.points.at(-1)?.[0] ?? 0);
+    expect(ends[0]).toBeLessThan(ends[1] ?? 0);
   });
 
-  it("each backward edge has a track and a way out of its own", () => {
-    const all = [box("a", 800, 0), box("b", 0, 0), box("c", 400, 0)];
+  it("what is measured past others runs above everything", () => {
+    const boxes = [box("a", 0, 0), box("wall", 300, -200, 500), box("probe", 600, 0)];
 
-    const [long, short, other] = lane(all, ["a", "b"], ["a", "c"], ["c", "b"]);
+    const [line] = drawn(boxes, edge("a", "probe", { way: "measure" })).lines;
 
-    const tracks = [long, short, other].map((one) => one?.y ?? 0);
-    expect(Math.abs((tracks[0] ?? 0) - (tracks[1] ?? 0))).toBeGreaterThanOrEqual(24);
-    expect(long?.out).not.toBe(short?.out);
-    expect(long?.into).not.toBe(other?.into);
-  });
-
-  it("a lane turns corners, a forward line does not", () => {
-    const ends = { sourceX: 400, sourceY: 0, targetX: 0, targetY: 0 };
-
-    expect(edgeLine(ends, { y: 200, out: 24, into: 24 }).path).toContain("Q");
-    expect(edgeLine({ ...ends, targetX: 800 }, null).path).toContain("C");
+    expect(Math.min(...(line?.points ?? []).map(([, y]) => y))).toBeLessThan(-200);
   });
 
   it("two edges between the same two ports swing apart", () => {
     const boxes = [box("a", 0, 0), box("b", 400, 0)];
-    const edge = { source: "a", target: "b", sourceRow: 0, targetRow: 0, characters: 4 };
 
-    const routes = routeEdges(
+    const [one, other] = drawn(
       boxes,
-      [
-        { ...edge, key: "1" },
-        { ...edge, key: "2" },
-      ],
-      1,
-    );
+      edge("a", "b", { key: "1", label: 40 }),
+      edge("a", "b", { key: "2", label: 40 }),
+    ).lines;
 
-    expect(routes.get("1")?.bend).not.toBe(routes.get("2")?.bend);
-    expect(routes.get("1")?.label).not.toEqual(routes.get("2")?.label);
-  });
-
-  it("a label without room waits until its edge is pointed at", () => {
-    const boxes = [box("a", 0, 0, 700), box("b", 230, 0, 700)];
-    const edge = { source: "a", target: "b", sourceRow: 10, targetRow: 10 };
-
-    const routes = routeEdges(boxes, [{ ...edge, key: "1", characters: 30 }], 1);
-
-    expect(routes.get("1")?.label).toBeNull();
+    expect(one?.path).not.toBe(other?.path);
+    expect(one?.label).not.toEqual(other?.label);
   });
 
   it("options are said in a few words, the name first", () => {
@@ -213,17 +226,19 @@ describe("edges", () => {
 
 describe("nodes", () => {
   it("a summary names what was chosen", () => {
-    const kind = { summary: ["model.architecture", "model.type", "keep.*.rule", "of.*", "n"] };
+    const summary = ["model.architecture", "model.type", "keep.*.rule", "of.*", "n"];
+    const said = (data: JsonObject, kind: Partial<KindInfo> = { summary }) => {
+      const kinds = { ...catalog.kinds, own: { ...catalog.kinds.actor, ...kind } as KindInfo };
+      const loop = { ...smallLoop(), nodes: { one: { kind: "own", ...data } } };
+      const values = summaryValues({ ...catalog, kinds }, loop, "one");
+      return values.map(({ text }) => text).join(" · ");
+    };
 
-    expect(summarise(kind, { model: { type: "scratch", architecture: "tiny" }, n: 3 })).toBe(
-      "tiny · scratch",
-    );
-    expect(summarise(kind, { keep: [{ rule: "a" }, { rule: "b" }], of: ["c", "d"] })).toBe(
-      "a · b · c",
-    );
-    expect(summarise(kind, { model: { type: "copy", architecture: "" }, of: [""] })).toBe("copy");
-    expect(summarise(undefined, { n: "x" })).toBe("");
-    expect(summarise(catalog.kinds.actor, smallLoop().nodes.actor ?? {})).toBe("tiny-qwen3");
+    expect(said({ model: { type: "scratch", architecture: "tiny" }, n: 3 })).toBe("tiny · scratch");
+    expect(said({ keep: [{ rule: "a" }, { rule: "b" }], of: ["c", "d"] })).toBe("a · b");
+    expect(said({ model: { type: "copy", architecture: "" }, of: [""] })).toBe("copy");
+    expect(said({ kind: "unknown", n: "x" })).toBe("");
+    expect(said(smallLoop().nodes.actor ?? {})).toBe("tiny-qwen3");
   });
 
   it("the palette has every kind, in the catalog's groups", () => {

@@ -13,7 +13,6 @@ import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { PhaseInspector } from "@/features/inspector/PhaseInspector";
 import { listenToPresses } from "@/session/choosing";
 import { usePreferences } from "@/session/preferences";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
@@ -36,13 +35,9 @@ function show(
   client.setQueryData(["sandbox"], sandbox);
   render(
     <QueryClientProvider client={client}>
-      <TooltipProvider>
-        <OpenLoopProvider
-          value={{ loopId: "l", runId: null, store, syncStore, sync: null, catalog }}
-        >
-          <ReactFlowProvider>{panel}</ReactFlowProvider>
-        </OpenLoopProvider>
-      </TooltipProvider>
+      <OpenLoopProvider value={{ loopId: "l", runId: null, store, syncStore, sync: null, catalog }}>
+        <ReactFlowProvider>{panel}</ReactFlowProvider>
+      </OpenLoopProvider>
     </QueryClientProvider>,
   );
   return store;
@@ -70,13 +65,27 @@ describe("forms from the catalog", () => {
     },
   );
 
+  it("help of an algorithm that is the only one stands once", () => {
+    usePreferences.getState().set({ level: "expert" });
+    const loop = smallLoop();
+    loop.nodes.rm = {
+      kind: "reward",
+      source: { type: "model" },
+      algorithm: { pairs: { name: "bradley_terry" } },
+    };
+    show(<NodeInspector id="rm" />, [], loop);
+    for (const part of screen.getAllByRole("button", { expanded: false })) fireEvent.click(part);
+
+    expect(screen.getAllByText(/chosen scores higher than rejected/).length).toBe(1);
+  });
+
   it("code says which wall it runs behind", async () => {
     const loop = smallLoop();
     loop.nodes.mine = { kind: "reward", source: { type: "python", code: "def reward(): ..." } };
     show(<NodeInspector id="mine" />, [], loop);
 
     const note = screen.getByRole("button", { name: "Walled in" });
-    fireEvent.focus(note);
+    fireEvent.pointerEnter(note);
     expect((await screen.findAllByText(/it sees no file/)).length).toBeGreaterThan(0);
   });
 
@@ -169,6 +178,9 @@ describe("forms from the catalog", () => {
     };
     const store = show(<NodeInspector id="actor" />, [], loop);
     openGroups(/^Training/, /^Optimizer/);
+    expect(screen.queryByLabelText("Epsilon")).toBeNull();
+    expect(screen.getByText("1 changed value hidden at this level")).toBeTruthy();
+    fireEvent.click(screen.getByRole("button", { name: "Show" }));
     const input = screen.getByLabelText("Epsilon");
 
     fireEvent.change(input, { target: { value: "" } });
@@ -191,7 +203,9 @@ describe("forms from the catalog", () => {
     loop.nodes.actor.model = { type: "pretrained", path: "x", lora: { rank: 8 } };
     const model = () => store.getState().document.nodes.actor?.model;
     const store = show(<NodeInspector id="actor" />, [], loop);
-    openGroups(/^Model/, /^LoRA/);
+    openGroups(/^Model/);
+    fireEvent.click(screen.getByRole("button", { name: "Show" }));
+    openGroups(/^LoRA/);
 
     const input = screen.getByLabelText("Rank");
     fireEvent.change(input, { target: { value: "" } });
@@ -212,16 +226,40 @@ describe("forms from the catalog", () => {
     expect(store.getState().document.rest.schedule).toEqual({ phases: [{}] });
   });
 
-  it("a number that is none is marked and not set", () => {
+  it("a number that is none is marked, counts until it is mended, and is seen again", () => {
     const store = show(<NodeInspector id="problems" />);
+    const rows = () => store.getState().document.nodes.problems?.rows_per_step;
     const input = screen.getByLabelText("Rows per step");
 
     fireEvent.change(input, { target: { value: "3.5" } });
-
     expect(input.getAttribute("aria-invalid")).toBe("true");
     const problem = screen.getByText(/whole number is expected/);
     expect(input.getAttribute("aria-describedby")).toBe(problem.id);
-    expect(store.getState().document.nodes.problems?.rows_per_step).toBe(8);
+    expect(rows()).toBe(3.5);
+
+    fireEvent.change(input, { target: { value: "abc" } });
+    expect(rows()).toBe("abc");
+    cleanup();
+    show(<NodeInspector id="problems" />, [], store.getState().document);
+    expect(screen.getByLabelText("Rows per step")).toHaveProperty("value", "abc");
+
+    store.getState().undo();
+    expect(rows()).toBe(8);
+  });
+
+  it("what can become a number waits until the field is left, and what the check says is said once", () => {
+    const found = aProblem({ node: "problems", field: "rows_per_step", message: "found “3e”" });
+    const store = show(<NodeInspector id="problems" />, [found]);
+    const rows = () => store.getState().document.nodes.problems?.rows_per_step;
+    const input = screen.getByLabelText("Rows per step");
+
+    fireEvent.change(input, { target: { value: "3e" } });
+    expect(rows()).toBe(8);
+    fireEvent.blur(input);
+
+    expect(rows()).toBe("3e");
+    expect(screen.getByText("found “3e”")).toBeTruthy();
+    expect(screen.queryByText(/whole number is expected/)).toBeNull();
   });
 
   it("typing in one field is one undo entry", () => {

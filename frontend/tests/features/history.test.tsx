@@ -3,16 +3,19 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
-import type { Catalog, Loop, LoopVersion, RunSummary } from "@/api/types";
+import type { Loop, LoopVersion, RunSummary } from "@/api/types";
+import { setField } from "@/document/commands/setField";
 import { OpenLoopProvider } from "@/document/context";
+import { toSpec } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
 import type { LoopSync } from "@/document/sync/LoopSync";
 import { createSyncStore } from "@/document/sync/state";
-import { EMPTY_DOCUMENT } from "@/document/types";
 import { History } from "@/features/history/History";
+import { UndoList } from "@/features/history/UndoList";
 import { RunMenu } from "@/features/runs/RunMenu";
 import { presetAddress, presetOf } from "@/session/presetAddress";
-import { TooltipProvider } from "@/ui/Tooltip";
+import { catalog, smallLoop } from "../fixtures/loops";
+import { insideLoop } from "../fixtures/open";
 import { aRun } from "../fixtures/runs";
 
 function aVersion(change: Partial<LoopVersion>): LoopVersion {
@@ -39,11 +42,18 @@ const VERSIONS = [
 
 function show(content: React.ReactNode): void {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <TooltipProvider>{content}</TooltipProvider>
-    </QueryClientProvider>,
-  );
+  render(<QueryClientProvider client={client}>{content}</QueryClientProvider>);
+}
+
+/** What the loop is now: a node more, one less, one with another value. */
+function later() {
+  const document = smallLoop();
+  document.name = "loop";
+  Object.assign(document.nodes.problems ?? {}, { rows_per_step: 16 });
+  delete document.nodes.start;
+  document.nodes.more = { kind: "dataset" };
+  document.edges = document.edges.filter(({ to }) => !to.startsWith("start."));
+  return document;
 }
 
 function showHistory() {
@@ -54,14 +64,20 @@ function showHistory() {
       { kind: "added", text: "steps: 4" },
     ],
   });
+  const { name, ...then } = smallLoop();
+  vi.spyOn(routes, "fetchVersion").mockResolvedValue({
+    ...aVersion({}),
+    yaml: "",
+    spec: toSpec({ name, ...then }),
+  });
   const adopt = vi.fn();
   const open = {
     loopId: "l",
     runId: null,
-    store: createDocumentStore({ document: EMPTY_DOCUMENT, text: "" }),
+    store: createDocumentStore({ document: later(), text: "" }),
     syncStore: createSyncStore("r3"),
     sync: { adopt } as unknown as LoopSync,
-    catalog: {} as Catalog,
+    catalog,
   };
   const onRestored = vi.fn();
   show(
@@ -84,6 +100,14 @@ describe("the history of a loop", () => {
     expect(titles[0]?.textContent).toContain("Restored from version 1");
     expect(screen.getByRole("button", { pressed: true }).textContent).toContain("good start");
     expect(screen.getByText("2 runs")).toBeTruthy();
+    expect(await screen.findByText("rows_per_step 8 → 16")).toBeTruthy();
+    expect(screen.getByText("removed").previousElementSibling?.textContent).toBe("start");
+
+    fireEvent.click(screen.getByRole("radio", { name: "Graph" }));
+    const words = "problems changed, start removed, more added";
+    expect(screen.getByRole("img").getAttribute("aria-label")).toBe(words);
+
+    fireEvent.click(screen.getByRole("radio", { name: "Text" }));
     expect(await screen.findByText("steps: 4")).toBeTruthy();
     expect(diff).toHaveBeenCalledWith("l", 2);
   });
@@ -112,6 +136,37 @@ describe("the history of a loop", () => {
     const newest = screen.getByText("Restored from version 1").closest("button") as HTMLElement;
     fireEvent.click(newest);
     expect(screen.getByRole("button", { name: "Restore" })).toHaveProperty("disabled", true);
+  });
+});
+
+describe("what was done in this visit", () => {
+  afterEach(cleanup);
+
+  it("is listed by its labels, and a press goes to where it was done and back", () => {
+    const { wrapper: Wrapper, store } = insideLoop();
+    const set = (value: number) =>
+      store
+        .getState()
+        .dispatch(
+          setField,
+          { node: "problems", path: ["rows_per_step"], value },
+          { label: `Set ${value}`, group: "nodes.problems.rows_per_step", at: value * 10_000 },
+        );
+    for (const value of [1, 2, 3]) set(value);
+    render(
+      <Wrapper>
+        <UndoList />
+      </Wrapper>,
+    );
+    const rows = () => store.getState().document.nodes.problems?.rows_per_step;
+
+    fireEvent.click(screen.getByRole("button", { name: /^Set 1/ }));
+    expect(rows()).toBe(1);
+    expect(screen.getByRole("button", { current: true }).textContent).toContain("Set 1");
+    fireEvent.click(screen.getByRole("button", { name: /^Set 3 \(undone\)/ }));
+    expect(rows()).toBe(3);
+    fireEvent.click(screen.getByRole("button", { name: "As it was opened" }));
+    expect(rows()).toBe(8);
   });
 });
 

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import "@/document/dagre";
 import { useActionKeys } from "@/app/useActionKeys";
 import { useFlowNodes } from "@/features/canvas/useFlowNodes";
 import { ConnectTo } from "@/features/inspector/ConnectTo";
@@ -164,11 +165,17 @@ describe("the search that adds a node", () => {
   });
 });
 
+/** A drag moves boxes and does nothing else. */
+const NOTHING_MORE: Parameters<typeof useFlowNodes>[0] = {
+  steer: (changes) => changes,
+  drop: () => false,
+};
+
 describe("a node of the graph", () => {
   it("says its name and kind where the focus is on it", () => {
     const { wrapper } = insideLoop();
 
-    const { result } = renderHook(() => useFlowNodes(), { wrapper });
+    const { result } = renderHook(() => useFlowNodes(NOTHING_MORE), { wrapper });
 
     expect(result.current.nodes.map((node) => node.ariaLabel)).toContain("problems, Dataset");
   });

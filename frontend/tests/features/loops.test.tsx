@@ -8,24 +8,31 @@ import { DropZone } from "@/features/loops/DropZone";
 import { LoopRow } from "@/features/loops/LoopRow";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { useDialogs } from "@/session/dialogs";
-import { TooltipProvider } from "@/ui/Tooltip";
 import { choose } from "../fixtures/choose";
 import { catalog } from "../fixtures/loops";
 
 function show(content: React.ReactNode): void {
-  render(
-    <QueryClientProvider client={new QueryClient()}>
-      <TooltipProvider>{content}</TooltipProvider>
-    </QueryClientProvider>,
-  );
+  render(<QueryClientProvider client={new QueryClient()}>{content}</QueryClientProvider>);
 }
 
 const aPreset = (name: string): LoopPreset => ({
   name,
   title: `Title of ${name}`,
   description: "",
-  tags: [],
   runnable_here: true,
+  traits: {
+    lesson: "What a reward edge does",
+    tags: [],
+    mode: "online",
+    learners: ["actor"],
+    algorithms: ["GRPO"],
+    needs_gpus: false,
+    gpus: 0,
+    hardware: "cpu",
+    seconds: 60,
+    is_whole: true,
+  },
+  sketch: { nodes: [{ id: "actor", kind: "actor", learns: true }], edges: [] },
 });
 
 describe("loops as files", () => {
@@ -43,14 +50,33 @@ describe("loops as files", () => {
       </DropZone>,
     );
     const editor = screen.getByTestId("editor");
-    const file = Object.assign(new File(["x"], "x.yaml"), { text: async () => "name: x" });
+    const file = new File(["name: x"], "x.yaml");
     const drop = createEvent.drop(editor, { dataTransfer: { types: ["Files"], files: [file] } });
 
     await act(async () => void fireEvent(editor, drop));
 
-    expect(made).toHaveBeenCalledWith({ yaml: "name: x" });
+    await vi.waitFor(() => expect(made).toHaveBeenCalledWith({ yaml: "name: x" }));
     expect(paste).not.toHaveBeenCalled();
     expect(drop.defaultPrevented).toBe(true);
+  });
+
+  it("of a run's folder the loop that it ran is imported, and of nothing else in it", async () => {
+    const made = vi.spyOn(routes, "importLoop").mockResolvedValue({ id: "new" } as Loop);
+    show(<DropZone>page</DropZone>);
+    const fileEntry = (name: string) => ({
+      ...{ isFile: true, isDirectory: false, name },
+      file: (done: (file: File) => void) => done(new File([`name: ${name}`], name)),
+    });
+    const parts = [[fileEntry("plan.yaml"), fileEntry("spec.yaml")], [fileEntry("last.yaml")], []];
+    const folder = {
+      ...{ isFile: false, isDirectory: true, name: "run-1" },
+      createReader: () => ({ readEntries: (done: (part: unknown) => void) => done(parts.shift()) }),
+    };
+    const items = [{ webkitGetAsEntry: () => folder }];
+
+    fireEvent.drop(window, { dataTransfer: { types: ["Files"], files: [], items } });
+
+    await vi.waitFor(() => expect(made.mock.calls).toEqual([[{ yaml: "name: spec.yaml" }]]));
   });
 
   it("what is no file goes to where it was dropped", () => {
@@ -142,7 +168,7 @@ describe("loops as files", () => {
 
       fireEvent.change(screen.getByLabelText("Name"), { target: { value: "my loop" } });
       await submit();
-      expect(screen.getByText(/Letters, digits/)).toBeDefined();
+      expect(screen.getByText(/cannot hold a blank/)).toBeDefined();
       fireEvent.keyDown(screen.getByLabelText("Name"), { key: "Escape" });
 
       expect(useDialogs.getState().open).toBeNull();

@@ -42,6 +42,13 @@ describe("what a mode offers", () => {
     expect(modeNamed(catalog, "sideways").name).toBe("online");
   });
 
+  it("an output that only another mode's node reads is left out", () => {
+    const outputs = (mode: string) => [...ofOtherModes(modeNamed(catalog, mode), "actor").outputs];
+
+    expect(outputs("online")).toEqual([]);
+    expect(outputs("offline")).toEqual(["returns"]);
+  });
+
   it("settings that are set are found among those of other modes", () => {
     const { fields } = ofOtherModes(modeNamed(catalog, "offline"), "actor");
     const node = { rollout: { max_new_tokens: 4, turns: { max: 2 }, mask: null }, credit: {} };

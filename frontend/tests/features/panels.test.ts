@@ -8,7 +8,9 @@ import { chartData, MAX_POINTS, smoothed } from "@/features/charts/chartData";
 import { sampleText } from "@/features/samples/sampleText";
 import { entryText, phaseLength } from "@/features/schedule/phaseText";
 import {
+  idleShare,
   lastSeconds,
+  overlapShare,
   stepShares,
   tickStep,
   timelineRows,
@@ -107,7 +109,7 @@ describe("charts", () => {
   const series = (steps: number[], values: number[]) => {
     const made = createSeries();
     for (const [index, step] of steps.entries()) addPoint(made, step, values[index] ?? 0, 1);
-    return made;
+    return { line: made, spread: null };
   };
 
   it("curves of several nodes share the steps", () => {
@@ -118,6 +120,8 @@ describe("charts", () => {
       values: [
         [10, 20, null],
         [null, 5, null],
+        [null, null, null],
+        [null, null, null],
       ],
     });
   });
@@ -164,7 +168,10 @@ describe("timeline", () => {
     end,
     samples: 0,
     tokens: 0,
-    waited: 0,
+    starved: 0,
+    blocked: 0,
+    ranks: [],
+    evaluation: null,
   });
   const spans = [
     span("b.learn", 1, 0, 1000),
@@ -173,7 +180,9 @@ describe("timeline", () => {
   ];
 
   it("a row a stage, in the order of the loop", () => {
-    expect(timelineRows(spans, ["a", "b"]).map((row) => [row.stage, row.spans.length])).toEqual([
+    expect(
+      timelineRows(spans, ["a", "b"], "byStage").map(({ label, bars }) => [label, bars.length]),
+    ).toEqual([
       ["a.generate", 1],
       ["b.learn", 2],
     ]);
@@ -207,23 +216,45 @@ describe("timeline", () => {
     ]);
   });
 
-  it("stages of one pool stand together, and the first of each opens it", () => {
-    const mixed = [
-      span("a.generate", 1, 0, 1, "write"),
-      span("a.learn", 1, 1, 2, "train"),
-      span("b.score", 1, 1, 2, "write"),
-      span("c.score", 1, 1, 2, null),
-    ];
+  const side = [
+    span("a.generate", 1, 0, 600, "write"),
+    span("a.learn", 1, 400, 1000, "train"),
+    span("c.score", 1, 400, 500, null),
+  ];
 
-    const rows = timelineRows(mixed, ["a", "b", "c"]);
+  it("a row a pool, the driver last, and what an evaluation is made of no row", () => {
+    const rows = timelineRows([...side, span("p.evaluate", 1, 0, 9, null)], ["a"], "byPool");
 
-    expect(rows.map((row) => [row.stage, row.opens])).toEqual([
-      ["a.generate", true],
-      ["b.score", false],
-      ["a.learn", true],
-      ["c.score", true],
+    expect(rows.map(({ label, bars }) => [label, bars.length])).toEqual([
+      ["write", 1],
+      ["train", 1],
+      ["driver", 1],
     ]);
-    expect(timelineRows(mixed.slice(0, 1), ["a"])[0]?.opens).toBe(false);
+  });
+
+  it("pools overlap in as much of the time as two of them work at once", () => {
+    const rows = timelineRows(side, ["a"], "byPool");
+
+    // both from 400 to 600, of 1000
+    expect(overlapShare(rows, { start: 0, end: 1000 }, 1000)).toBeCloseTo(0.2);
+    expect(overlapShare(rows, { start: 0, end: 400 }, 1000)).toBe(0);
+    expect(overlapShare(rows.slice(0, 1), { start: 0, end: 1000 }, 1000)).toBeNull();
+    expect(rows.map((row) => idleShare(row, { start: 0, end: 1000 }, 1000))).toEqual([
+      expect.closeTo(0.4),
+      expect.closeTo(0.4),
+      expect.closeTo(0.9),
+    ]);
+  });
+
+  it("a rank is idle from where it was done until the others were", () => {
+    const shared = { ...span("a.learn", 1, 0, 1000, "train"), ranks: [1, 0.25] };
+
+    const rows = timelineRows([shared], ["a"], "byRank");
+
+    expect(rows.map(({ note, bars }) => [note, bars[0]?.end])).toEqual([
+      ["rank 0", 1000],
+      ["rank 1", 250],
+    ]);
   });
 
   it("the window ends now and begins where the run began at the earliest", () => {

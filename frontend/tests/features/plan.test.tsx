@@ -49,6 +49,7 @@ const CHECK = {
       { path: "nodes.actor.training.packing", value: false, reason: "rows are padded" },
       { path: "threads", value: 2, reason: "all cores" },
     ],
+    ladders: [],
     explain: [],
   },
   mode: "online",

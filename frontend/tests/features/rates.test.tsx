@@ -2,11 +2,9 @@
 import { act, cleanup, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gauges } from "@/api/types";
-import { FOLD_HEIGHT, liveHeight, nodeHeight, rateLines } from "@/document/geometry";
 import { LiveNodeFooter } from "@/features/canvas/LiveNodeFooter";
-import { mainRates, stageRates, wholeText } from "@/features/canvas/stageText";
+import { mainRate, stageRates, wholeText } from "@/features/canvas/stageText";
 import { LiveRun } from "@/live/LiveRun";
-import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aRun, aStage, someGauges } from "../fixtures/runs";
 
@@ -34,6 +32,13 @@ const gauges: Gauges = someGauges({
 
 afterEach(cleanup);
 
+/** A rate stands in pieces, of which the unit gives way where there is little room. */
+function rateOf(text: string): HTMLElement {
+  return screen.getByText(
+    (_, element) => element?.className === "stage-rate" && element.textContent === text,
+  );
+}
+
 describe("rates of a node", () => {
   it("all of its stages have theirs by name, the rate while busy named as such", () => {
     expect(stageRates(gauges, "actor").map(wholeText)).toEqual([
@@ -47,75 +52,75 @@ describe("rates of a node", () => {
   it("a probe has its rate too, marked as an evaluation", () => {
     const live = new LiveRun("r");
     const { wrapper } = insideLoop({ live });
-    render(<LiveNodeFooter node="probe" lines={1} />, { wrapper });
+    render(<LiveNodeFooter node="probe" />, { wrapper });
 
     act(() => {
       const probe = { busy: 0.1, evaluation: true } as Gauges["nodes"][string];
       live.applyGauges({ ...gauges, nodes: { probe } });
     });
 
-    expect(screen.getByText("3.00 rows/s")).toBeTruthy();
-    expect(screen.getByText("10 % · evaluates")).toBeTruthy();
+    expect(rateOf("3.00 rows/s")).toBeTruthy();
+    expect(screen.getByText("eval 10 %")).toBeTruthy();
     expect(stageRates(gauges, "probe").map(wholeText)[0]).toContain("of the time, in evaluations");
   });
 
-  it("where there is little room, those that take the most time stay", () => {
-    const names = (lines: number) =>
-      mainRates(stageRates(gauges, "actor"), lines).map((one) => one.stage);
-
-    expect(names(2)).toEqual(["generate", "learn"]);
-    expect(names(1)).toEqual(["learn"]);
+  it("on its box is that of the stage that its outputs come from", () => {
+    expect(mainRate(stageRates(gauges, "actor"))).toBe("12.0 rows/s");
+    expect(mainRate([])).toBe("");
   });
 
-  it("stand in the footer of its box, the stage named", () => {
+  it("stand on its box", () => {
     const live = new LiveRun("r");
     const { wrapper } = insideLoop({ live });
-    render(<LiveNodeFooter node="actor" lines={2} />, { wrapper });
+    render(<LiveNodeFooter node="actor" />, { wrapper });
     expect(screen.getByText("no rate yet")).toBeTruthy();
 
     act(() => live.applyGauges(gauges));
 
-    expect(screen.getByText("12.0 rows/s")).toBeTruthy();
-    expect(screen.getByText("8.00 rows/s")).toBeTruthy();
+    expect(rateOf("12.0 rows/s")).toBeTruthy();
   });
 
   it("a node without work in this phase says so", () => {
     const live = new LiveRun("r");
     const { wrapper } = insideLoop({ live });
-    render(<LiveNodeFooter node="start" lines={1} />, { wrapper });
+    render(<LiveNodeFooter node="start" />, { wrapper });
 
     act(() => live.applyGauges({ ...gauges, step_seconds: 0.4 }));
 
     expect(screen.getByText("rests in this phase")).toBeTruthy();
   });
 
-  it("a box has room for the stages of its kind", () => {
-    const loop = smallLoop();
-    const lines = (node: string) => rateLines(catalog, loop, node);
-
-    expect(lines("actor")).toBe(2);
-    expect(lines("no such node")).toBe(1);
-    const [live, still] = [true, false].map((is) => nodeHeight(catalog, loop, "actor", is));
-    expect((live ?? 0) - (still ?? 0)).toBe(liveHeight(2) - FOLD_HEIGHT);
-  });
-
-  it("a box that nobody teaches has room for its scores only", () => {
-    const reward = { kind: "reward", source: { type: "builtin", name: "exact_match" } };
-    const loop = {
-      ...smallLoop(),
-      nodes: { ...smallLoop().nodes, scores: reward, spare: reward },
-      edges: [{ from: "actor.rollouts", to: "scores.rollouts" }],
+  it("a node that works, waits for rows or for its machine says so in words, with the share", () => {
+    const says = (node: object, words: string) => {
+      const live = new LiveRun("r");
+      const { wrapper } = insideLoop({ live });
+      const { unmount } = render(<LiveNodeFooter node="actor" />, { wrapper });
+      act(() => live.applyGauges({ ...gauges, nodes: { actor: node } } as unknown as Gauges));
+      expect(screen.getByText(words)).toBeTruthy();
+      unmount();
     };
 
-    expect(rateLines(catalog, loop, "scores")).toBe(1);
-    expect(rateLines(catalog, loop, "spare")).toBe(1);
+    says({ busy: 0.74, evaluation: false, starved: 0.1, blocked: 0 }, "busy 74 %");
+    says({ busy: 0.2, evaluation: false, starved: 0.61, blocked: 0.1 }, "starved 61 %");
+    says({ busy: 0.2, evaluation: false, starved: 0.1, blocked: 0.5 }, "blocked 50 %");
+  });
+
+  it("the bottleneck is marked with the stage that is it, and with that stage's share", () => {
+    const live = new LiveRun("r");
+    const { wrapper } = insideLoop({ live });
+    render(<LiveNodeFooter node="actor" />, { wrapper });
+
+    act(() => live.applyGauges({ ...gauges, bottleneck: "actor.learn" }));
+
+    expect(screen.getByText("learn 60 %")).toBeTruthy();
+    expect(screen.getByRole("img", { name: "bottleneck" })).toBeTruthy();
   });
 
   it.each(["queued", "starting"] as const)("while a run is %s its boxes say so", (state) => {
     const live = new LiveRun("r");
     live.setRun(aRun({ state }));
     const { wrapper } = insideLoop({ live });
-    render(<LiveNodeFooter node="actor" lines={2} />, { wrapper });
+    render(<LiveNodeFooter node="actor" />, { wrapper });
     expect(screen.getByText("starting")).toBeTruthy();
 
     act(() => live.setRun(aRun({ state: "running" })));

@@ -6,6 +6,7 @@ import * as routes from "@/api/routes";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
 import { LEAST_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
+import { usePreferences } from "@/session/preferences";
 import { choose } from "../fixtures/choose";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -15,8 +16,24 @@ const STEPS = [1, 2, 3];
 const fetchSamples = vi.fn<typeof routes.fetchSamples>(async (_, step) => ({
   steps: STEPS,
   rows: [
-    { seq: (step ?? 0) * 10, step, node: "a", prompt: `low of ${step}`, reward: 0, scores: {} },
-    { seq: (step ?? 0) * 10, step, node: "a", prompt: `high of ${step}`, reward: 1, scores: {} },
+    {
+      seq: (step ?? 0) * 10,
+      step,
+      node: "a",
+      prompt: `low of ${step}`,
+      reward: 0,
+      scores: {},
+      has_tokens: false,
+    },
+    {
+      seq: (step ?? 0) * 10,
+      step,
+      node: "a",
+      prompt: `high of ${step}`,
+      reward: 1,
+      scores: {},
+      has_tokens: false,
+    },
   ],
 }));
 
@@ -57,6 +74,7 @@ async function show() {
 }
 
 beforeEach(() => {
+  usePreferences.setState({ samplesView: "table" });
   vi.useFakeTimers();
   vi.spyOn(routes, "fetchSamples").mockImplementation(fetchSamples);
 });

@@ -1,9 +1,8 @@
 // @vitest-environment jsdom
-import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, Estimate } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
-import { cutFragment, writeFragment } from "@/document/fragment";
 import {
   FormContext,
   type FormSettings,
@@ -14,7 +13,6 @@ import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { MemoryPanel } from "@/features/memory/MemoryPanel";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { LiveRun } from "@/live/LiveRun";
-import { useClipboard } from "@/session/useClipboard";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aProblem } from "../fixtures/runs";
@@ -91,22 +89,6 @@ describe("the check in the top bar", () => {
   });
 });
 
-describe("pasting", () => {
-  it("twice puts no copy on another", () => {
-    const { wrapper, store } = insideLoop();
-    const text = writeFragment(cutFragment(smallLoop(), ["problems"]));
-    const { result } = renderHook(() => useClipboard(), { wrapper });
-
-    act(() => void result.current.paste(text));
-    act(() => void result.current.paste(text));
-    act(() => result.current.duplicate(["problems"]));
-
-    const places = Object.values(store.getState().document.layout).map(String);
-    expect(places).toHaveLength(5);
-    expect(new Set(places).size).toBe(5);
-  });
-});
-
 describe("values by name", () => {
   const field = readSchema({
     type: "object",
@@ -121,6 +103,7 @@ describe("values by name", () => {
     scope: [],
     diagnostics: [aProblem({ field: "weights.exact", message: "too heavy" })],
     hidden: NOTHING_HIDDEN,
+    keepsWrong: true,
     isLocked: () => false,
     lockReason: null,
     write: (path) => written.push(path.join(".")),

@@ -42,9 +42,13 @@ class FakeSocket implements SocketLike {
   }
 }
 
+/** As many events as a tail has here. */
+const TAIL_HERE = 4;
+
 function setup(history: RunEvent[]) {
   const sockets: FakeSocket[] = [];
   const asked: number[] = [];
+  const tailed: number[] = [];
   const deps: ConnectionDeps = {
     openSocket: (url) => {
       const socket = new FakeSocket(url);
@@ -57,12 +61,21 @@ function setup(history: RunEvent[]) {
       const last = history.at(-1)?.seq ?? 0;
       return { events, last_seq: last, has_more: (events.at(-1)?.seq ?? last) < last };
     },
+    fetchTail: async (_id, limit) => {
+      tailed.push(limit);
+      const events = history.slice(-TAIL_HERE);
+      return { events, last_seq: history.at(-1)?.seq ?? 0, has_more: false };
+    },
+    fetchMarks: async () => {
+      const marks = history.filter((one) => one.type !== "metrics");
+      return { seq: history.at(-1)?.seq ?? 0, events: marks };
+    },
     fetchRun: async () => RUN,
     random: () => 1,
   };
   const live = new LiveRun("r");
   const connection = new RunConnection(live, deps);
-  return { sockets, asked, live, connection, last: () => sockets.at(-1) as FakeSocket };
+  return { sockets, asked, tailed, live, connection, last: () => sockets.at(-1) as FakeSocket };
 }
 
 describe("the connection to a run", () => {
@@ -75,18 +88,54 @@ describe("the connection to a run", () => {
     vi.unstubAllGlobals();
   });
 
-  it("brings the whole history page by page, then the stream from there", async () => {
-    const { live, connection, asked, last } = setup([1, 2, 3, 4, 5].map(event));
+  it("brings a short history whole, then the stream from there", async () => {
+    const { live, connection, asked, last } = setup([1, 2, 3].map(event));
 
     connection.start();
     await vi.advanceTimersByTimeAsync(0);
-    last().say({ kind: "hello", run: RUN, seq: 5 });
-    last().say({ kind: "events", events: [event(6)] });
+    last().say({ kind: "hello", run: RUN, seq: 3 });
+    last().say({ kind: "events", events: [event(4)] });
 
-    expect(asked).toEqual([0, 3]);
-    expect(last().url).toBe("ws://localhost/api/runs/r/stream?after=5");
-    expect(live.state.lastSeq).toBe(6);
+    expect(asked).toEqual([]);
+    expect(last().url).toBe("ws://localhost/api/runs/r/stream?after=3");
+    expect(live.state.lastSeq).toBe(4);
+    expect(live.isWhole).toBe(true);
     expect(live.connection).toBe("live");
+    connection.stop();
+  });
+
+  it("of a long history it brings the newest events, and of the others what is worth knowing", async () => {
+    const begun: RunEvent = {
+      ...event(1),
+      type: "phase",
+      phase: "warm-up",
+      index: 0,
+      state: "started",
+    };
+    const { live, connection, last } = setup([begun, ...[2, 3, 4, 5, 6, 7, 8].map(event)]);
+
+    connection.start();
+    await vi.advanceTimersByTimeAsync(0);
+
+    expect(live.isWhole).toBe(false);
+    expect(live.state.phases.map(({ name }) => name)).toEqual(["warm-up"]);
+    expect(live.state.series.get("loss")?.get("a")?.steps).toEqual([5, 6, 7, 8]);
+    expect(last().url).toContain("after=8");
+    connection.stop();
+  });
+
+  it("a gap in the stream is closed page by page", async () => {
+    const history = [event(1)];
+    const { connection, live, asked, last } = setup(history);
+    connection.start();
+    await vi.advanceTimersByTimeAsync(0);
+
+    history.push(...[2, 3, 4, 5, 6].map(event));
+    last().breakOff();
+    await vi.advanceTimersByTimeAsync(600);
+
+    expect(asked).toEqual([1, 4]);
+    expect(live.state.series.get("loss")?.get("a")?.steps).toEqual([1, 2, 3, 4, 5, 6]);
     connection.stop();
   });
 

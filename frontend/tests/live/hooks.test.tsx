@@ -11,7 +11,7 @@ import {
   useNodeActivity,
 } from "@/live/hooks";
 import { LiveRun } from "@/live/LiveRun";
-import { aStage, someGauges } from "../fixtures/runs";
+import { aFlow, aStage, someGauges } from "../fixtures/runs";
 
 function NodeProbe({ node }: { node: string }) {
   const activity = useNodeActivity(node);
@@ -52,7 +52,7 @@ describe("what a tick of the gauges repaints", () => {
 
   const rate = (node: string, rows_per_second: number) =>
     someGauges({
-      edges: { [`${node}.rows->sink.rows`]: { rows_per_second, rows: 0, evaluation: false } },
+      edges: { [`${node}.rows->sink.rows`]: aFlow({ rows_per_second }) },
     });
 
   it("only the node whose value changed", () => {
@@ -138,7 +138,7 @@ describe("an edge of a run", () => {
     const gauge = (rows: number, rows_per_second: number | null, evaluation = false) =>
       act(() => {
         const stages = { "a.generate": aStage({ samples_per_second: 44_400 }) };
-        const edges = { [EDGE]: { rows, rows_per_second, evaluation } };
+        const edges = { [EDGE]: aFlow({ rows, rows_per_second, evaluation }) };
         live.applyGauges(someGauges({ edges, stages, step_seconds: 0.374 }));
         vi.advanceTimersByTime(250);
       });

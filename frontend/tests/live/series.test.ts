@@ -44,7 +44,10 @@ describe("a long curve", () => {
   });
 
   it("is drawn with a bounded number of points, the newest among them", () => {
-    const drawn = chartData([longCurve(200_000), longCurve(150_000)], 0.5);
+    const drawn = chartData(
+      [200_000, 150_000].map((steps) => ({ line: longCurve(steps), spread: null })),
+      0.5,
+    );
 
     expect(drawn.steps.length).toBeLessThanOrEqual(2 * MAX_POINTS);
     expect(drawn.steps.at(-1)).toBe(200_000);

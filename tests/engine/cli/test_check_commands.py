@@ -1,6 +1,7 @@
 """`coloop validate`, `estimate`, `fit` and `plan`: output and exit codes."""
 
 import math
+import re
 
 import pytest
 
@@ -239,10 +240,17 @@ def test_numbers_in_json_are_finite(coloop, loop):
 
 
 def test_fitting_prints_each_change_with_its_reason(coloop, loop):
+    outcome = coloop("fit", loop(*LARGE), "--budget-gib", "40")
+
+    assert "nodes.actor.rollout.max_num_seqs: open → 32 (the rows of a step, " in outcome.out
+    assert "fits; a step takes " in outcome.out
+
+
+def test_what_cannot_be_fitted_says_how_much_is_over_and_what_would_help(coloop, loop):
     outcome = coloop("fit", loop(*TOO_LARGE), "--budget-gib", "23")
 
-    assert "nodes.actor.training.offload: open → " in outcome.out
-    assert "(" in outcome.out
+    assert re.search(r"does not fit: still \d+\.\d GiB over", outcome.out)
+    assert "more GPUs would help" in outcome.out
 
 
 def test_fitting_writes_a_loop_that_fits_and_keeps_its_comments(coloop, loop, tmp_path):

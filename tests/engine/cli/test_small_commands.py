@@ -11,6 +11,7 @@ import pytest
 
 from coloop import presets
 from coloop.cli import doctor
+from coloop.explain import about
 from coloop.spec.io import parse
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
@@ -42,16 +43,19 @@ def loops(tmp_path, monkeypatch):
     for kind in ("hardware", "models"):
         (folder / kind).symlink_to(presets.presets_root() / kind)
     one = (
-        "# One loop.\n# It does one thing,\n# and that well.\n# tags: small, first\n\n"
+        "# One loop.\n# It does one thing,\n# and that well.\n\n"
         "coloop: 1\nname: one\nnodes: {}\nschedule: {steps: 1}\n"
     )
     two = 'coloop: 1\nname: two\ndescription: "The second."\nnodes: {}\nschedule: {steps: 1}\n'
     (folder / "loops" / "one.yaml").write_text(one, encoding="utf-8")
     (folder / "loops" / "deep" / "two.yaml").write_text(two, encoding="utf-8")
+    (folder / "about.yaml").write_text("one: {tags: [small, first]}\n", encoding="utf-8")
     monkeypatch.setattr(presets, "presets_root", lambda: folder)
     presets._index.cache_clear()
+    about._written.cache_clear()
     yield folder
     presets._index.cache_clear()
+    about._written.cache_clear()
 
 
 def test_loops_are_listed_whatever_folder_they_are_in(coloop, loops):
@@ -348,3 +352,25 @@ def test_runs_are_listed_with_their_names_within_the_terminal(coloop, tmp_path, 
     assert "my-first-loop" in outcome.out
     assert all(len(line) <= 80 for line in outcome.out.splitlines())
     assert (told[0]["name"], told[0]["step"]) == ("my-first-loop", 0)
+
+
+def test_a_code_is_explained_and_an_unknown_one_is_refused_with_near_ones(coloop):
+    known = coloop("explain", "numbers.divisibility")
+    unknown = coloop("explain", "numbers.divisibilty")
+
+    assert known.code == 0
+    assert "mini_batch: 60" in known.out
+    assert "mini_batch: 64" in known.out
+    assert unknown.code == 2
+    assert "`numbers.divisibility`" in unknown.err
+
+
+def test_an_algorithm_is_explained_with_settings(coloop):
+    outcome = coloop("explain", "grpo", "--set", "clip_high=0.28", "--set", "kl.coefficient=0.001")
+    wrong = coloop("explain", "grpo", "--set", "clip_high=much")
+
+    assert outcome.code == 0
+    assert "1 + 0.28" in outcome.out
+    assert "β = 0.001" in outcome.out
+    assert wrong.code == 2
+    assert "clip_high" in wrong.err

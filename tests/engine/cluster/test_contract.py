@@ -192,7 +192,7 @@ def test_a_pool_that_is_too_large_is_refused_at_once(
     built = build(kind, tmp_path, gpus=4)
     began = time.monotonic()
 
-    with pytest.raises(PlacementTimeout, match=r"pool main wants .* GPU, .* has 0"):
+    with pytest.raises(PlacementTimeout, match=r"pool main wants .* GPUs?, .* has 0"):
         built.start()
 
     assert time.monotonic() - began < 20, "it did not wait for the deadline"
@@ -220,10 +220,10 @@ def test_a_call_without_progress_is_named_after_its_deadline(
 ) -> None:
     may_end = threading.Event()
     monkeypatch.setattr(PoolHost, "version", lambda host, member: may_end.wait(60))
-    built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=0.3))
+    built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=5))
     built.start()
 
-    with pytest.raises(StageStalled, match="main: version: no progress for 0 s"):
+    with pytest.raises(StageStalled, match="main: version: no progress for 5 s"):
         built.call("main", "version", "actor", tick=lambda poll: False)
 
     may_end.set()
@@ -249,7 +249,7 @@ def test_a_thread_that_hangs_cannot_be_replaced(
 ) -> None:
     may_end = threading.Event()
     monkeypatch.setattr(PoolHost, "version", lambda host, group: may_end.wait(60))
-    built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=0.3))
+    built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=5))
     built.start()
     with pytest.raises(StageStalled) as stalled:
         built.call("main", "version", "actor", tick=lambda poll: False)

@@ -204,19 +204,22 @@ def test_a_rank_that_does_not_come_is_named() -> None:
 def test_who_waits_sees_how_far_all_ranks_are_together() -> None:
     crew = FakeCrew(2)
     crew.said = [
-        Poll(done=3, total=8, unit="rows", pid=5, rss_bytes=100),
-        Poll(done=2, total=8, unit="rows", pid=6, rss_bytes=10),
+        Poll(done=3, total=8, unit="rows", pid=5, rss_bytes=100, held_bytes=100),
+        Poll(done=2, total=8, unit="rows", pid=6, rss_bytes=10, held_bytes=10),
     ]
     seen: list[Poll | None] = []
 
     def tick(poll: Poll | None) -> bool:
         seen.append(poll)
-        for ticket in crew.tickets:
+        for ticket in crew.tickets if len(seen) == 1 else ():
             ticket.set_result(4)
         return True
 
     assert OnePool(crew).call("main", "version", tick=tick) == 4
-    assert seen == [Poll(done=5, total=8, unit="rows", pid=5, rss_bytes=110)]
+    together, at_end = seen
+    assert together == Poll(done=5, total=8, unit="rows", pid=5, rss_bytes=110, held_bytes=100)
+    assert at_end is not None
+    assert len(at_end.rank_seconds) == 2
     assert crew.asked_to_stop == 1
 
 

@@ -49,11 +49,17 @@ def test_checkpointing_comes_before_offload(grpo):
     assert "nodes.actor.training.offload" not in _changed(found)
 
 
-def test_states_leave_the_gpu_where_nothing_else_helps(grpo):
+def test_what_a_run_would_refuse_is_not_offered(grpo):
+    """Nothing reads `offload` on a machine, and each process writes with an engine on one GPU."""
     found = fit(grpo(hardware={"preset": "8x4090"}))
 
-    assert found.fits
-    assert _changed(found)["nodes.actor.training.offload"] in ("optimizer", "all")
+    assert not found.fits
+    assert not [path for path in _changed(found) if path.endswith("offload")]
+    assert all(
+        new == 1
+        for path, new in _changed(found).items()
+        if path.endswith("rollout.tensor_parallel")
+    )
 
 
 def test_a_single_backend_is_sharded_where_there_are_gpus(grpo):
@@ -71,7 +77,7 @@ def test_an_engine_that_takes_too_much_gives_some_back(grpo):
     assert found.after.estimate.rollout["actor"].max_concurrent_sequences > 0
 
 
-@pytest.mark.parametrize("gib", [60, 40, 24])
+@pytest.mark.parametrize("gib", [60, 50, 40])
 def test_the_result_stays_within_a_budget_in_gib(grpo, gib):
     found = fit(grpo(), budget_gib=gib)
 
@@ -96,7 +102,7 @@ def test_what_cannot_fit_says_by_how_much(grpo):
 
 
 def test_less_memory_never_makes_a_step_faster(grpo):
-    much, little = fit(grpo(), budget_gib=70), fit(grpo(), budget_gib=24)
+    much, little = fit(grpo(), budget_gib=70), fit(grpo(), budget_gib=40)
 
     assert little.after.estimate.step_seconds >= much.after.estimate.step_seconds
 

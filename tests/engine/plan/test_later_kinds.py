@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from coloop.plan.refusal import cause_of
 from coloop.plan.runnable import check_drawn
 from coloop.spec.algorithm import REWARDS_NAMES
 from coloop.spec.graph import LoopSpec
@@ -178,7 +179,7 @@ def test_what_comes_later_is_refused_by_name(what: str, loop: Loop) -> None:
 
     found = check_drawn(loop([*GRPO, *edges], **{**nodes, "actor": actor}))
 
-    assert f"not yet runnable: {what}" in [one.message for one in found]
+    assert what in [cause_of(one.message) for one in found]
     assert all(one.code == "run.not_yet_runnable" for one in found)
 
 

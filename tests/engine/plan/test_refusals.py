@@ -13,6 +13,7 @@ from tests.engine.plan.refusals import ALL, MORE, refused_loop
 
 from coloop.plan import judging, runnable, searches
 from coloop.plan.compile import compile_plan
+from coloop.plan.refusal import cause_of
 from coloop.plan.runnable import check_runs
 
 SAYS = {runnable: ("refusal",), judging: ("refusal", "_refused"), searches: ("Objection",)}
@@ -32,9 +33,9 @@ def test_what_no_run_carries_out_is_refused_by_name(what: str) -> None:
     spec = refused_loop(what)
 
     compile_plan(spec)
-    found = {one.message: one for one in check_runs(spec)}
+    found = {cause_of(one.message): one for one in check_runs(spec)}
 
-    refusal = found[f"not yet runnable: {what}"]
+    refusal = found[what]
     assert refusal.code == "run.not_yet_runnable"
     assert refusal.hint
 

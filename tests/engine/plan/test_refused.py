@@ -70,6 +70,23 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
     ]
 
 
+def test_what_an_algorithm_never_reads_is_not_called_a_thing_for_later() -> None:
+    own = {"algorithm": {"name": "grpo", "tau_positive": 1.2}}
+    nodes = {"one": {**actor(), **own}, "exact": EXACT}
+    edges = [
+        "problems.rows -> one.prompts",
+        "one.rollouts -> exact.rollouts",
+        "exact.scores -> one.rewards",
+    ]
+
+    [refusal] = outlook_of(build(nodes, edges)).refusals
+
+    assert refusal.message == (
+        "never read: `tau_positive: 1.2` with the loss `clipped`, which does not read it"
+    )
+    assert refusal.fixes[0].title == "Leave out `algorithm.tau_positive`"
+
+
 def test_the_same_of_several_nodes_is_told_once() -> None:
     shared = {"gpu_memory_utilization": 0.5}
     nodes = {"one": actor(**shared), "two": actor(**shared), "exact": EXACT}

@@ -89,7 +89,8 @@ def test_what_could_not_be_measured_is_told_once(whole: Run) -> None:
     assert [(event["node"], event["metric"], event["step"]) for event in told] == [
         ("trust", "pass@9", 1)
     ]
-    assert "k graded texts of a problem" in told[0]["hint"]
+    assert "`pass@9` wants as many graded texts of a problem" in told[0]["hint"]
+    assert "calibration" not in told[0]["hint"]
 
 
 def test_a_stopped_run_that_measures_goes_on_as_if_it_had_never_stopped(

@@ -106,6 +106,9 @@ def test_a_loop_goes_on_with_another_number_of_processes(
     stopped = runner(pair, stop_at=begins(5, "actor.learn"))
 
     assert stopped.state is RunStateName.STOPPED, stopped.error
+    learned = [e for e in stopped.of("stage.finished") if e["stage"] == "actor.learn"]
+    assert all(len(event["rank_seconds"]) == 2 for event in learned)
+    assert all(max(event["rank_seconds"]) <= event["seconds"] + 0.01 for event in learned)
     [backend] = {one["backend"] for one in stopped.plan()["weights"] if one["trains"]}
     assert backend == "fsdp2"
     resumed = finished(runner(alone, resume=stopped))

@@ -96,6 +96,7 @@ def test_nothing_flows_where_the_phase_has_no_reader(
         "rows_per_second": 0.0,
         "rows": 24,
         "evaluation": False,
+        "queue": 0,
     }
     assert edges["problems.rows->actor.demonstrations"]["rows_per_second"] > 0
 

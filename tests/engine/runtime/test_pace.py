@@ -27,13 +27,15 @@ def step(pace: Pace, clock: Clock, phase: str = "rl", seconds: float = 2.0, rows
     pace.step_finished(seconds)
 
 
-def evaluation(pace: Pace, clock: Clock, seconds: float = 1.0, rows: int = 10) -> None:
+def evaluation(
+    pace: Pace, clock: Clock, seconds: float = 1.0, rows: int = 10, probe: str = "probe"
+) -> None:
     pace.evaluation_began()
     pace.stage_finished("actor.generate", seconds / 2, rows, 0)
     pace.delivered(HELD, rows)
     pace.delivered(PROMPTS, rows)
     clock.now += seconds
-    pace.evaluation_finished("probe", "probe.evaluate", seconds, rows)
+    pace.evaluation_finished(probe, f"{probe}.evaluate", seconds, rows)
 
 
 def test_a_stage_is_told_while_busy_and_over_the_whole_step() -> None:
@@ -68,6 +70,20 @@ def test_evaluations_do_not_count_as_work_of_the_step() -> None:
     assert held.rows_per_second == pytest.approx(20 / 6)
     assert pace.evaluation_share == pytest.approx(2 / 6)
     assert pace.nodes()["probe"].busy == pytest.approx(2 / 6)
+
+
+def test_a_stage_that_two_probes_ask_gives_as_many_rows_as_its_edges_bring() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+
+    evaluation(pace, clock, rows=10)
+    evaluation(pace, clock, rows=30, probe="exam")
+
+    gauge = pace.stages()["actor.generate"]
+    assert gauge.wall_samples_per_second == pytest.approx(10 / 2 + 30 / 2)
+    assert gauge.wall_samples_per_second == pytest.approx(pace.edges()[PROMPTS].rows_per_second)
+    assert gauge.share == pytest.approx(0.5)
+    assert gauge.samples_per_second == pytest.approx(40.0)
 
 
 def test_the_rate_of_evaluations_falls_until_the_next_one() -> None:
@@ -156,3 +172,42 @@ def test_the_time_of_a_step_is_that_of_its_phase() -> None:
     step(pace, clock, "rl", seconds=6.0)
 
     assert pace.step_seconds == pytest.approx(6.0)
+
+
+def test_what_a_stage_waited_for_is_a_share_of_the_steps_time() -> None:
+    """Of a step of 10 s it worked 4, was starved for 3 and blocked for 1; its node has no more."""
+    pace = Pace()
+    pace.step_began("main")
+    pace.stage_finished("judge.score", 4.0, 8, 0, starved=3.0, blocked=1.0)
+    pace.step_finished(10.0)
+
+    gauge, node = pace.stages()["judge.score"], pace.nodes()["judge"]
+
+    assert (gauge.share, gauge.starved, gauge.blocked) == pytest.approx((0.4, 0.3, 0.1))
+    assert (node.busy, node.starved, node.blocked) == pytest.approx((0.4, 0.3, 0.1))
+
+
+def test_waits_and_work_of_a_node_together_are_never_more_than_the_whole() -> None:
+    """Two stages of one node wait at the same time."""
+    pace = Pace()
+    pace.step_began("main")
+    pace.stage_finished("judge.score", 4.0, 8, 0, starved=5.0)
+    pace.stage_finished("judge.learn", 1.0, 8, 0, starved=6.0, blocked=9.0)
+    pace.step_finished(10.0)
+
+    node = pace.nodes()["judge"]
+
+    assert (node.busy, node.starved, node.blocked) == pytest.approx((0.5, 0.5, 0.0))
+
+
+def test_edges_say_what_waits_and_how_old_it_was_that_was_learned() -> None:
+    keys = {"actor.rollouts->judge.rollouts": "judge", "judge.scores->actor.rewards": "actor"}
+    teaching = {"judge.scores->actor.rewards": "actor"}
+    pace = Pace(keys, readers=keys, teaching=teaching)
+
+    pace.queued({"actor.rollouts->judge.rollouts": 24})
+    pace.learned("actor", 1.5)
+
+    read, taught = pace.edges().values()
+    assert (read.queue, read.staleness) == (24, None)
+    assert (taught.queue, taught.staleness) == (0, 1.5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coloop.errors import StopRequested, UserCodeError
-from coloop.rewards.user_code import preview, reward_columns, score_rows
+from coloop.rewards.user_code import reward_columns, score_rows
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.reward import ScoreAs
@@ -424,35 +424,6 @@ def test_rows_become_the_arguments_of_a_reward() -> None:
     }
 
 
-def test_a_preview_shows_scores_output_and_failures() -> None:
-    code = body("print('seen', len(prompts))", "return [1.0 / len(c) for c in completions]")
-    rows = [{"prompt": "p", "completion": "ab"}, {"prompt": "p", "completion": ""}]
-
-    shown = preview(code, rows)
-
-    assert shown.scores == [0.5, None]
-    assert shown.error is None
-    assert shown.failures[0].row == 1
-    assert "seen" in shown.printed
-    assert shown.seconds > 0
-
-
-def test_a_preview_of_broken_code_tells_what_is_broken() -> None:
-    shown = preview("def reward(:", [{"prompt": "p", "completion": "c"}])
-
-    assert shown.error is not None
-    assert "SyntaxError" in shown.error
-    assert shown.scores == [None]
-
-
-def test_a_preview_where_every_row_fails_has_one_error() -> None:
-    shown = preview(body("return [undefined]"), [{"prompt": "p", "completion": "c"}])
-
-    assert shown.error is not None
-    assert "NameError" in shown.error
-    assert shown.traceback is not None
-
-
 def test_keep_says_true_or_false_of_each_row() -> None:
     code = (
         "def keep(n, text='', **columns):\n    return n is not None and n > 1 and 'x' not in text"
@@ -513,8 +484,6 @@ def test_who_waits_is_asked_a_few_times_a_second_and_may_give_up() -> None:
         with pytest.raises(StopRequested):
             child.score(COLUMNS, 3)
         assert child.process_id is None
-    with pytest.raises(StopRequested):
-        preview(code, [{"prompt": "p"}], timeout_seconds=50.0, tick=tick)
 
 
 def test_threads_that_share_a_sandbox_ask_it_one_after_another() -> None:

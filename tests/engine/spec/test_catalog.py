@@ -13,6 +13,7 @@ import pytest
 
 from coloop.diagnostics import CODES
 from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.base import NODE_PATTERN
 from coloop.spec.builtins import BUILTIN_NAMES
 from coloop.spec.catalog import catalog
@@ -22,6 +23,7 @@ from coloop.spec.io import from_dict
 from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
 from coloop.spec.nodes import KINDS
 from coloop.spec.ports import PortType
+from coloop.spec.remedies import REMEDIES, Remedy
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 TINY = PresetInfo(name="tiny-qwen3", title="Tiny", description="A few layers.")
@@ -170,6 +172,27 @@ def test_what_sums_up_a_kind_are_fields_of_it(kind: str) -> None:
         assert leads_to_a_field(entry["schema"], path.split(".")), path
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_card_shows_are_fields_of_its_kind(kind: str) -> None:
+    entry = told()["kinds"][kind]
+
+    assert 1 <= len(entry["telling"]) <= 3
+    for value in entry["telling"]:
+        assert len(value["label"]) <= 12
+        for path in value["paths"]:
+            assert leads_to_a_field(entry["schema"], path.split(".")), path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_with_teaching_ports_says_where_it_says_how_it_learns(kind: str) -> None:
+    entry = told()["kinds"][kind]
+
+    learning = entry["learning"]
+    assert (learning is not None) == any(port["teaching"] for port in entry["inputs"])
+    for path in [learning["algorithm"], *learning["names"], learning["rate"]] if learning else []:
+        assert leads_to_a_field(entry["schema"], path.split(".")), path
+
+
 def leads_to_a_field(schema: dict[str, Any], path: list[str]) -> bool:
     """Whether some value of the schema has this path; `*` is any key or index."""
 
@@ -270,6 +293,20 @@ def test_code_begins_with_what_can_run() -> None:
 
 def test_the_first_charts_are_of_metrics_that_are_known() -> None:
     assert set(told()["chart_order"]) <= {*METRICS, *PROBE_METRICS}
+    for chart in told()["charts"]:
+        assert set(chart["metrics"]) <= {*METRICS, *PROBE_METRICS}, chart["name"]
+
+
+@pytest.mark.parametrize("remedy", REMEDIES, ids=lambda one: f"{one.bound}, {one.label}")
+def test_a_remedy_names_a_field_of_kinds_that_have_its_stage(remedy: Remedy) -> None:
+    assert f"`{remedy.path.removeprefix('nodes.{node}.')}" in remedy.reason
+    if remedy.when == "pools_wait":
+        assert leads_to_a_field(told()["schema"]["schedule"], remedy.path.split(".")[1:])
+        return
+    path = remedy.path.split(".")[2:]
+    found = [kind for kind in told()["kinds"].values() if leads_to_a_field(kind["schema"], path)]
+    assert remedy.metric is None or remedy.metric in METRICS
+    assert set(remedy.verbs) & {verb for kind in found for verb in kind["stages"]}
 
 
 def test_metrics_say_what_they_should_look_like() -> None:
@@ -328,3 +365,29 @@ def test_every_shape_of_a_union_has_a_title() -> None:
 def _title_of(part: dict[str, Any], schema: dict[str, Any]) -> str:
     title: str = schema["$defs"][part["$ref"].split("/")[-1]]["title"]
     return title
+
+
+def test_a_form_has_every_part_that_a_field_names() -> None:
+    parts = {part["name"] for part in told()["form_sections"]}
+    named = set(re.findall(r'"x-section": "(\w+)"', json.dumps(told())))
+
+    assert named == parts
+
+
+def test_a_field_says_by_what_it_is_read() -> None:
+    parts = told()["kinds"]["actor"]["schema"]["$defs"]
+    marked = {
+        (part, field): schema["x-read-when"]
+        for part, section in parts.items()
+        for field, schema in section.get("properties", {}).items()
+        if "x-read-when" in schema
+    }
+
+    assert marked["RewardsAlgorithm", "tau_positive"] == {"loss": ["sapo"]}
+    assert marked["Kl", "horizon"] == {"target": []}
+    assert marked["RewardsAlgorithm", "gae_lambda"] == {
+        "advantage": ["gae"],
+        "length_alpha": [None],
+    }
+    count = sum(len(fields) for section, fields in READ_WHERE.items() if section.__name__ in parts)
+    assert len(marked) == count

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.spec.nodes import KINDS
-from coloop.spec.ports import HANDLES, PORTS, PortType, accepts
+from coloop.spec.io import load
+from coloop.spec.nodes import KINDS, NODE_CLASSES
+from coloop.spec.ports import HANDLES, PORTS, PortType, accepts, is_of_use
 
 
 def test_the_table_is_that_of_the_language(language: Path) -> None:
@@ -77,3 +80,59 @@ def test_teaching_ports_are_learned_from() -> None:
     assert ("actor", "rewards") in teaching
     assert ("critic", "returns") in teaching
     assert all(PORTS[kind].inputs[name].type not in HANDLES for kind, name in teaching)
+
+
+def test_settings_of_a_condition_and_their_values_exist() -> None:
+    for kind, ports in PORTS.items():
+        for port in (*ports.inputs.values(), *ports.outputs.values()):
+            for path, values in port.when.items():
+                known = set(known_values(NODE_CLASSES[kind], path.split(".")))
+                assert set(values) - {None} <= known, (kind, path)
+
+
+def known_values(section: Any, path: list[str]) -> Iterator[Any]:
+    """All that the last setting of a path can be, in whichever section of a union it stands."""
+    if not path:
+        yield from get_args(section)
+        return
+    for one in sections_in(section):
+        found = one.model_fields.get(path[0])
+        if found is not None:
+            yield from known_values(found.annotation, path[1:])
+
+
+def sections_in(found: Any) -> Iterator[Any]:
+    if isinstance(found, type):
+        yield found
+    for inner in get_args(found):
+        yield from sections_in(inner)
+
+
+def test_a_loop_connects_only_what_its_nodes_make_use_of(example: Path) -> None:
+    spec = load(example)
+
+    for edge in spec.edges:
+        source, target = spec.nodes[edge.source.node], spec.nodes[edge.target.node]
+        assert is_of_use(PORTS[source.kind].outputs[edge.source.port], source), edge.label
+        assert is_of_use(PORTS[target.kind].inputs[edge.target.port], target), edge.label
+
+
+@pytest.mark.parametrize(
+    ("source", "of_use"),
+    [
+        ({"type": "builtin", "name": "format", "pattern": "x"}, set()),
+        ({"type": "python", "code": "def reward(prompts, completions): ..."}, {"comparisons"}),
+        ({"type": "model"}, {"comparisons", "pairs", "labels"}),
+    ],
+)
+def test_a_reward_makes_use_of_what_its_source_can_read(
+    source: dict[str, Any], of_use: set[str]
+) -> None:
+    model = {"model": {"type": "scratch", "architecture": "tiny-qwen3"}}
+    node = NODE_CLASSES["reward"].model_validate(
+        {"kind": "reward", "source": source} | (model if source["type"] == "model" else {})
+    )
+
+    found = {name for name, port in PORTS["reward"].inputs.items() if is_of_use(port, node)}
+
+    assert found == {"rollouts", "rows", "scores"} | of_use

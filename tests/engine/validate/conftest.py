@@ -1,81 +1,24 @@
 """Loops to check and ways to spoil them.
 
-A variant is a loop of `loops/` with changes, written as data so that cases can be listed:
-`(set, path, value)`, `(del, path)`, `(add, edge)`, `(cut, edge)`, `(edge, edge, options)`.
+A variant is one of the loops that help is explained with, and changes of it
+(`coloop.explain.edits`).
 """
 
-import copy
-import functools
 import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
 from coloop.diagnostics import Diagnostic, Report
+from coloop.explain.edits import LOOPS, changed, ends, split
 from coloop.spec.io import parse
 from coloop.validate import validate
 
-LOOPS = Path(__file__).parent / "loops"
+__all__ = ["LOOPS", "as_text", "changed", "ends", "split"]
 
 Check = Callable[..., Report]
-
-
-@functools.cache
-def _load(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = YAML(typ="safe").load((LOOPS / f"{name}.yaml").read_text("utf-8"))
-    return loaded
-
-
-def _ends(edge: Any) -> str:
-    if isinstance(edge, str):
-        return " -> ".join(side.strip() for side in edge.split("->"))
-    return f"{edge['from']} -> {edge['to']}"
-
-
-def _owner(document: Any, path: str) -> tuple[Any, Any]:
-    """The mapping or list that holds the last part of a path, and that part."""
-    here, parts = document, split(path)
-    for part in parts[:-1]:
-        here = here[int(part)] if isinstance(here, list) else here.setdefault(part, {})
-    last: Any = parts[-1]
-    return here, int(last) if isinstance(here, list) else last
-
-
-def split(path: str) -> list[str]:
-    """Parts of a path; a quoted part (`set."nodes.a.b"`) is one."""
-    parts: list[str] = []
-    for index, chunk in enumerate(path.split('"')):
-        parts += [chunk] if index % 2 else [part for part in chunk.split(".") if part]
-    return parts
-
-
-def changed(base: str, *changes: tuple[Any, ...]) -> dict[str, Any]:
-    """A loop of `loops/` with changes."""
-    document = copy.deepcopy(_load(base))
-    edges = document["edges"]
-    for what, *rest in changes:
-        if what == "add":
-            edges.append(rest[0])
-        elif what == "cut":
-            kept = [edge for edge in edges if _ends(edge) != rest[0]]
-            assert len(kept) < len(edges), f"no edge {rest[0]}"
-            edges[:] = kept
-        elif what == "edge":
-            index = next(i for i, edge in enumerate(edges) if _ends(edge) == rest[0])
-            source, target = rest[0].split(" -> ")
-            old = edges[index] if isinstance(edges[index], dict) else {"from": source, "to": target}
-            merged = {**old, **rest[1]}
-            edges[index] = {key: value for key, value in merged.items() if value is not None}
-        else:
-            owner, key = _owner(document, rest[0])
-            if what == "del":
-                del owner[key]
-            else:
-                owner[key] = copy.deepcopy(rest[1])
-    return document
 
 
 def as_text(document: dict[str, Any]) -> str:

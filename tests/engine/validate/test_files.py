@@ -28,6 +28,10 @@ NARROW = {
 }
 
 
+A_STEP = 128
+"""Rows: as many as a step of the loops here takes at most."""
+
+
 def _from_file(path: str, **more: Any) -> list[tuple[Any, ...]]:
     return [("set", "nodes.problems.source", {"type": "file", "path": path, **more})]
 
@@ -47,7 +51,7 @@ def test_no_file_is_looked_at_without_a_folder(check: Callable[..., Report]) -> 
 
 
 def test_a_sound_file_has_no_finding(check: Callable[..., Report], tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"question": "1+1=", "answer": "2"}\n')
+    (tmp_path / "rows.jsonl").write_text('{"question": "1+1=", "answer": "2"}\n' * A_STEP)
     mapping = ("set", "nodes.problems.columns", {"prompt": "question", "target": "answer"})
 
     report = check("grpo", *_from_file("rows.jsonl"), mapping, root=tmp_path)
@@ -94,10 +98,10 @@ def test_what_was_seen_is_looked_at_again_when_the_file_changes(
     check: Callable[..., Report], tmp_path: Path
 ) -> None:
     rows = tmp_path / "rows.csv"
-    rows.write_text("prompt,target\n1+1=,2\n")
+    rows.write_text("prompt,target\n" + "1+1=,2\n" * A_STEP)
     assert check("grpo", *_from_file("rows.csv"), root=tmp_path).diagnostics != ()
 
-    rows.write_text("prompt,target,answer\n1+1=,2,2\n")
+    rows.write_text("prompt,target,answer\n" + "1+1=,2,2\n" * A_STEP)
 
     assert check("grpo", *_from_file("rows.csv"), root=tmp_path).diagnostics == ()
 
@@ -344,8 +348,8 @@ PREFERRED = '{"prompt": "p", "chosen": "a", "rejected": "b", "probability": 0.8}
 def test_probabilities_of_a_file_meet_who_reads_them(
     algorithm: dict[str, str], end: str | None, check: Callable[..., Report], tmp_path: Path
 ) -> None:
-    (tmp_path / "pairs.jsonl").write_text(PREFERRED)
-    (tmp_path / "mapped.jsonl").write_text(PREFERRED.replace("probability", "sureness"))
+    (tmp_path / "pairs.jsonl").write_text(PREFERRED * A_STEP)
+    (tmp_path / "mapped.jsonl").write_text(PREFERRED.replace("probability", "sureness") * A_STEP)
     for file, columns in (("pairs", {}), ("mapped", {"probability": "sureness"}), ("mapped", {})):
         source = {"type": "file", "path": f"{file}.jsonl"}
         node = {"kind": "dataset", "source": source, "columns": columns, "rows_per_step": 4}
@@ -370,7 +374,7 @@ def test_probabilities_of_a_file_meet_who_reads_them(
 def test_a_reward_model_that_is_not_soft_says_that_it_reads_no_probabilities(
     finding: Finding, tmp_path: Path
 ) -> None:
-    (tmp_path / "pairs.jsonl").write_text(PREFERRED)
+    (tmp_path / "pairs.jsonl").write_text(PREFERRED * A_STEP)
     source = {"type": "file", "path": "pairs.jsonl"}
 
     found = finding("ppo", ("set", "nodes.prompts.source", source), root=tmp_path)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from coloop.spec.io import parse
+from coloop.spec.catalog_texts import KIND_TEXTS
+from coloop.spec.io import from_dict, parse
+from coloop.spec.modes import MODES
 from coloop.spec.ports import PORTS
 from coloop.validate import validate
 
@@ -105,6 +107,24 @@ def test_an_empty_canvas_is_told_what_it_lacks() -> None:
     assert [one.code for one in report.diagnostics] == ["learning.no_goal"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "lesson"),
+    [
+        ("online", "scores to `actor.rewards`"),
+        ("offline", "pairs to `actor.pairs`"),
+        ("reward_modeling", "pairs to `reward.pairs`"),
+    ],
+)
+def test_a_loop_that_learns_nothing_is_told_a_lesson_of_its_mode(mode: str, lesson: str) -> None:
+    parsed = parse(f"coloop: 1\nname: empty\nmode: {mode}\nnodes: {{}}\nschedule: {{steps: 1}}\n")
+    assert parsed.spec is not None
+
+    [found] = validate(parsed.spec).diagnostics
+
+    assert found.hint is not None
+    assert found.hint.endswith(lesson)
+
+
 def test_a_single_node_of_each_kind_can_be_checked() -> None:
     nodes = {
         "dataset": "{kind: dataset, source: {type: task, task: arithmetic}}",
@@ -150,3 +170,22 @@ def test_no_value_that_a_phase_sets_breaks_the_check(
 
     assert parsed.spec is not None, parsed.diagnostics
     assert validate(parsed.spec).errors
+
+
+@pytest.mark.parametrize("kind", ["actor", "critic", "reward", "verifier"])
+def test_a_node_that_was_just_drawn_is_told_one_thing(kind: str) -> None:
+    nodes = {"new": {"kind": kind, **begins_as(kind)}}
+    document = {"coloop": 1, "name": "drawn", "nodes": nodes, "edges": [], "schedule": {"steps": 1}}
+    spec = from_dict(document).spec
+    assert spec is not None
+
+    report = validate(spec)
+
+    about = [found for found in report.diagnostics if found.node == "new"]
+    assert [found.message for found in about] == ["`new` is not connected yet"]
+
+
+def begins_as(kind: str) -> dict[str, Any]:
+    """A node of a kind in a loop that teaches judges, where all of them may learn."""
+    begins = {**KIND_TEXTS[kind].template, **MODES["reward_modeling"].begins.get(kind, {})}
+    return {key: value for key, value in begins.items() if value is not None}

@@ -1,11 +1,11 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useMemo } from "react";
-import { toast } from "sonner";
 import { removeItems } from "@/document/commands/removeItems";
 import { useOpenLoop } from "@/document/context";
 import type { Action } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
 import { useSelection } from "@/session/selection";
+import { toast } from "@/session/toast";
 import { useArrange } from "@/session/useArrange";
 import { useClipboard } from "@/session/useClipboard";
 
@@ -15,7 +15,7 @@ export function useEditActions(): Action[] {
   const { screenToFlowPosition } = useReactFlow();
   const flowStore = useStoreApi();
   const arrange = useArrange();
-  const { duplicate } = useClipboard();
+  const { cut, duplicate } = useClipboard();
 
   return useMemo(() => {
     const canEdit = () => !store.getState().isReadonly;
@@ -66,6 +66,15 @@ export function useEditActions(): Action[] {
         run: () => duplicate(useSelection.getState().nodes),
       },
       {
+        id: "cut",
+        label: "Cut to the clipboard",
+        keys: ["mod+x"],
+        scope: "canvas",
+        section: "Edit",
+        isEnabled: () => canEdit() && hasNodes(),
+        run: () => void cut(useSelection.getState().nodes),
+      },
+      {
         id: "delete",
         label: "Delete",
         keys: ["backspace", "delete"],
@@ -87,5 +96,5 @@ export function useEditActions(): Action[] {
         run: arrange,
       },
     ];
-  }, [store, screenToFlowPosition, flowStore, arrange, duplicate]);
+  }, [store, screenToFlowPosition, flowStore, arrange, cut, duplicate]);
 }

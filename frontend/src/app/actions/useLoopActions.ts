@@ -1,27 +1,31 @@
 import { useMemo } from "react";
 import { useOpenLoop } from "@/document/context";
+import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
 import { useRunControls } from "@/features/runs/useRunControls";
 import type { Action } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
+import { usePalette } from "@/session/palette";
 import { usePreferences } from "@/session/preferences";
+import { startTour } from "@/session/tour";
 import { panelsOf } from "../panels";
 
 /** What is done with a loop as a whole, and the way to each of its panels. */
 export function useLoopActions(): Action[] {
   const { sync } = useOpenLoop();
-  const exportYaml = useExport();
+  const { exportYaml, exportPng } = useExport();
   const runControls = useRunControls();
+  const about = useAbout();
 
   return useMemo(() => {
     const { set } = usePreferences.getState();
     return [
       {
         id: "palette",
-        label: "Node list on or off",
+        label: "Node list",
         keys: ["["],
         section: "View",
-        run: () => set({ isPaletteOpen: !usePreferences.getState().isPaletteOpen }),
+        run: () => usePalette.getState().toggle(),
       },
       {
         id: "save",
@@ -46,11 +50,26 @@ export function useLoopActions(): Action[] {
         run: () => void exportYaml(),
       },
       {
+        id: "exportPng",
+        label: "Export as a picture, with the loop in it",
+        keys: ["mod+shift+e"],
+        section: "Loop",
+        run: () => void exportPng(),
+      },
+      {
         id: "history",
         label: "History of this loop",
         keys: [],
         section: "Loop",
         run: () => useDialogs.getState().show("history"),
+      },
+      {
+        id: "about",
+        label: "About this loop",
+        keys: [],
+        section: "Help",
+        isEnabled: () => about.preset !== null,
+        run: () => about.open(),
       },
       {
         id: "newLoop",
@@ -66,6 +85,7 @@ export function useLoopActions(): Action[] {
         section: "Loop",
         run: () => useDialogs.getState().show("gallery"),
       },
+      { id: "tour", label: "Tour of the page", keys: [], section: "Help", run: startTour },
       ...panelsOf("loop").map(([dockTab, { label, keys }]) => ({
         id: dockTab,
         label,
@@ -74,5 +94,5 @@ export function useLoopActions(): Action[] {
         run: () => set({ isDockOpen: true, dockTab }),
       })),
     ];
-  }, [sync, exportYaml, runControls]);
+  }, [sync, exportYaml, exportPng, runControls, about]);
 }

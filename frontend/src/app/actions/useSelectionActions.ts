@@ -29,7 +29,7 @@ export function useSelectionActions(): Action[] {
         keys: ["mod+c"],
         section: "Edit",
         isEnabled: () => useSelection.getState().nodes.length > 0 && !hasTextSelection(),
-        run: () => copy(useSelection.getState().nodes),
+        run: () => void copy(useSelection.getState().nodes),
       },
       {
         id: "clear",

@@ -1,11 +1,16 @@
-import { useState } from "react";
-import { toast } from "sonner";
+import { lazy, Suspense, useState } from "react";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { useOpenLoop, useSync } from "@/document/context";
 import { formatAgo } from "@/lib/format";
+import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
+import { Loading } from "@/ui/States";
+
+const MergeChoices = lazy(() =>
+  import("@/features/history/MergeChoices").then((module) => ({ default: module.MergeChoices })),
+);
 
 /** Two versions of one loop: nothing is lost until the user chooses. */
 export function ConflictDialog() {
@@ -31,6 +36,7 @@ export function ConflictDialog() {
       description={`Another tab or person saved “${conflict.name}” ${formatAgo(conflict.updated_at)}. Your changes are not saved yet.`}
       isOpen
       isBlocking
+      width="max-w-2xl"
       onClose={() => {}}
       footer={
         <>
@@ -43,13 +49,16 @@ export function ConflictDialog() {
           <Button disabled={isBusy} onClick={() => void act(() => sync.takeTheirs())}>
             Take theirs
           </Button>
-          <Button look="primary" disabled={isBusy} onClick={() => void act(() => sync.keepMine())}>
+          <Button disabled={isBusy} onClick={() => void act(() => sync.keepMine())}>
             Keep mine
           </Button>
         </>
       }
     >
-      <ul className="list-disc space-y-1 pl-5 text-muted text-sm">
+      <Suspense fallback={<Loading label="Comparing the versions" />}>
+        <MergeChoices key={conflict.revision} />
+      </Suspense>
+      <ul className="list-disc space-y-1 border-line border-t pt-3 pl-5 text-muted text-sm">
         <li>
           <b className="text-text">Keep mine</b> saves your version over theirs. Theirs stays in the
           loop's versions.

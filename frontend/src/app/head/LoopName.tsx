@@ -1,7 +1,8 @@
 import { useEffect, useState } from "react";
 import { setValue } from "@/document/commands/setValue";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { isLoopName, LOOP_NAMES } from "@/document/names";
+import { loopNameNear, loopNameProblem } from "@/document/names";
+import { toast } from "@/session/toast";
 
 /** The loop's name, changed in place. */
 export function LoopName() {
@@ -10,19 +11,28 @@ export function LoopName() {
   const isReadonly = useDocument((state) => state.isReadonly);
   const [typed, setTyped] = useState(name);
   useEffect(() => setTyped(name), [name]);
-  const isWrong = !isLoopName(typed);
+  const problem = loopNameProblem(typed);
+  const rename = (value: string) =>
+    store.getState().dispatch(setValue, { path: ["name"], value }, { label: "Rename loop" });
   const take = () => {
-    if (isWrong) setTyped(name);
-    else if (typed !== name)
-      store
-        .getState()
-        .dispatch(setValue, { path: ["name"], value: typed }, { label: "Rename loop" });
+    if (problem === null) {
+      if (typed !== name) rename(typed);
+      return;
+    }
+    setTyped(name);
+    const near = loopNameNear(typed);
+    toast.error(problem, {
+      id: "loop-name",
+      duration: 8000,
+      description: `It is still called ${name}.`,
+      ...(near ? { action: { label: `Call it ${near}`, onClick: () => rename(near) } } : {}),
+    });
   };
   return (
     <input
       aria-label="Name of the loop"
-      aria-invalid={isWrong || undefined}
-      title={isWrong ? LOOP_NAMES : name}
+      aria-invalid={problem !== null || undefined}
+      title={problem ?? name}
       className="h-7 min-w-12 max-w-72 truncate rounded-1 border border-transparent bg-transparent px-1.5 font-semibold text-sm field-sizing-content hover:border-line focus:border-focus aria-invalid:text-error"
       value={typed}
       disabled={isReadonly}

@@ -1,16 +1,19 @@
 import { Link, useLocation } from "wouter";
+import { usePreferences } from "@/session/preferences";
 import { classes } from "@/ui/classes";
 
-const PAGES = [
-  { href: "/loops", label: "Loops" },
-  { href: "/runs", label: "Runs" },
-];
+const LOOPS = { href: "/loops", label: "Loops" };
+const RUNS = { href: "/runs", label: "Runs" };
 
 export function PageNav() {
   const [location] = useLocation();
+  const lastLoop = usePreferences((state) => state.lastLoop);
+  // The loop that is open, else the one that was opened last.
+  const loop = /^\/loops\/([^/]+)/.exec(location)?.[1] ?? lastLoop;
+  const rewards = loop === null ? [] : [{ href: `/loops/${loop}/rewards`, label: "Rewards" }];
   return (
     <nav aria-label="Pages" className="flex items-center gap-1">
-      {PAGES.map(({ href, label }) => {
+      {[LOOPS, RUNS, ...rewards].map(({ href, label }) => {
         const isHere = location === href;
         return (
           <Link

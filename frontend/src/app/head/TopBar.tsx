@@ -3,21 +3,26 @@ import {
   Ellipsis,
   FileUp,
   History as HistoryIcon,
+  ImageDown,
+  Info,
   Keyboard,
   LayoutGrid,
   Redo2,
+  Route,
   Search,
   Undo2,
 } from "lucide-react";
 import { useRef } from "react";
-import { toast } from "sonner";
 import { useDocument, useOpenLoop } from "@/document/context";
+import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
-import { useImport } from "@/features/loops/useImport";
+import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/RunButton";
 import { showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
+import { toast } from "@/session/toast";
+import { startTour } from "@/session/tour";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
@@ -30,7 +35,7 @@ import { ThemeMenu } from "./ThemeMenu";
 
 /** The head of the editor. */
 export function TopBar() {
-  const exportYaml = useExport();
+  const { exportYaml } = useExport();
   const show = useDialogs((state) => state.show);
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
@@ -40,6 +45,7 @@ export function TopBar() {
       <LoopName />
       <ModeSelect />
       <SaveState />
+      <AboutButton />
       <span className="flex-1" />
       <History />
       <CheckChip />
@@ -53,7 +59,9 @@ export function TopBar() {
       <Button icon={<Download size={14} />} onClick={() => void exportYaml()}>
         Export
       </Button>
-      <RunButton />
+      <span data-tour="run" className="inline-flex">
+        <RunButton />
+      </span>
       <ThemeMenu />
       <MoreMenu />
     </header>
@@ -94,13 +102,14 @@ function History() {
 function MoreMenu() {
   const show = useDialogs((state) => state.show);
   const open = useImport();
+  const { exportPng } = useExport();
   const files = useRef<HTMLInputElement>(null);
   return (
     <>
       <input
         ref={files}
         type="file"
-        accept=".yaml,.yml"
+        accept={IMPORTED}
         multiple
         hidden
         aria-label="YAML files"
@@ -114,6 +123,7 @@ function MoreMenu() {
         trigger={
           <button
             type="button"
+            data-tour="more"
             aria-label="More"
             title="More"
             className="inline-flex size-8 items-center justify-center rounded-2 text-muted hover:bg-hover hover:text-text"
@@ -126,12 +136,19 @@ function MoreMenu() {
           Presets gallery
         </MenuItem>
         <MenuItem icon={<FileUp size={14} />} onSelect={() => files.current?.click()}>
-          Import YAML…
+          Import YAML or a picture…
+        </MenuItem>
+        <MenuItem icon={<ImageDown size={14} />} onSelect={() => void exportPng()}>
+          Export as a picture
         </MenuItem>
         <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => show("history")}>
           History of this loop
         </MenuItem>
+        <AboutItem />
         <MenuSeparator />
+        <MenuItem icon={<Route size={14} />} onSelect={startTour}>
+          Tour of the page
+        </MenuItem>
         <MenuItem
           icon={<Search size={14} />}
           keys={showKeys("mod+k")}
@@ -144,5 +161,30 @@ function MoreMenu() {
         </MenuItem>
       </Menu>
     </>
+  );
+}
+
+/** Where the open loop is a preset or came from one. */
+function AboutButton() {
+  const { preset, isOpen, open, close } = useAbout();
+  if (preset === null) return null;
+  return (
+    <IconButton
+      label={isOpen ? "Hide what this loop teaches" : "About this loop"}
+      isActive={isOpen}
+      onClick={isOpen ? close : open}
+    >
+      <Info size={16} />
+    </IconButton>
+  );
+}
+
+function AboutItem() {
+  const { preset, open } = useAbout();
+  if (preset === null) return null;
+  return (
+    <MenuItem icon={<Info size={14} />} onSelect={open}>
+      About this loop
+    </MenuItem>
   );
 }

@@ -2,6 +2,7 @@ import { current } from "immer";
 import type { Catalog } from "@/api/types";
 import { defineCommand } from "../command";
 import { portRef, portText } from "../edges";
+import { locksOf, writeLocks } from "../locks";
 import { type Renaming, renameInNode, renameInSection } from "../references";
 import type { LoopDocument, NodeData, Point } from "../types";
 
@@ -30,6 +31,17 @@ export const renameNode = defineCommand<RenameNode>(
       layout[id === from ? to : id] = point as Point;
     }
     draft.layout = layout;
+    const { [from]: identity, ...others } = document.identities ?? {};
+    if (identity !== undefined) draft.identities = { ...others, [to]: identity };
+    const ofNode = `nodes.${from}.`;
+    const locks = locksOf(document);
+    if (locks.some((path) => path.startsWith(ofNode))) {
+      const renamed = (path: string) => `nodes.${to}.${path.slice(ofNode.length)}`;
+      writeLocks(
+        draft,
+        locks.map((path) => (path.startsWith(ofNode) ? renamed(path) : path)),
+      );
+    }
 
     for (const edge of draft.edges) {
       for (const end of ["from", "to"] as const) {

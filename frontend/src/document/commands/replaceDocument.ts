@@ -10,7 +10,15 @@ export const replaceDocument = defineCommand<{ document: LoopDocument }>(
     replaceRecord(draft.nodes, document.nodes);
     replaceRecord(draft.layout, document.layout);
     if (!deepEqual(draft.edges, document.edges)) draft.edges = document.edges;
+    if (!deepEqual(draft.identities, document.identities)) {
+      if (document.identities) draft.identities = document.identities;
+      else delete draft.identities;
+    }
     replaceRecord(draft.rest, document.rest);
+    if (!deepEqual(draft.notes, document.notes)) {
+      if (document.notes) draft.notes = document.notes;
+      else delete draft.notes;
+    }
     if (deepEqual(draft.unread, document.unread)) return;
     if (document.unread) draft.unread = document.unread;
     else delete draft.unread;

@@ -13,9 +13,11 @@ import type { CheckAnswer, Loop } from "@/api/types";
 import { replaceDocument } from "../commands/replaceDocument";
 import { fromSpec } from "../convert";
 import type { DocumentStore } from "../store";
+import type { LoopDocument } from "../types";
 import type { SyncApi } from "./api";
 import { copyLoop } from "./copyLoop";
 import { browserDrafts, type Draft, type DraftStore } from "./drafts";
+import { type IsOneThing, type Merge, mergeDocuments } from "./merge";
 import { type PlaceNodes, Reader } from "./Reader";
 import { Saver } from "./Saver";
 import { createSyncStore, nextState, pendingText, type SyncEvent, type SyncStore } from "./state";
@@ -114,6 +116,7 @@ export class LoopSync {
   /** Unsaved work of an earlier visit. Its revision decides whether it can be saved over what is there. */
   restore(draft: Draft): void {
     this.tell({ type: "rebased", revision: draft.revision });
+    this.saver.cameOf(draft.base ?? null);
     if (draft.brokenText === null) this.tell({ type: "settled" });
     else this.tell({ type: "opened", text: draft.brokenText });
     // The draft's text may be older than its document: let the server write it anew.
@@ -177,6 +180,29 @@ export class LoopSync {
     if (!conflict) return;
     this.saver.know(conflict);
     this.tell({ type: "rebased", revision: conflict.revision });
+    await this.flush();
+  }
+
+  /** Both versions as one, and where they want different things; null where one of them does not read. */
+  merge(isOneThing?: IsOneThing): Merge | null {
+    const state = this.store.getState();
+    const { base } = this.saver;
+    if (!state.conflict?.spec || !base || pendingText(state) !== null) return null;
+    const { document } = this.document.getState();
+    const { name, spec } = state.conflict;
+    return mergeDocuments(base, document, { ...fromSpec(spec), name }, isOneThing);
+  }
+
+  /** What was merged, over what is there now; one undo brings back what was mine. */
+  async keepBoth(merged: LoopDocument): Promise<void> {
+    const { conflict } = this.store.getState();
+    if (!conflict) return;
+    this.saver.know(conflict);
+    this.tell({ type: "rebased", revision: conflict.revision });
+    const document = this.place(merged, this.document.getState().document);
+    this.document
+      .getState()
+      .dispatch(replaceDocument, { document }, { label: "Merge both versions" });
     await this.flush();
   }
 
@@ -322,6 +348,8 @@ export class LoopSync {
     if (brokenText === null && !this.saver.isUnsaved) return this.drafts.remove(this.loop.id);
     const { document, text } = this.document.getState();
     const { revision } = state;
-    await this.drafts.write(this.loop.id, { document, text, brokenText, revision, at: Date.now() });
+    const base = this.saver.base ?? undefined;
+    const at = Date.now();
+    await this.drafts.write(this.loop.id, { document, text, brokenText, revision, base, at });
   }
 }

@@ -4,7 +4,9 @@
  */
 import { ApiError, errorMessage } from "@/api/client";
 import type { Loop } from "@/api/types";
+import { fromSpec } from "../convert";
 import type { DocumentStore } from "../store";
+import type { LoopDocument } from "../types";
 import type { SyncApi } from "./api";
 import { TAB } from "./drafts";
 import { pendingText, type SyncEvent, type SyncState } from "./state";
@@ -16,6 +18,12 @@ interface Version {
   revision: string;
   yaml: string;
   name: string;
+  /** What the text says; null where it is not known. */
+  document: LoopDocument | null;
+}
+
+function versionOf({ revision, yaml, name, spec }: Loop): Version {
+  return { revision, yaml, name, document: spec ? { ...fromSpec(spec), name } : null };
 }
 
 export class Saver {
@@ -33,7 +41,12 @@ export class Saver {
     /** The server has a new version, by this page. */
     private readonly onSaved: (revision: string) => void,
   ) {
-    this.known = loop;
+    this.known = versionOf(loop);
+  }
+
+  /** What the loop was before the changes that are not saved; null where it is not known. */
+  get base(): LoopDocument | null {
+    return this.known.document;
   }
 
   get isBusy(): boolean {
@@ -49,8 +62,13 @@ export class Saver {
   }
 
   /** From now on this is what the server has. */
-  know(version: Version): void {
-    this.known = version;
+  know(loop: Loop): void {
+    this.known = versionOf(loop);
+  }
+
+  /** What the unsaved work of an earlier visit came of. */
+  cameOf(document: LoopDocument | null): void {
+    this.known = { ...this.known, document };
   }
 
   /** From now on the server is to have the loop. */
@@ -69,38 +87,41 @@ export class Saver {
     }
     const { text, document } = this.document.getState();
     this.tell({ type: "saving" });
-    this.underWay = this.put(text, document.name).finally(() => {
+    this.underWay = this.put(text, document).finally(() => {
       this.underWay = null;
     });
     await this.underWay;
   }
 
-  private async put(yaml: string, name: string): Promise<void> {
+  private async put(yaml: string, document: LoopDocument): Promise<void> {
     const { revision } = this.state();
+    const { name } = document;
     try {
       const loop = await this.api.saveLoop(this.loop.id, revision, { name, yaml, sitting: TAB });
-      this.take(loop.revision, yaml, name);
+      this.take({ revision: loop.revision, yaml, name, document });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.status === 409 || error.status === 412) {
-        this.meet(await this.api.fetchLoop(this.loop.id), yaml, name);
+        this.meet(await this.api.fetchLoop(this.loop.id), yaml, document);
       } else {
         this.tell({ type: "refused", message: errorMessage(error) });
       }
     }
   }
 
-  private take(revision: string, yaml: string, name: string): void {
-    this.known = { revision, yaml, name };
-    this.tell({ type: "saved", revision, at: Date.now() });
+  private take(version: Version): void {
+    this.known = version;
+    this.tell({ type: "saved", revision: version.revision, at: Date.now() });
     if (this.isUnsaved) this.tell({ type: "edited" });
-    this.onSaved(revision);
+    this.onSaved(version.revision);
   }
 
   /** Another version than the one that was known. One that says the same is no other. */
-  private meet(theirs: Loop, text: string, name: string): void {
-    if (theirs.yaml === text && theirs.name === name) this.take(theirs.revision, text, name);
-    else this.tell({ type: "met", theirs });
+  private meet(theirs: Loop, text: string, document: LoopDocument): void {
+    const isSame = theirs.yaml === text && theirs.name === document.name;
+    if (isSame) {
+      this.take({ revision: theirs.revision, yaml: text, name: theirs.name, document });
+    } else this.tell({ type: "met", theirs });
   }
 
   /** What others saved: theirs where nothing here would be lost to it, a conflict where something would. */
@@ -109,7 +130,7 @@ export class Saver {
     if (theirs.revision === this.state().revision || this.isBusy) return null;
     if (!this.isUnsaved && pendingText(this.state()) === null) return theirs;
     const { text, document } = this.document.getState();
-    this.meet(theirs, text, document.name);
+    this.meet(theirs, text, document);
     return null;
   }
 }

@@ -12,6 +12,8 @@ export interface Draft {
   /** Text that the server did not read, as it was typed. */
   brokenText: string | null;
   revision: string;
+  /** What the loop was at that revision; absent where it is not known. */
+  base?: LoopDocument | undefined;
   at: number;
 }
 

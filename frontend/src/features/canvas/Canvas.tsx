@@ -1,24 +1,32 @@
-import { MiniMap, ReactFlow, SelectionMode, useReactFlow, useStore } from "@xyflow/react";
+import { ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
 import { useEffect, useRef, useState } from "react";
-import { useNodeColors, useOpenLoop } from "@/document/context";
+import { useOpenLoop } from "@/document/context";
 import { GRID, NODE_WIDTH } from "@/document/geometry";
 import { useAddSearch } from "@/session/addSearch";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { NODE_DRAG, useAddNode } from "@/session/useAddNode";
-import { CanvasControls } from "./CanvasControls";
 import { CanvasEmpty } from "./CanvasEmpty";
 import { CanvasGrid } from "./CanvasGrid";
+import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
-import { FIT, textScale } from "./fit";
+import { FIT } from "./fit";
+import { Frames } from "./frames/Frames";
+import { Guides } from "./guides/Guides";
+import { useDragging } from "./guides/useDragging";
+import { useNewHere } from "./guides/useNewHere";
+import { Knife } from "./knife/Knife";
+import { LearningLane } from "./LearningLane";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
+import { Notes } from "./notes/Notes";
 import { useConnect } from "./useConnect";
 import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
 import { useReveal } from "./useReveal";
 import { useRoving } from "./useRoving";
+import { useSockets } from "./useSockets";
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
@@ -33,20 +41,20 @@ const SNAP: [number, number] = [GRID, GRID];
 /** The graph. It shows the document and turns gestures into commands; it holds nothing itself. */
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
-  const { nodes, onNodesChange, onDragStop } = useFlowNodes();
-  const scale = useStore((state) => textScale(state.transform[2]));
-  const { edges, onEdgesChange, area } = useFlowEdges(nodes, scale);
-  const colors = useNodeColors();
+  const dragging = useDragging();
+  const { nodes, onNodesChange, onDragStop } = useFlowNodes(dragging);
+  const { edges, onEdgesChange, drawing } = useFlowEdges(nodes);
+  const boxes = useSockets(nodes, drawing.sockets);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
-  const hasMinimap = usePreferences((state) => state.hasMinimap);
   const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
-  const { frame, onTouch, fit, isTooLarge } = useFit(area);
+  const { frame, onTouch, fit, isTooLarge } = useFit(drawing);
   // An empty canvas is not fitted to the first box: that stays where it was put.
   const [fitsAtFirst] = useState(nodes.length > 0);
   const roving = useRoving();
+  const newHere = useNewHere();
   useCenterOnFocus();
   useReveal();
 
@@ -64,67 +72,63 @@ export function Canvas() {
     event.preventDefault();
     onTouch();
     const at = screenToFlowPosition({ x: event.clientX, y: event.clientY });
-    add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 } });
+    add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 }, ...newHere.take() });
   };
 
   return (
     <section
-      ref={frame}
-      onPointerDownCapture={onTouch}
-      onWheelCapture={onTouch}
       {...roving}
       aria-label="Graph"
       className="canvas-frame relative h-full w-full"
-      style={{ "--canvas-text": scale } as React.CSSProperties}
       onDoubleClick={openSearch}
       onDrop={drop}
       onDragOver={(event) => {
         if (!event.dataTransfer.types.includes(NODE_DRAG)) return;
         event.preventDefault();
         event.dataTransfer.dropEffect = "copy";
+        newHere.aim(event);
       }}
     >
-      <ReactFlow
-        nodes={nodes}
-        edges={edges}
-        nodeTypes={NODE_TYPES}
-        edgeTypes={EDGE_TYPES}
-        onNodesChange={onNodesChange}
-        onEdgesChange={onEdgesChange}
-        onNodeDragStop={onDragStop}
-        onSelectionDragStop={onDragStop}
-        onPaneClick={() => useSelection.getState().clear()}
-        {...connecting}
-        connectionLineComponent={ConnectionLine}
-        connectionRadius={26}
-        snapToGrid={snaps}
-        snapGrid={SNAP}
-        fitView={fitsAtFirst}
-        fitViewOptions={FIT}
-        minZoom={0.1}
-        maxZoom={2}
-        selectionMode={SelectionMode.Partial}
-        multiSelectionKeyCode={["Shift", "Meta", "Control"]}
-        deleteKeyCode={null}
-        zoomOnDoubleClick={false}
-        panOnScroll
-        elevateEdgesOnSelect
-        attributionPosition="bottom-right"
-        ariaLabelConfig={HOW_TO_GET_ABOUT}
-      >
-        <CanvasGrid />
-        {hasMinimap || isTooLarge ? (
-          <MiniMap
-            pannable
-            zoomable
-            ariaLabel="Overview of the graph"
-            maskColor="color-mix(in oklab, var(--canvas) 70%, transparent)"
-            nodeColor={(node) => colors[node.id] ?? "var(--muted)"}
-          />
-        ) : null}
-      </ReactFlow>
-      <CanvasControls onFit={fit} />
-      {nodes.length === 0 ? <CanvasEmpty /> : null}
+      <div ref={frame} className="relative min-h-0 flex-1">
+        <ReactFlow
+          nodes={boxes}
+          edges={edges}
+          nodeTypes={NODE_TYPES}
+          edgeTypes={EDGE_TYPES}
+          onNodesChange={onNodesChange}
+          onEdgesChange={onEdgesChange}
+          onNodeDragStop={onDragStop}
+          // A move that nobody made by hand is the fit itself.
+          onMoveStart={(event) => event && onTouch()}
+          onSelectionDragStop={onDragStop}
+          onPaneClick={() => useSelection.getState().clear()}
+          {...connecting}
+          connectionLineComponent={ConnectionLine}
+          connectionRadius={26}
+          snapToGrid={snaps}
+          snapGrid={SNAP}
+          fitView={fitsAtFirst}
+          fitViewOptions={FIT}
+          minZoom={0.1}
+          maxZoom={2}
+          selectionMode={SelectionMode.Partial}
+          multiSelectionKeyCode={["Shift", "Meta", "Control"]}
+          deleteKeyCode={null}
+          zoomOnDoubleClick={false}
+          panOnScroll
+          attributionPosition="bottom-right"
+          ariaLabelConfig={HOW_TO_GET_ABOUT}
+        >
+          <CanvasGrid />
+          <LearningLane drawing={drawing} />
+          <Frames nodes={nodes} />
+          <Notes />
+          <Guides />
+        </ReactFlow>
+        <Knife />
+        {nodes.length === 0 ? <CanvasEmpty /> : null}
+      </div>
+      <CanvasTools onFit={fit} isTooLarge={isTooLarge} />
     </section>
   );
 }

@@ -2,8 +2,10 @@ import type { ConnectionLineComponentProps } from "@xyflow/react";
 import { canConnect, inputPort, outputPort } from "@/document/canConnect";
 import { useOpenLoop } from "@/document/context";
 import { portColor } from "@/ui/PortMark";
-import { edgeLine } from "./edgePath";
+import { curvePath } from "./edgePath";
+import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
+import type { Point } from "./shapes";
 
 /** The edge while it is drawn; over a port that cannot take it, it says why. */
 export function ConnectionLine({
@@ -17,22 +19,28 @@ export function ConnectionLine({
   const { catalog, store } = useOpenLoop();
   const { document } = store.getState();
   const moved = useMovingEdge((state) => state.key);
-  const start = { node: fromHandle.nodeId, port: fromHandle.id ?? "" };
+  const start = { node: fromHandle.nodeId, port: portOfHandle(fromHandle.id) };
   const isFromOutput = fromHandle.type === "source";
   const port = isFromOutput
     ? outputPort(catalog, document, start)
     : inputPort(catalog, document, start);
-  const end = toHandle ? { node: toHandle.nodeId, port: toHandle.id ?? "" } : null;
+  const end = toHandle ? { node: toHandle.nodeId, port: portOfHandle(toHandle.id) } : null;
   const [from, to] = isFromOutput ? [start, end] : [end, start];
   const answer = from && to ? canConnect(catalog, document, from, to, moved) : null;
-  const ends = isFromOutput
-    ? { sourceX: fromX, sourceY: fromY, targetX: toX, targetY: toY }
-    : { sourceX: toX, sourceY: toY, targetX: fromX, targetY: fromY };
+  const [left, right]: [Point, Point] = isFromOutput
+    ? [
+        [fromX, fromY],
+        [toX, toY],
+      ]
+    : [
+        [toX, toY],
+        [fromX, fromY],
+      ];
   const isRefused = answer !== null && !answer.ok;
   return (
     <g>
       <path
-        d={edgeLine(ends, null, 0).path}
+        d={curvePath(left, right)}
         fill="none"
         strokeWidth={2}
         strokeDasharray={isRefused ? "4 4" : undefined}

@@ -1,7 +1,10 @@
 import { EdgeLabelRenderer } from "@xyflow/react";
+import { GraduationCap } from "lucide-react";
+import type { Way } from "@/document/ways";
 import { useEdgeFacts } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
 import { Tooltip } from "@/ui/Tooltip";
+import { EdgeOptions } from "./EdgeOptions";
 
 interface EdgeLabelProps {
   id: string;
@@ -12,6 +15,8 @@ interface EdgeLabelProps {
   text: string;
   /** Rows a second in a run. */
   rate: string;
+  way: Way;
+  color: string;
   isEvaluation: boolean;
   isSelected: boolean;
   /** Its free place; without one it is seen only while its edge is selected, at the spare place. */
@@ -22,6 +27,8 @@ interface EdgeLabelProps {
 /** What an edge says of itself, on free ground: its options, and in a run what it delivers. */
 export function EdgeLabel(props: EdgeLabelProps) {
   const { id, run, stage, text, rate, isEvaluation, isSelected, place, spare } = props;
+  const { way, color } = props;
+  const isLearning = way === "learning";
   if ((text === "" && rate === "") || (place === null && !isSelected)) return null;
   const [x, y] = place ?? spare;
   const label = (
@@ -30,10 +37,21 @@ export function EdgeLabel(props: EdgeLabelProps) {
       data-edge={id}
       data-selected={isSelected || undefined}
       data-evaluation={isEvaluation || undefined}
-      style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}
+      data-learning={isLearning || undefined}
+      style={
+        {
+          transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`,
+          "--edge-color": color,
+        } as React.CSSProperties
+      }
       onPointerDown={() => useSelection.getState().select({ nodes: [], edges: [id] })}
     >
-      {[text, rate].filter(Boolean).join(" · ")}
+      {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
+      <span>
+        <EdgeOptions id={id} way={way} />
+        {text !== "" && rate !== "" ? " · " : ""}
+        {rate}
+      </span>
     </div>
   );
   return (

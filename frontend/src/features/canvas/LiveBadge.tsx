@@ -1,7 +1,7 @@
 import { CircleX, TriangleAlert } from "lucide-react";
-import { useLive } from "@/live/hooks";
+import { openAlerts } from "@/live/acknowledged";
+import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
-import type { LiveAlert } from "@/live/state";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 
@@ -46,16 +46,16 @@ export function LiveBadge({ node }: { node: string }) {
 }
 
 function Alerts({ node }: { node: string }) {
-  const alerts = useLive("lines", (live) => live.state.alerts, NONE);
+  const live = useLiveRun();
+  useLiveVersion("lines");
+  if (!live) return null;
   return (
     <ul className="flex flex-col gap-1.5">
-      {alerts
-        .filter((alert) => alert.node === node)
-        .map((alert) => (
-          <li key={alert.seq}>
-            <Said message={alert.message} hint={alert.hint} />
-          </li>
-        ))}
+      {alertsOf(live, node).map((alert) => (
+        <li key={alert.seq}>
+          <Said message={alert.message} hint={alert.hint} />
+        </li>
+      ))}
     </ul>
   );
 }
@@ -73,10 +73,8 @@ function Said({ message, hint }: { message: string; hint: string | null }) {
   );
 }
 
-const NONE: readonly LiveAlert[] = [];
-
-function alertsOf(live: LiveRun, node: string): LiveAlert[] {
-  return live.state.alerts.filter((alert) => alert.node === node);
+function alertsOf(live: LiveRun, node: string) {
+  return openAlerts(live).filter((alert) => alert.node === node);
 }
 
 function errorOf(live: LiveRun) {

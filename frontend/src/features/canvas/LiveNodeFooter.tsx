@@ -1,24 +1,14 @@
-import { Flame } from "lucide-react";
-import { liveHeight } from "@/document/geometry";
-import { formatShare } from "@/lib/format";
-import { useIsBottleneck, useLive } from "@/live/hooks";
-import { Tooltip } from "@/ui/Tooltip";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { hasMetric, STATE_HEIGHT } from "@/document/geometry";
+import { useLive } from "@/live/hooks";
+import { MetricStrip } from "./MetricStrip";
+import { PaceChip } from "./PaceChip";
 import { StageRates } from "./StageRates";
 
-interface LiveNodeFooterProps {
-  node: string;
-  /** How many stages have a line of their own. */
-  lines: number;
-}
-
-/** What a node does in the watched run: rates of its stages, share of the step, progress. */
-export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
-  const busy = useLive("gauges", (live) => live.state.gauges?.nodes?.[node]?.busy ?? null, null);
-  const isEvaluation = useLive(
-    "gauges",
-    (live) => live.state.gauges?.nodes?.[node]?.evaluation ?? false,
-    false,
-  );
+/** What a node does in the watched run: its main number, whether it works or waits, its rate, its progress. */
+export function LiveNodeFooter({ node }: { node: string }) {
+  const { catalog } = useOpenLoop();
+  const isMeasured = useDocument((state) => hasMetric(catalog, state.document, node));
   const done = useLive(
     "gauges",
     (live) => {
@@ -28,35 +18,16 @@ export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
     },
     null,
   );
-  const isBottleneck = useIsBottleneck(node);
-
   return (
-    <footer className="loop-node-live tabular" style={{ height: liveHeight(lines) }}>
-      <StageRates node={node} lines={lines} />
-      <span className="flex h-[18px] items-center gap-2">
-        <span
-          className="loop-node-busy"
-          title={isEvaluation ? "Share of the time, in evaluations" : "Share of the step's time"}
-        >
-          <span style={{ transform: `scaleX(${Math.min(1, busy ?? 0)})` }} />
-        </span>
-        <span className="whitespace-nowrap">{busyText(busy, isEvaluation)}</span>
-        {isBottleneck ? (
-          <Tooltip text="Bottleneck: most of the step's time goes here" side="top">
-            <span className="loop-node-bottleneck">
-              <Flame size={11} aria-hidden="true" /> bottleneck
-            </span>
-          </Tooltip>
-        ) : null}
-      </span>
+    <div className="loop-node-live tabular">
+      {isMeasured ? <MetricStrip node={node} /> : null}
+      <div className="loop-node-pace" style={{ height: STATE_HEIGHT }}>
+        <PaceChip node={node} />
+        <StageRates node={node} />
+      </div>
       {done === null ? null : (
         <span className="loop-node-progress" style={{ transform: `scaleX(${done})` }} />
       )}
-    </footer>
+    </div>
   );
-}
-
-function busyText(busy: number | null, isEvaluation: boolean): string {
-  if (busy === null) return "";
-  return isEvaluation ? `${formatShare(busy)} · evaluates` : formatShare(busy);
 }

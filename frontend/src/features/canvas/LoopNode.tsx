@@ -1,32 +1,38 @@
 import type { NodeProps } from "@xyflow/react";
 import { memo } from "react";
 import { useDocument, useNodeColor, useOpenLoop } from "@/document/context";
-import { kindOf, rateLines } from "@/document/geometry";
-import { formatName } from "@/lib/format";
+import { foldTop, kindOf } from "@/document/geometry";
+import { isLearner } from "@/document/identities";
+import { softColor } from "@/lib/colors";
 import { useNodeActivity } from "@/live/hooks";
-import { KindIcon } from "@/ui/KindIcon";
-import { FoldedPorts } from "./FoldedPorts";
+import { CardHeader } from "./CardHeader";
+import { CardSockets } from "./CardSockets";
+import { CardValues } from "./CardValues";
+import { LearnBar } from "./LearnBar";
 import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";
-import { summarise } from "./summary";
+import { PortFold } from "./PortFold";
+import type { Socket } from "./sockets";
 import { useNodePorts } from "./useNodePorts";
-import { usePointedAt } from "./usePointedAt";
+
+const NO_SOCKETS: readonly Socket[] = [];
 
 /** A box of the graph, drawn from the catalog. */
-export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeProps) {
+export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: NodeProps) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
   const color = useNodeColor(id);
   const activity = useNodeActivity(id);
-  const { isPointedAt, pointing } = usePointedAt();
   const hasFailed = useHasFailed(id);
-  const lines = useDocument((state) => rateLines(catalog, state.document, id));
-  const ports = useNodePorts(id, (selected || isPointedAt) && !dragging);
+  const learns = useDocument((state) => isLearner(catalog, state.document, id));
+  const ports = useNodePorts(id);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
-  const summary = summarise(kind, data);
+  const rows = Math.max(ports.inputs.length, ports.outputs.length);
+  const fold = { node: id, fitting: ports.fitting, top: foldTop(rows), isReachable: selected };
+  const hasFold = ports.foldedInputs.length + ports.foldedOutputs.length > 0;
 
   return (
     <article
@@ -35,41 +41,39 @@ export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeP
       data-activity={activity}
       data-failed={hasFailed || undefined}
       data-unknown={kind === undefined || undefined}
-      style={{ "--node-color": color } as React.CSSProperties}
+      data-learns={learns || undefined}
+      style={{ "--node-color": color, "--node-soft": softColor(color) } as React.CSSProperties}
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
-      {...pointing}
     >
-      <header className="loop-node-header" title={kind?.help}>
-        <span className="loop-node-icon">
-          <KindIcon name={kind?.icon} />
-        </span>
-        <span className="min-w-0 flex-1">
-          <span className="loop-node-name" title={id}>
-            {id}
-          </span>
-          <span className="loop-node-kind" title={summary || undefined}>
-            <b>{kind?.title ?? formatName(data.kind)}</b>
-            {summary ? ` · ${summary}` : ""}
-          </span>
-        </span>
-        {runId ? <LiveBadge node={id} /> : <NodeBadge node={id} />}
-      </header>
-      <div className="loop-node-ports">
-        <div className="min-w-0">
-          {ports.inputs.map((port, row) => (
-            <NodePort key={port.name} node={id} port={port} side="input" row={row} />
+      <CardHeader node={id} isReachable={selected} />
+      {runId ? <LiveBadge node={id} /> : <NodeBadge node={id} />}
+      <div className="loop-node-ports" data-fold={hasFold || undefined}>
+        <div>
+          {ports.inputs.map((port) => (
+            <NodePort key={port.name} node={id} port={port} side="input" />
           ))}
         </div>
-        <div className="min-w-0">
-          {ports.outputs.map((port, row) => (
-            <NodePort key={port.name} node={id} port={port} side="output" row={row} />
+        <div>
+          {ports.outputs.map((port) => (
+            <NodePort key={port.name} node={id} port={port} side="output" />
           ))}
         </div>
       </div>
-      {runId || ports.isOpen ? null : (
-        <FoldedPorts inputs={ports.foldedInputs} outputs={ports.foldedOutputs} />
-      )}
-      {runId ? <LiveNodeFooter node={id} lines={lines} /> : null}
+      <PortFold
+        {...fold}
+        side="input"
+        ports={ports.foldedInputs}
+        isDrawnFrom={ports.drawnFrom === "inputs"}
+      />
+      <PortFold
+        {...fold}
+        side="output"
+        ports={ports.foldedOutputs}
+        isDrawnFrom={ports.drawnFrom === "outputs"}
+      />
+      {runId ? <LiveNodeFooter node={id} /> : <CardValues node={id} isReachable={selected} />}
+      {learns ? <LearnBar node={id} isReachable={selected} /> : null}
+      <CardSockets node={id} sockets={(drawn.sockets as readonly Socket[]) ?? NO_SOCKETS} />
     </article>
   );
 });

@@ -1,19 +1,27 @@
+import { lazy, Suspense } from "react";
 import { useSync } from "@/document/context";
 import { indexProblems, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
-import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
-import { Tooltip } from "@/ui/Tooltip";
+import { useDrawnFrom } from "./handles";
+import { usePointedAt } from "./usePointedAt";
 
 const NONE: readonly never[] = [];
 
-/** How many problems a node has, the worst one's sign, and the first message on hover. */
+// Most cards have none.
+const CardProblem = lazy(() =>
+  import("./CardProblem").then((module) => ({ default: module.CardProblem })),
+);
+
+/** How many problems a node has and the worst one's sign; while it is pointed at, that one in words and what mends it. */
 export function NodeBadge({ node }: { node: string }) {
   const problems = useSync(
     (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
   );
   const focusField = useSelection((state) => state.focusField);
+  const { isPointedAt, pointing } = usePointedAt();
+  const isDrawing = useDrawnFrom() !== null;
   const worst = worstSeverity(problems);
   const [first] = problems;
   if (!worst || !first) return null;
@@ -23,24 +31,7 @@ export function NodeBadge({ node }: { node: string }) {
     focusField(node, first.field ?? null);
   };
   return (
-    <Tooltip
-      side="top"
-      text={
-        <ul className="flex flex-col gap-1">
-          {problems.slice(0, 4).map((problem, index) => (
-            <li key={index} className="flex gap-1.5">
-              <SeverityIcon severity={problem.severity} size={13} />
-              <span>
-                <RichText text={problem.message} />
-              </span>
-            </li>
-          ))}
-          {problems.length > 4 ? (
-            <li className="text-faint">and {problems.length - 4} more</li>
-          ) : null}
-        </ul>
-      }
-    >
+    <div className="nodrag nopan" {...pointing}>
       <button
         type="button"
         className="node-badge nodrag"
@@ -53,6 +44,11 @@ export function NodeBadge({ node }: { node: string }) {
         <SeverityIcon severity={worst} size={13} />
         {problems.length > 1 ? problems.length : null}
       </button>
-    </Tooltip>
+      {isPointedAt && !isDrawing ? (
+        <Suspense>
+          <CardProblem problems={problems} worst={worst} />
+        </Suspense>
+      ) : null}
+    </div>
   );
 }

@@ -1,25 +1,22 @@
-import { Handle, Position, useConnection } from "@xyflow/react";
+import { Handle, Position } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
 import { memo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
-import { canConnect } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeFacts, portText } from "@/document/edges";
-import { portTop } from "@/document/geometry";
 import { classes } from "@/ui/classes";
 import { PortMark } from "@/ui/PortMark";
-import { useMovingEdge } from "./movingEdge";
+import { usePortFit } from "./usePortFit";
 
 interface NodePortProps {
   node: string;
   port: InputPort | OutputPort;
   side: "input" | "output";
-  row: number;
 }
 
 /** A port with its name. While an edge is drawn, ports that cannot take it fade and say why. */
-export const NodePort = memo(function NodePort({ node, port, side, row }: NodePortProps) {
-  const { catalog, store } = useOpenLoop();
+export const NodePort = memo(function NodePort({ node, port, side }: NodePortProps) {
+  const { catalog } = useOpenLoop();
   const name = portText({ node, port: port.name });
   const isInput = side === "input";
   const isConnected = useDocument((state) => {
@@ -27,51 +24,23 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
     return (isInput ? facts.inputs : facts.outputs).has(name);
   });
   const isReadonly = useDocument((state) => state.isReadonly);
-  const drawnFrom = useConnection((connection) =>
-    connection.inProgress && connection.fromHandle
-      ? `${connection.fromHandle.type} ${connection.fromHandle.nodeId}.${connection.fromHandle.id}`
-      : null,
-  );
-  const moved = useMovingEdge((state) => state.key);
-  const blocked = drawnFrom === null ? null : blockedReason(drawnFrom);
+  const { blocked, isOpen } = usePortFit(node, port.name, isInput);
   const type = catalog.port_types[port.type];
   const isTeaching = "teaching" in port && port.teaching;
-  const title = [
-    `${port.name}: ${port.type}`,
-    port.help,
-    isTeaching ? "Teaching port: a phase can learn from it." : null,
-    blocked,
-  ]
-    .filter(Boolean)
-    .join("\n");
-
-  function blockedReason(start: string): string | null {
-    const [startSide, startName = ""] = start.split(" ");
-    const [startNode = "", startPort = ""] = startName.split(".");
-    if (startName === name) return null;
-    if ((startSide === "source") !== isInput) return "Connect an output to an input.";
-    const own = { node, port: port.name };
-    const other = { node: startNode, port: startPort };
-    const { document } = store.getState();
-    const [from, to] = isInput ? [other, own] : [own, other];
-    const answer = canConnect(catalog, document, from, to, moved);
-    return answer.ok ? null : answer.reason;
-  }
 
   return (
     <div
       className={classes("node-port", isInput ? "node-port-in" : "node-port-out")}
       data-blocked={blocked !== null || undefined}
-      data-open={(drawnFrom !== null && blocked === null) || undefined}
+      data-open={isOpen || undefined}
       data-connected={isConnected || undefined}
-      title={title}
+      title={portTitle(port, blocked)}
     >
       <Handle
         id={port.name}
         type={isInput ? "target" : "source"}
         position={isInput ? Position.Left : Position.Right}
         isConnectable={!isReadonly}
-        style={{ top: portTop(row) }}
         role="img"
         aria-label={`${side} ${name}`}
       >
@@ -82,7 +51,7 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
           isConnected={isConnected}
         />
       </Handle>
-      <span className="-my-1 truncate py-1">{port.name}</span>
+      <span className="whitespace-nowrap">{port.name}</span>
       {isTeaching ? (
         <GraduationCap
           size={12}
@@ -94,3 +63,15 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
     </div>
   );
 });
+
+export function portTitle(port: InputPort | OutputPort, blocked: string | null): string {
+  const isTeaching = "teaching" in port && port.teaching;
+  return [
+    `${port.name}: ${port.type}`,
+    port.help,
+    isTeaching ? "Teaching port: a phase can learn from it." : null,
+    blocked,
+  ]
+    .filter(Boolean)
+    .join("\n");
+}

@@ -60,18 +60,13 @@ function rates(rows: number | null | undefined, tokens: number | null | undefine
   return known.filter(Boolean).join(" · ");
 }
 
-/** The stages with a rate that take the most time, as many as there are lines for, in their order. */
-export function mainRates(rates: readonly StageRate[], lines: number): StageRate[] {
-  const main = rates
-    .filter(({ rate }) => rate !== "")
-    .toSorted((a, b) => b.share - a.share)
-    .slice(0, lines);
-  return rates.filter((one) => main.includes(one));
-}
-
-/** Name and rate, apart; what a node does only for probes is named so. */
-export function rateText({ stage, main, isAside }: StageRate): string {
-  return `${isAside ? `${stage} to evaluate` : stage}\t${main}`;
+/**
+ * The rate of the first stage that has one: what its outputs come from, so that it is the one on its edges. What a node
+ * does only for probes counts where it does nothing else.
+ */
+export function mainRate(rates: readonly StageRate[]): string {
+  const told = rates.filter(({ main }) => main !== "");
+  return (told.find(({ isAside }) => !isAside) ?? told[0])?.main ?? "";
 }
 
 export function wholeText({ stage, rate, busyRate, share, isEvaluation }: StageRate): string {

@@ -1,25 +1,32 @@
-/** One line about a node's settings: the values that its kind calls telling, most telling first. Pure. */
-import type { Json, KindInfo } from "@/api/types";
-import { isObject } from "@/lib/paths";
+/** What stands beside the kind of a node: the values that its kind calls so, most telling first. Pure. */
+import type { Catalog, Json } from "@/api/types";
+import { fieldAt } from "@/document/fieldAt";
+import { placesAt, type TellingValue } from "@/document/telling";
+import type { LoopDocument } from "@/document/types";
+import { formatName } from "@/lib/format";
 
-const ANY = "*";
-const MAX_WORDS = 3;
+const MAX_WORDS = 2;
 const LONGEST = 40;
 
-export function summarise(kind: Pick<KindInfo, "summary"> | undefined, node: Json): string {
-  const words = (kind?.summary ?? []).flatMap((path) => valuesAt(node, path.split(".")));
-  const telling = words.filter((word) => word !== "" && word.length <= LONGEST);
-  return [...new Set(telling)].slice(0, MAX_WORDS).join(" · ");
-}
+const isShown = (word: Json): word is string =>
+  typeof word === "string" && word !== "" && word.length <= LONGEST;
 
-function valuesAt(value: Json | undefined, keys: readonly string[]): string[] {
-  const [key, ...rest] = keys;
-  if (key === undefined) return typeof value === "string" ? [value] : [];
-  if (Array.isArray(value)) {
-    // What may be one or several counts as one.
-    return value.flatMap((item) => valuesAt(item, key === ANY ? rest : keys));
+/** Those that are a text with a place of its own can be changed there. */
+export function summaryValues(
+  catalog: Catalog,
+  document: LoopDocument,
+  id: string,
+): TellingValue[] {
+  const node = document.nodes[id];
+  const found = new Map<string, TellingValue>();
+  for (const path of catalog.kinds[node?.kind ?? ""]?.summary ?? []) {
+    for (const { path: at, value } of placesAt(node, path.split("."))) {
+      if (!isShown(value) || found.has(value)) continue;
+      const field = fieldAt(catalog, document, ["nodes", id, ...at]);
+      const own = field?.shape === "text" ? field : null;
+      const label = formatName(String(at[0])).toLowerCase();
+      found.set(value, { label, path: at, field: own, value, text: value });
+    }
   }
-  if (!isObject(value)) return [];
-  if (key !== ANY) return valuesAt(value[key], rest);
-  return Object.values(value).flatMap((item) => valuesAt(item, rest));
+  return [...found.values()].slice(0, MAX_WORDS);
 }

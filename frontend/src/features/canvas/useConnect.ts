@@ -14,6 +14,7 @@ import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import type { PortRef } from "@/document/types";
 import { useAddSearch } from "@/session/addSearch";
+import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
 
 interface Ends {
@@ -23,8 +24,14 @@ interface Ends {
   targetHandle?: string | null | undefined;
 }
 
-const startOf = (ends: Ends): PortRef => ({ node: ends.source, port: ends.sourceHandle ?? "" });
-const endOf = (ends: Ends): PortRef => ({ node: ends.target, port: ends.targetHandle ?? "" });
+const startOf = (ends: Ends): PortRef => ({
+  node: ends.source,
+  port: portOfHandle(ends.sourceHandle),
+});
+const endOf = (ends: Ends): PortRef => ({
+  node: ends.target,
+  port: portOfHandle(ends.targetHandle),
+});
 
 export function useConnect() {
   const { catalog, store } = useOpenLoop();
@@ -69,7 +76,7 @@ export function useConnect() {
   const onConnectEnd = useCallback(
     (event: MouseEvent | TouchEvent, state: FinalConnectionState) => {
       if (state.isValid || !state.fromHandle || useMovingEdge.getState().key !== null) return;
-      const start = { node: state.fromHandle.nodeId, port: state.fromHandle.id ?? "" };
+      const start = { node: state.fromHandle.nodeId, port: portOfHandle(state.fromHandle.id) };
       const isFromOutput = state.fromHandle.type === "source";
       const point = "changedTouches" in event ? event.changedTouches[0] : event;
       if (!point || state.toHandle) return;

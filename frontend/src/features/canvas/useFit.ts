@@ -1,11 +1,11 @@
 import { useReactFlow, useStore } from "@xyflow/react";
-import { type RefObject, useCallback, useEffect, useRef } from "react";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useViewport } from "@/session/viewport";
 import { FIT_MILLISECONDS, fitted, isTooLarge } from "./fit";
-import type { Area } from "./routes";
+import type { Drawing } from "./routes";
 
 interface Fit {
-  frame: RefObject<HTMLElement | null>;
+  frame: RefObject<HTMLDivElement | null>;
   onTouch: () => void;
   fit: () => void;
   /** The whole graph cannot be shown at once. */
@@ -16,22 +16,24 @@ interface Fit {
  * Brings the whole graph into view: while the panels around it settle, until the user touches it, and
  * whenever a command asks for it.
  *
- * @param area all that is to be seen; null while there is nothing
+ * @param drawing all that is to be seen
  */
-export function useFit(area: Area | null): Fit {
-  const frame = useRef<HTMLElement>(null);
+export function useFit(drawing: Drawing): Fit {
+  const frame = useRef<HTMLDivElement>(null);
   const isTouched = useRef(false);
-  const now = useRef(area);
-  now.current = area;
+  const now = useRef(drawing);
+  now.current = drawing;
   const { setViewport } = useReactFlow();
-  const width = useStore((state) => state.width);
+  const measured = useStore((state) => state.width);
   const height = useStore((state) => state.height);
+  const [drawn, setDrawn] = useState({ width: 0, height: 0 });
 
   const show = useCallback(
     (duration: number) => {
       const box = frame.current?.getBoundingClientRect();
-      if (!now.current || !box || box.width === 0) return;
-      void setViewport(fitted(now.current, box.width, box.height), { duration });
+      const { area, start } = now.current;
+      if (!area || !start || !box || box.width === 0) return;
+      void setViewport(fitted(area, start, box.width, box.height), { duration });
     },
     [setViewport],
   );
@@ -67,6 +69,13 @@ export function useFit(area: Area | null): Fit {
     isTouched.current = true;
   }, []);
   const fit = useCallback(() => show(FIT_MILLISECONDS), [show]);
-  const tooLarge = area !== null && width > 0 && isTooLarge(area, width, height);
+  // React Flow measures after the first sight of the page, and what depends on it would jump.
+  useLayoutEffect(() => {
+    const { width = 0, height = 0 } = frame.current?.getBoundingClientRect() ?? {};
+    setDrawn({ width, height });
+  }, []);
+  const { area } = drawing;
+  const size = measured > 0 ? { width: measured, height } : drawn;
+  const tooLarge = area !== null && size.width > 0 && isTooLarge(area, size.width, size.height);
   return { frame, onTouch, fit, isTooLarge: tooLarge };
 }

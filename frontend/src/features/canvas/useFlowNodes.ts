@@ -3,11 +3,12 @@
  * until the drag ends, everything else comes from the document and the selection.
  */
 import type { Node, NodeChange } from "@xyflow/react";
-import { useMemo, useRef, useState } from "react";
+import { use, useMemo, useRef, useState } from "react";
+import type { Catalog } from "@/api/types";
 import { moveNodes } from "@/document/commands/moveNodes";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { kindOf, NODE_WIDTH, nodeHeight } from "@/document/geometry";
-import { placeNodes } from "@/document/layout";
+import { kindOf, nodeSize } from "@/document/geometry";
+import { canPlace, fetchArranging, placeNodes } from "@/document/layout";
 import type { LoopDocument, Point } from "@/document/types";
 import { useSelection } from "@/session/selection";
 import { useTabStop } from "./useRoving";
@@ -18,12 +19,19 @@ interface FlowNodes {
   onDragStop: () => void;
 }
 
-export function useFlowNodes(): FlowNodes {
-  const { catalog, store, runId } = useOpenLoop();
+/** What a drag means besides new places. */
+interface Dragging {
+  steer: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
+  /** True where it did all that there was to do. */
+  drop: (positions: Record<string, Point>, moved: readonly string[]) => boolean;
+}
+
+export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
+  const { catalog, store } = useOpenLoop();
   const layout = useDocument((state) => state.document.layout);
   const edges = useDocument((state) => state.document.edges);
-  // Values inside nodes do not move boxes; only which nodes, edges and places there are.
-  const shape = useDocument((state) => nodeShape(state.document));
+  // Values inside nodes do not move boxes; only which nodes, edges and places there are, and how many values they show.
+  const shape = useDocument((state) => nodeShape(catalog, state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
   const dispatch = useDocument((state) => state.dispatch);
   const chosen = useSelection((state) => state.nodes);
@@ -38,10 +46,11 @@ export function useFlowNodes(): FlowNodes {
   );
   const tabStop = useTabStop(ids);
 
+  if (!canPlace(store.getState().document)) use(fetchArranging());
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes
   const places = useMemo(
-    () => placeNodes(catalog, store.getState().document, runId !== null),
-    [catalog, store, shape, layout, edges, runId],
+    () => placeNodes(catalog, store.getState().document),
+    [catalog, store, shape, layout, edges],
   );
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `edges` decide how many ports a node shows
@@ -53,7 +62,7 @@ export function useFlowNodes(): FlowNodes {
       const data = store.getState().document.nodes[id];
       const kind = kindOf(catalog, data?.kind);
       const ariaLabel = `${id}, ${kind?.title ?? data?.kind ?? ""}`;
-      const height = nodeHeight(catalog, store.getState().document, id, runId !== null);
+      const { width, height } = nodeSize(catalog, store.getState().document, id);
       const isSelected = selected.has(id);
       const tabIndex = id === tabStop ? 0 : -1;
       const old = cache.current.get(id);
@@ -63,6 +72,7 @@ export function useFlowNodes(): FlowNodes {
         old.position.y === y &&
         old.selected === isSelected &&
         old.height === height &&
+        old.width === width &&
         old.ariaLabel === ariaLabel &&
         old.draggable === !isReadonly &&
         old.domAttributes?.tabIndex === tabIndex
@@ -77,7 +87,7 @@ export function useFlowNodes(): FlowNodes {
         selected: isSelected,
         data: {},
         ariaLabel,
-        width: NODE_WIDTH,
+        width,
         height,
         draggable: !isReadonly,
         domAttributes: { tabIndex },
@@ -89,9 +99,10 @@ export function useFlowNodes(): FlowNodes {
       list.push(node);
     }
     return list;
-  }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, runId, isReadonly]);
+  }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, isReadonly]);
 
-  const onNodesChange = (changes: NodeChange[]) => {
+  const onNodesChange = (wanted: NodeChange[]) => {
+    const changes = steer(wanted, nodes);
     const moved: Record<string, Point> = {};
     let isDragging = false;
     let choice: Set<string> | null = null;
@@ -127,17 +138,21 @@ export function useFlowNodes(): FlowNodes {
   const onDragStop = () => {
     const moved = draggedNow.current;
     draggedNow.current = {};
-    if (Object.keys(moved).length > 0) dispatch(moveNodes, { positions: withShown(moved) });
+    const positions = withShown(moved);
+    const ids = Object.keys(moved);
+    if (ids.length > 0 && !drop(positions, ids)) dispatch(moveNodes, { positions });
     setDragged({});
   };
 
   return { nodes, onNodesChange, onDragStop };
 }
 
-/** Which nodes there are and of which kinds, as one comparable text. */
-export function nodeShape(document: LoopDocument): string {
+/** Which nodes there are, of which kinds and how large, as one comparable text. */
+export function nodeShape(catalog: Catalog, document: LoopDocument): string {
   let shape = "";
-  for (const [id, node] of Object.entries(document.nodes))
-    shape += `${shape === "" ? "" : ","}${id}:${node.kind}`;
+  for (const [id, node] of Object.entries(document.nodes)) {
+    const { width, height } = nodeSize(catalog, document, id);
+    shape += `${shape === "" ? "" : ","}${id}:${node.kind}:${width}:${height}`;
+  }
   return shape;
 }

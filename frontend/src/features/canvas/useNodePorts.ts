@@ -1,83 +1,80 @@
-/** Which ports a node shows now: those in use, and for a reason those that are folded away. */
-import { useConnection, useUpdateNodeInternals } from "@xyflow/react";
+/** Which ports a node shows at its sides now: those in use, and of the folded ones those that are asked for. */
+import { useUpdateNodeInternals } from "@xyflow/react";
 import { useLayoutEffect, useMemo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import { canConnect } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { portRef } from "@/document/edges";
 import { shownPorts } from "@/document/geometry";
-import type { PortRef } from "@/document/types";
 import { useMode } from "@/document/useMode";
+import { readDrawnFrom, useDrawnFrom } from "./handles";
 
 interface NodePorts {
-  /** Those in use first, so that no edge moves when others join them. */
   inputs: readonly InputPort[];
   outputs: readonly OutputPort[];
+  /** Those without an edge that the mode offers; none in a run, where nothing is connected. */
   foldedInputs: readonly InputPort[];
   foldedOutputs: readonly OutputPort[];
-  isOpen: boolean;
+  /** Of the folded ones those that can take the edge that is being drawn; null while none is drawn. */
+  fitting: ReadonlySet<string> | null;
+  /** Whether the edge is drawn from a folded port of this node. */
+  drawnFrom: "inputs" | "outputs" | null;
 }
 
-/** @param isWished whether all ports that the mode offers are to be seen, e.g. because the node is pointed at */
-export function useNodePorts(node: string, isWished: boolean): NodePorts {
+export function useNodePorts(node: string): NodePorts {
   const { catalog, store, runId } = useOpenLoop();
   const edges = useDocument((state) => state.document.edges);
-  const kind = useDocument((state) => state.document.nodes[node]?.kind);
+  const data = useDocument((state) => state.document.nodes[node]);
   const mode = useMode();
-  const drawnFrom = useConnection((connection) =>
-    connection.inProgress && connection.fromHandle
-      ? `${connection.fromHandle.type} ${connection.fromHandle.nodeId}.${connection.fromHandle.id}`
-      : null,
-  );
+  const drawn = useDrawnFrom();
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `edges` and `kind` are what is read of the document
-  const shown = useMemo(() => {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `edges` and `data` are what is read of the document
+  const ports = useMemo(() => {
     const { document } = store.getState();
-    const ports = shownPorts(catalog, document, node);
-    const folded = { foldedInputs: ports.foldedInputs, foldedOutputs: ports.foldedOutputs };
-    const start = drawnFrom === null ? null : readStart(drawnFrom);
-    if (runId === null && (isWished || start?.ref.node === node)) {
-      const others = ofOtherModes(mode, kind ?? "").ports;
-      const more = ports.foldedInputs.filter((port) => !others.has(port.name));
-      const inputs = [...ports.inputs, ...more];
-      return {
-        inputs,
-        outputs: [...ports.outputs, ...ports.foldedOutputs],
-        ...folded,
-        isOpen: true,
-      };
-    }
-    if (!start) return { inputs: ports.inputs, outputs: ports.outputs, ...folded, isOpen: false };
-    // Only what can take the edge joins the ports in use.
-    const fits = (name: string, isInput: boolean) => {
-      if (start.isOutput !== isInput) return false;
+    const { inputs, outputs, foldedInputs, foldedOutputs } = shownPorts(catalog, document, node);
+    if (runId !== null) return { inputs, outputs, foldedInputs: [], foldedOutputs: [] };
+    const others = ofOtherModes(mode, data?.kind ?? "");
+    return {
+      inputs,
+      outputs,
+      foldedInputs: foldedInputs.filter((port) => !others.ports.has(port.name)),
+      foldedOutputs: foldedOutputs.filter((port) => !others.outputs.has(port.name)),
+    };
+  }, [catalog, store, node, data, edges, mode, runId]);
+
+  const drawing = useMemo(() => {
+    if (drawn === null || runId !== null) return { fitting: null, drawnFrom: null };
+    const { document } = store.getState();
+    const start = readDrawnFrom(drawn);
+    const has = (list: readonly { name: string }[]) =>
+      start.ref.node === node && list.some(({ name }) => name === start.ref.port);
+    const fits = (name: string) => {
       const own = { node, port: name };
-      const [from, to] = isInput ? [start.ref, own] : [own, start.ref];
+      const [from, to] = start.isOutput ? [start.ref, own] : [own, start.ref];
       return canConnect(catalog, document, from, to).ok;
     };
-    const inputs = ports.foldedInputs.filter((port) => fits(port.name, true));
-    const outputs = ports.foldedOutputs.filter((port) => fits(port.name, false));
+    const offered = start.isOutput ? ports.foldedInputs : ports.foldedOutputs;
     return {
-      inputs: [...ports.inputs, ...inputs],
-      outputs: [...ports.outputs, ...outputs],
-      ...folded,
-      isOpen: inputs.length + outputs.length > 0,
+      fitting: new Set(offered.map(({ name }) => name).filter(fits)),
+      drawnFrom: has(ports.foldedInputs)
+        ? ("inputs" as const)
+        : has(ports.foldedOutputs)
+          ? ("outputs" as const)
+          : null,
     };
-  }, [catalog, store, node, kind, edges, mode, isWished, drawnFrom, runId]);
+  }, [catalog, store, node, ports, drawn, runId]);
 
-  const rows = `${names(shown.inputs)} ${names(shown.outputs)}`;
+  useMeasured(node, `${names(ports.inputs)} ${names(ports.outputs)}`);
+  return { ...ports, ...drawing };
+}
+
+/** Ports that come and go are measured anew. */
+export function useMeasured(node: string, mark: string): void {
   const updateNode = useUpdateNodeInternals();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: ports that come and go are measured anew
-  useLayoutEffect(() => updateNode(node), [node, rows, updateNode]);
-  return shown;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `mark` says that something else is to be measured
+  useLayoutEffect(() => updateNode(node), [node, mark, updateNode]);
 }
 
 function names(ports: readonly { name: string }[]): string {
   return ports.map((port) => port.name).join(",");
-}
-
-function readStart(drawnFrom: string): { ref: PortRef; isOutput: boolean } {
-  const [side, name = ""] = drawnFrom.split(" ");
-  return { ref: portRef(name), isOutput: side === "source" };
 }

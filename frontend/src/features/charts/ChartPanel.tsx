@@ -1,95 +1,80 @@
-import { useEffect, useRef, useState } from "react";
-import type { MetricInfo } from "@/api/types";
+import { Pin, PinOff } from "lucide-react";
+import { useRef, useState } from "react";
+import { type ChartPlan, curveLabel } from "@/catalog/charts";
+import { useCatalog } from "@/document/context";
 import { formatMetric } from "@/lib/format";
 import type { LiveRun } from "@/live/LiveRun";
-import { useResolvedTheme } from "@/session/theme";
+import { classes } from "@/ui/classes";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
-import { chartData } from "./chartData";
-import { createPlot } from "./plot";
+import { useCurves } from "./useCurves";
 import { useOnScreen } from "./useOnScreen";
+import { type Latest, type Reading, usePlot } from "./usePlot";
 import type { Zoom } from "./zoom";
 
 interface ChartPanelProps {
   live: LiveRun;
-  metric: string;
-  /** Nodes that report it, each with its own curve. */
-  nodes: readonly string[];
-  /** Nodes in the order that gives them their colours. */
-  /** Of every node of the loop. */
+  chart: ChartPlan;
+  /** Of every node that stands on the chart. */
   colors: Readonly<Record<string, string>>;
-  info: MetricInfo;
   smoothing: number;
+  height: number;
+  isWide: boolean;
+  isPinned: boolean;
+  onPin: (isPinned: boolean) => void;
 }
 
-interface Reading {
-  values: (number | null)[];
-  step: number | null;
-}
-
-const HEIGHT = 168;
-
-/** One metric: a curve for each node, values at the cursor or the latest ones. Draws only while on screen. */
-export function ChartPanel({ live, metric, nodes, colors, info, smoothing }: ChartPanelProps) {
+/** Curves of one chart: values at the cursor or the latest ones. Draws only while on screen. */
+export function ChartPanel({
+  live,
+  chart,
+  colors,
+  smoothing,
+  height,
+  isWide,
+  isPinned,
+  onPin,
+}: ChartPanelProps) {
+  const catalog = useCatalog();
   const host = useRef<HTMLDivElement>(null);
-  const zoom = useRef<Zoom | null>(null);
   const isOnScreen = useOnScreen(host);
-  const theme = useResolvedTheme();
+  const [zoom, setZoom] = useState<Zoom | null>(null);
   const [cursor, setCursor] = useState<Reading | null>(null);
-  const [latest, setLatest] = useState<Reading>({ values: [], step: null });
-  const key = nodes.join();
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new theme or set of nodes needs a new plot
-  useEffect(() => {
-    const element = host.current;
-    if (!element || !isOnScreen) return;
-    const made = createPlot(element, {
-      width: element.clientWidth,
-      height: HEIGHT,
-      colors: nodes.map((node) => colors[node] ?? "var(--muted)"),
-      zoom: zoom.current,
-      onCursor: (values, step) => setCursor(values ? { values, step } : null),
-    });
-
-    let drawn = "";
-    const draw = () => {
-      const byNode = live.state.series.get(metric);
-      const series = nodes.flatMap((node) => byNode?.get(node) ?? []);
-      // Most news is of other metrics.
-      const news = `${series.map((one) => one.version).join()} ${live.state.phases.length}`;
-      if (news === drawn) return;
-      drawn = news;
-      const phases = live.state.phases.flatMap((phase) =>
-        phase.step === null ? [] : [{ step: phase.step, name: phase.name }],
-      );
-      made.setData(chartData(series, smoothing), phases);
-      setLatest({
-        values: series.map((one) => one.last?.value ?? null),
-        step: Math.max(...series.map((one) => one.last?.step ?? 0)),
-      });
-    };
-    draw();
-    const unwatch = live.watch("series", draw);
-    const resize = new ResizeObserver(() => made.setSize(element.clientWidth, HEIGHT));
-    resize.observe(element);
-    return () => {
-      unwatch();
-      resize.disconnect();
-      zoom.current = made.zoom();
-      made.destroy();
-    };
-  }, [live, metric, key, isOnScreen, theme, smoothing]);
-
-  const shown = cursor ?? latest;
-  const summary = nodes
-    .map((node, index) => `${node} ${formatMetric(latest.values[index])}`)
-    .join(", ");
+  const [latest, setLatest] = useState<readonly Latest[]>([]);
+  const fetched = useCurves(live, chart.curves, zoom, isOnScreen);
+  usePlot(host, {
+    live,
+    curves: chart.curves,
+    fetched,
+    colors: chart.curves.map(({ node }) => colors[node] ?? "var(--muted)"),
+    smoothing,
+    height,
+    isOnScreen,
+    onCursor: setCursor,
+    onLatest: setLatest,
+    onZoom: setZoom,
+  });
+  const legend = chart.curves.map((curve, place) => ({
+    key: `${curve.node} ${curve.metric}`,
+    label: curveLabel(catalog, curve, chart.curves),
+    color: colors[curve.node] ?? "var(--muted)",
+    isDashed: isSecond(chart, place),
+    value: cursor ? cursor.values[place] : latest[place]?.value,
+    step: cursor ? cursor.step : latest[place]?.step,
+  }));
+  const summary = legend.map(
+    ({ label }, place) => `${label} ${formatMetric(latest[place]?.value)}`,
+  );
+  const { info } = chart;
   return (
     <figure
-      aria-label={`${info.title}: ${summary}`}
-      className="min-w-0 rounded-2 border border-line bg-surface p-2"
+      aria-label={`${info.title}: ${summary.join(", ")}`}
+      className={classes(
+        "group min-w-0 rounded-3 border border-line bg-surface px-3 pt-2 pb-1",
+        isWide && "col-span-full",
+      )}
     >
-      <figcaption className="flex min-h-5 items-baseline gap-2 px-1">
+      <figcaption className="flex min-h-6 items-start gap-2">
         <Tooltip
           text={
             info.help ? (
@@ -99,29 +84,85 @@ export function ChartPanel({ live, metric, nodes, colors, info, smoothing }: Cha
             ) : null
           }
         >
-          <b className="truncate text-xs" title={metric}>
+          <b className="shrink-0 truncate text-sm" title={chart.name}>
             {info.title}
           </b>
         </Tooltip>
-        <span className="tabular text-2xs text-faint">
-          {shown.step === null ? "" : `step ${shown.step}`}
+        <button
+          type="button"
+          aria-label={isPinned ? `Unpin ${info.title}` : `Pin ${info.title}`}
+          aria-pressed={isPinned}
+          className={classes(
+            "mt-0.5 rounded-1 text-muted opacity-0 hover:text-text focus-visible:opacity-100 group-hover:opacity-100",
+            isPinned && "opacity-100",
+          )}
+          onClick={() => onPin(!isPinned)}
+        >
+          {isPinned ? <PinOff size={13} /> : <Pin size={13} />}
+        </button>
+        <span className="tabular whitespace-nowrap pt-0.5 text-muted text-xs">
+          {cursor?.step !== undefined && cursor?.step !== null
+            ? `step ${cursor.step}`
+            : stepText(latest)}
         </span>
+        {isWide ? <Legend items={legend} /> : null}
       </figcaption>
-      <ul className="flex min-h-4 flex-wrap gap-x-3 px-1">
-        {nodes.map((node, index) => (
-          <li key={node} className="tabular flex items-center gap-1 text-2xs">
-            <span
-              className="h-0.5 w-3 rounded-full"
-              style={{ background: colors[node] ?? "var(--muted)" }}
-            />
-            <span className="max-w-24 truncate text-muted" title={node}>
-              {node}
-            </span>
-            {formatMetric(shown.values[index])}
-          </li>
-        ))}
-      </ul>
-      <div ref={host} style={{ height: HEIGHT }} aria-hidden="true" />
+      {isWide ? null : (
+        <div className="flex min-h-5 items-start">
+          <Legend items={legend} />
+        </div>
+      )}
+      <div ref={host} style={{ height }} aria-hidden="true" />
     </figure>
   );
+}
+
+/** Curves need not all be told at the same step. */
+function stepText(latest: readonly Latest[]): string {
+  const steps = new Set(latest.flatMap(({ step }) => (step === null ? [] : [step])));
+  if (steps.size === 0) return "";
+  return steps.size === 1 ? `step ${Math.max(...steps)}` : `up to step ${Math.max(...steps)}`;
+}
+
+interface LegendItem {
+  key: string;
+  label: string;
+  color: string;
+  isDashed: boolean;
+  value: number | null | undefined;
+  step: number | null | undefined;
+}
+
+function Legend({ items }: { items: readonly LegendItem[] }) {
+  return (
+    <ul className="flex min-w-0 flex-1 flex-wrap gap-x-3 gap-y-0.5 justify-end">
+      {items.map((item) => (
+        <li
+          key={item.key}
+          title={typeof item.step === "number" ? `${item.label}, step ${item.step}` : item.label}
+          className="flex min-w-0 items-center gap-1.5 text-xs"
+        >
+          <svg width="14" height="4" aria-hidden="true" className="shrink-0">
+            <line
+              x1="0"
+              x2="14"
+              y1="2"
+              y2="2"
+              stroke={item.color}
+              strokeWidth="3"
+              strokeDasharray={item.isDashed ? "4 3" : undefined}
+            />
+          </svg>
+          <span className="max-w-36 truncate text-muted">{item.label}</span>
+          <b className="tabular min-w-9 text-right font-medium">{formatMetric(item.value)}</b>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Of two curves of one node the second is dashed. */
+export function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {
+  const node = curves[place]?.node;
+  return curves.slice(0, place).some((curve) => curve.node === node);
 }

@@ -1,105 +1,117 @@
 import { ChartLine } from "lucide-react";
-import { useState } from "react";
-import { metricInfo, orderMetrics, SHOWN_AT_FIRST } from "@/catalog/metrics";
-import { useCatalog, useNodeColors } from "@/document/context";
-import { useLive, useLiveRun } from "@/live/hooks";
+import { useMemo, useState } from "react";
+import { type ChartPlan, planCharts } from "@/catalog/charts";
+import { useCatalog, useChartColors, useDocument } from "@/document/context";
+import { teachingPorts } from "@/document/teaching";
+import { useLive } from "@/live/hooks";
+import { useRecord } from "@/live/recordContext";
+import { useKnownCurves } from "@/live/useKnownCurves";
 import { usePreferences } from "@/session/preferences";
-import { Button } from "@/ui/Button";
-import { WIDE_CONTROL } from "@/ui/control";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
+import { ChartsHead } from "./ChartsHead";
 
-/** All metrics of the run, a chart each, with one cursor for all. */
+const TALL = 190;
+const LOW = 128;
+
+/** The curves that the loop's algorithms are judged by, and any other that is asked for; one cursor for all. */
 export function ChartsPanel() {
-  const live = useLiveRun();
+  const live = useRecord();
   const catalog = useCatalog();
   const smoothing = usePreferences((state) => state.smoothing);
+  const pinned = usePreferences((state) => state.pinnedCharts);
   const set = usePreferences((state) => state.set);
-  const colors = useNodeColors();
   const [filter, setFilter] = useState("");
   const [showsAll, setShowsAll] = useState(false);
-  // Changes only when a metric or a node is heard of for the first time.
-  const known = useLive(
-    "series",
-    (run) =>
-      [...run.state.series]
-        .map(([name, nodes]) => `${name}:${[...nodes.keys()].join(",")}`)
-        .join(";"),
-    "",
+  const known = useKnownCurves(live);
+  const ports = useDocument((state) =>
+    teachingPorts(catalog, state.document)
+      .map(({ port }) => port)
+      .join(),
   );
   const isLoading = useLive("status", (run) => run.connection === "loading", false);
+  const charts = useMemo(
+    () => planCharts(catalog, known, new Set(ports.split(","))),
+    [catalog, known, ports],
+  );
+  const nodes = useMemo(
+    () => [...new Set(charts.flatMap(({ curves }) => curves.map(({ node }) => node)))],
+    [charts],
+  );
+  const colors = useChartColors(nodes);
   if (!live) return null;
-  if (known === "") {
-    if (isLoading) return <Loading label="Loading the curves" rows={4} />;
-    return (
-      <Empty icon={<ChartLine size={24} />} title="No numbers yet">
-        Curves appear with the first step that learns or the first evaluation.
-      </Empty>
+  const shown = chosenCharts(charts, { filter, showsAll, pinned });
+  return (
+    <section aria-label="Charts" className="flex h-full min-h-0 flex-col">
+      <ChartsHead
+        filter={filter}
+        onFilter={setFilter}
+        showsAll={showsAll}
+        onShowAll={setShowsAll}
+        hidden={
+          charts.length - chosenCharts(charts, { filter: "", showsAll: false, pinned }).length
+        }
+      />
+      {known.size === 0 ? (
+        isLoading ? (
+          <Loading label="Loading the curves" rows={4} />
+        ) : (
+          <Empty icon={<ChartLine size={24} />} title="No numbers yet">
+            Curves appear with the first step that learns or the first evaluation.
+          </Empty>
+        )
+      ) : (
+        <div
+          tabIndex={0}
+          role="group"
+          aria-label="All charts"
+          className="grid min-h-0 flex-1 auto-rows-min grid-cols-[repeat(auto-fill,minmax(230px,1fr))] gap-2 overflow-y-auto px-3 pb-3"
+        >
+          {shown.map((chart, place) => (
+            <ChartPanel
+              key={chart.name}
+              live={live}
+              chart={chart}
+              colors={colors}
+              smoothing={smoothing}
+              height={place === 0 ? TALL : LOW}
+              isWide={place === 0}
+              isPinned={pinned.includes(chart.name)}
+              onPin={(isPinned) =>
+                set({
+                  pinnedCharts: isPinned
+                    ? [...pinned, chart.name]
+                    : pinned.filter((name) => name !== chart.name),
+                })
+              }
+            />
+          ))}
+          {shown.length === 0 ? (
+            <p className="text-muted text-sm">No metric matches “{filter}”.</p>
+          ) : null}
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface Choice {
+  filter: string;
+  showsAll: boolean;
+  pinned: readonly string[];
+}
+
+function chosenCharts(
+  charts: readonly ChartPlan[],
+  { filter, showsAll, pinned }: Choice,
+): ChartPlan[] {
+  const words = filter.trim().toLowerCase();
+  if (words !== "") {
+    return charts.filter(({ name, info, curves }) =>
+      `${name} ${info.title} ${curves.map(({ metric }) => metric).join(" ")}`
+        .toLowerCase()
+        .includes(words),
     );
   }
-  const nodesOf = new Map(
-    known.split(";").map((part) => {
-      const at = part.lastIndexOf(":");
-      return [part.slice(0, at), part.slice(at + 1).split(",")] as const;
-    }),
-  );
-  const names = orderMetrics(catalog, nodesOf.keys());
-  const found = names.filter((name) =>
-    `${name} ${metricInfo(catalog, name).title}`.toLowerCase().includes(filter.toLowerCase()),
-  );
-  const shown = showsAll || filter ? found : found.slice(0, SHOWN_AT_FIRST);
-
-  return (
-    <div className="flex h-full min-h-0 flex-col">
-      <div className="flex h-10 shrink-0 items-center gap-3 px-3">
-        <input
-          role="searchbox"
-          aria-label="Filter metrics"
-          placeholder="Filter metrics"
-          className={`${WIDE_CONTROL} max-w-56`}
-          value={filter}
-          onChange={(event) => setFilter(event.target.value)}
-        />
-        <label className="flex items-center gap-2 text-muted text-xs">
-          Smoothing
-          <input
-            type="range"
-            min={0}
-            max={0.99}
-            step={0.01}
-            value={smoothing}
-            className="w-24 accent-(--accent)"
-            onChange={(event) => set({ smoothing: Number(event.target.value) })}
-          />
-        </label>
-        <span className="flex-1" />
-        {found.length > SHOWN_AT_FIRST && !filter ? (
-          <Button size="small" look="quiet" onClick={() => setShowsAll(!showsAll)}>
-            {showsAll ? "Fewer" : `All ${found.length}`}
-          </Button>
-        ) : null}
-      </div>
-      <div
-        tabIndex={0}
-        role="group"
-        aria-label="Charts"
-        className="grid min-h-0 flex-1 auto-rows-min grid-cols-[repeat(auto-fill,minmax(288px,1fr))] gap-2 overflow-y-auto px-3 pb-3"
-      >
-        {shown.map((name) => (
-          <ChartPanel
-            key={name}
-            live={live}
-            metric={name}
-            nodes={nodesOf.get(name) ?? []}
-            colors={colors}
-            info={metricInfo(catalog, name)}
-            smoothing={smoothing}
-          />
-        ))}
-        {shown.length === 0 ? (
-          <p className="text-muted text-sm">No metric matches “{filter}”.</p>
-        ) : null}
-      </div>
-    </div>
-  );
+  return charts.filter(({ name, isMain }) => isMain || showsAll || pinned.includes(name));
 }

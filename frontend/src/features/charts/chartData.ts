@@ -1,38 +1,51 @@
-/** Curves of several nodes on one axis of steps, thinned to what a screen can show. Pure. */
+/** Curves on one axis of steps, thinned to what a screen can show. Pure. */
+import type { Curve } from "@/live/curves";
 import type { Series } from "@/live/series";
 
 export const MAX_POINTS = 1200;
 
 export interface ChartData {
   steps: number[];
-  /** One list a node, null where it has no value at that step. */
+  /** One list a curve, null where it has no value at that step; then as many faint ones. */
   values: (number | null)[][];
 }
 
-export function chartData(series: readonly Series[], smoothing: number): ChartData {
-  const curves = series.map((one) => curveOf(one, smoothing));
-  const steps = merged(curves.map((curve) => curve.steps));
-  const values = curves.map((curve) => {
-    const line = new Array<number | null>(steps.length).fill(null);
-    let at = 0;
-    for (const [index, step] of curve.steps.entries()) {
-      while ((steps[at] ?? step) < step) at += 1;
-      const value = curve.values[index] ?? Number.NaN;
-      line[at] = Number.isFinite(value) ? value : null;
-    }
-    return line;
+/** The lines of a chart: each curve smoothed, and behind it what was smoothed away. */
+export function chartData(curves: readonly (Curve | null)[], smoothing: number): ChartData {
+  const shown = curves.map((curve) => (curve ? curveOf(curve.line, smoothing) : NOTHING));
+  const faint = curves.map((curve) => {
+    if (!curve) return NOTHING;
+    if (curve.spread) return curveOf(curve.spread, 0);
+    return smoothing > 0 ? curveOf(curve.line, 0) : NOTHING;
   });
-  return thin({ steps, values });
+  return thin(aligned([...shown, ...faint]));
 }
 
-interface Curve {
+interface Points {
   steps: readonly number[];
   values: readonly number[];
 }
 
+const NOTHING: Points = { steps: [], values: [] };
+
+function aligned(lines: readonly Points[]): ChartData {
+  const steps = merged(lines.map((line) => line.steps));
+  const values = lines.map((line) => {
+    const found = new Array<number | null>(steps.length).fill(null);
+    let at = 0;
+    for (const [index, step] of line.steps.entries()) {
+      while ((steps[at] ?? step) < step) at += 1;
+      const value = line.values[index] ?? Number.NaN;
+      found[at] = Number.isFinite(value) ? value : null;
+    }
+    return found;
+  });
+  return { steps, values };
+}
+
 /** What is kept of a series, its newest value at the end. */
-function curveOf({ steps, values, width, last }: Series, smoothing: number): Curve {
-  const isWhole = last === null || steps.at(-1) === last.step;
+function curveOf({ steps, values, width, last }: Series, smoothing: number): Points {
+  const isWhole = last === null || (steps.at(-1) ?? 0) >= last.step;
   const allSteps = isWhole ? steps : [...steps, last.step];
   const all = isWhole ? values : [...values, last.value];
   // Two points stand for a bucket, so each weighs as the steps that it stands for.
@@ -41,7 +54,6 @@ function curveOf({ steps, values, width, last }: Series, smoothing: number): Cur
     values: smoothing > 0 ? smoothed(all, smoothing ** Math.max(1, width / 2)) : all,
   };
 }
-
 /** All steps in order, each once. */
 function merged(lists: readonly (readonly number[])[]): number[] {
   const places = lists.map(() => 0);

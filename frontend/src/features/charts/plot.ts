@@ -1,27 +1,31 @@
-/** uPlot behind a small surface: curves by step with a shared cursor and marks where phases change. */
+/** uPlot behind a small surface: curves by step with a shared cursor and marks of what happened. */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
 import { formatTick } from "@/lib/format";
+import { roomy } from "@/lib/scale";
+import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
+import { drawMarks, drawNow } from "./drawMarks";
 import { type Zoom, zoomOf } from "./zoom";
-
-export interface PhaseLine {
-  step: number;
-  name: string;
-}
 
 export interface PlotOptions {
   width: number;
   height: number;
   colors: readonly string[];
+  /** Of each curve whether it is dashed: another one of its node stands beside it. */
+  dashed?: readonly boolean[];
   /** The range that is shown at first; null for all steps. */
   zoom: Zoom | null;
   onCursor: (values: (number | null)[] | null, step: number | null) => void;
+  /** Told when somebody drags a range, or goes back to all steps. */
+  onZoom?: (zoom: Zoom | null) => void;
 }
 
 export interface Plot {
-  setData: (data: ChartData, phases: readonly PhaseLine[]) => void;
+  setData: (data: ChartData, marks: readonly Mark[]) => void;
+  /** A line at the step that a replay shows; null: none. */
+  setNow: (step: number | null) => void;
   setSize: (width: number, height: number) => void;
   /** The range that was dragged, null while all steps are shown. */
   zoom: () => Zoom | null;
@@ -35,10 +39,13 @@ export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
 ).flat();
 
 export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
-  let phases: readonly PhaseLine[] = [];
+  let marks: readonly Mark[] = [];
+  let now: number | null = null;
+  let isReady = false;
+  const dashed = options.dashed ?? [];
   const ink = resolveColor("var(--muted)");
   const grid = resolveColor("var(--line)");
-  const font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  const font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
   const plot = new uPlot(
     {
@@ -51,7 +58,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
         points: { size: 6 },
       },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
-      padding: [14, 18, 0, 0],
+      padding: [14, 26, 0, 0],
       axes: [
         {
           stroke: ink,
@@ -80,16 +87,33 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
           spanGaps: true,
           points: { show: (self: uPlot) => (self.data[0]?.length ?? 0) < 40, size: 4 },
         })),
+        ...options.colors.map((color) => ({
+          stroke: resolveColor(color),
+          width: 1,
+          alpha: 0.3,
+          spanGaps: true,
+          points: { show: false },
+        })),
       ],
       hooks: {
-        draw: [(self) => drawPhases(self, phases, ink, font)],
+        draw: [
+          (self) => {
+            drawMarks(self, marks, font);
+            drawNow(self, now);
+          },
+        ],
+        setScale: [
+          (self, scale) => {
+            if (scale === "x" && isReady) options.onZoom?.(zoomOf(self.data[0], self.scales.x));
+          },
+        ],
         setCursor: [
           (self) => {
             const index = self.cursor.idx;
             if (index === null || index === undefined) options.onCursor(null, null);
             else {
               const values = self.data
-                .slice(1)
+                .slice(1, 1 + options.colors.length)
                 .map((line) => (line as (number | null)[])[index] ?? null);
               options.onCursor(values, self.data[0]?.[index] ?? null);
             }
@@ -97,20 +121,27 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
         ],
       },
     },
-    [[], ...options.colors.map(() => [])],
+    [[], ...options.colors.map(() => []), ...options.colors.map(() => [])],
     host,
   );
 
   let wanted = options.zoom;
   const zoom = () => wanted ?? zoomOf(plot.data[0], plot.scales.x);
   return {
-    setData: (data, marks) => {
-      phases = marks;
-      dashDoubles(plot, data.values);
+    setNow: (step) => {
+      if (step === now) return;
+      now = step;
+      plot.redraw(false);
+    },
+    setData: (data, told) => {
+      marks = told;
+      dashDoubles(plot, data.values.slice(0, options.colors.length), dashed);
       const kept = zoom();
       wanted = null;
+      isReady = false;
       plot.setData([data.steps, ...data.values] as uPlot.AlignedData, kept === null);
       if (kept) plot.setScale("x", kept);
+      isReady = true;
     },
     zoom,
     setSize: (width, height) => plot.setSize({ width, height }),
@@ -118,21 +149,16 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   };
 }
 
-/** A little air above and below; a flat line lies in the middle, zero at the foot. */
-function roomy(min: number | null, max: number | null): [number, number] {
-  if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
-  if (min === max)
-    return min === 0 ? [0, 1] : [min - Math.abs(min) * 0.2, max + Math.abs(max) * 0.2];
-  const air = (max - min) * 0.06;
-  return [min >= 0 && min < air ? 0 : min - air, max + air];
-}
-
 const DASH = [7, 7];
 
 /** A curve that lies on an earlier one is dashed, so that both are seen. */
-function dashDoubles(plot: uPlot, lines: readonly (number | null)[][]): void {
+function dashDoubles(
+  plot: uPlot,
+  lines: readonly (number | null)[][],
+  dashed: readonly boolean[],
+): void {
   for (const [index, line] of lines.entries()) {
-    const isDouble = lines.slice(0, index).some((other) => liesOn(line, other));
+    const isDouble = dashed[index] || lines.slice(0, index).some((other) => liesOn(line, other));
     const series = plot.series[index + 1];
     if (series) series.dash = isDouble ? DASH : [];
   }
@@ -147,31 +173,4 @@ function liesOn(line: readonly (number | null)[], other: readonly (number | null
     shared += 1;
   }
   return shared > 1;
-}
-
-function drawPhases(plot: uPlot, phases: readonly PhaseLine[], ink: string, font: string): void {
-  const { ctx, bbox } = plot;
-  ctx.save();
-  ctx.font = font.replace("11px", `${10 * devicePixelRatio}px`);
-  ctx.fillStyle = ink;
-  ctx.strokeStyle = ink;
-  ctx.lineWidth = devicePixelRatio;
-  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-  ctx.textAlign = "left";
-  ctx.textBaseline = "bottom";
-  let free = Number.NEGATIVE_INFINITY;
-  for (const { step, name } of phases) {
-    const x = Math.round(plot.valToPos(step, "x", true));
-    if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
-    ctx.globalAlpha = 0.6;
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.globalAlpha = 1;
-    if (x < free) continue;
-    ctx.fillText(name, x + 3, bbox.top);
-    free = x + ctx.measureText(name).width + 10 * devicePixelRatio;
-  }
-  ctx.restore();
 }

@@ -2,8 +2,16 @@ import { useEffect, useState } from "react";
 import { useOpenLoop } from "@/document/context";
 import { useDialogs } from "@/session/dialogs";
 import { Dialog } from "@/ui/Dialog";
+import { Segmented } from "@/ui/Segmented";
 import { Loading } from "@/ui/States";
 import { History } from "./History";
+import { UndoList } from "./UndoList";
+
+type Kind = "versions" | "visit";
+const KINDS: readonly { value: Kind; label: string }[] = [
+  { value: "versions", label: "Versions" },
+  { value: "visit", label: "This visit" },
+];
 
 /** The history of the open loop. What is on the screen is saved first: it is the newest version. */
 export function HistoryDialog() {
@@ -11,6 +19,7 @@ export function HistoryDialog() {
   const isOpen = useDialogs((state) => state.open === "history");
   const show = useDialogs((state) => state.show);
   const [isReady, setReady] = useState(false);
+  const [kind, setKind] = useState<Kind>("versions");
   useEffect(() => {
     if (!isOpen || sync === null) return setReady(false);
     void sync.keep().then(() => setReady(true));
@@ -24,7 +33,14 @@ export function HistoryDialog() {
       onClose={() => show(null)}
       width="max-w-5xl"
     >
-      {isReady && loopId ? (
+      <div className="mb-2">
+        <Segmented label="Which history" value={kind} options={KINDS} onChange={setKind} />
+      </div>
+      {kind === "visit" ? (
+        <div className="h-[60vh] overflow-y-auto rounded-2 border border-line">
+          <UndoList />
+        </div>
+      ) : isReady && loopId ? (
         <History loopId={loopId} onRestored={() => show(null)} />
       ) : (
         <Loading label="Saving" />

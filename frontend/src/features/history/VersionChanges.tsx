@@ -1,7 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
-import { fetchVersionDiff } from "@/api/routes";
+import { useMemo, useState } from "react";
+import { fetchVersion, fetchVersionDiff } from "@/api/routes";
 import type { LoopVersion, VersionDiff } from "@/api/types";
+import { useDocument } from "@/document/context";
+import { fromSpec } from "@/document/convert";
+import { Segmented } from "@/ui/Segmented";
 import { Failed, Loading } from "@/ui/States";
+import { VersionGraph } from "./VersionGraph";
+import { VersionWords } from "./VersionWords";
 
 type Line = VersionDiff["lines"][number];
 
@@ -19,8 +25,51 @@ interface VersionChangesProps {
   revision: string;
 }
 
-/** What changed in the text from a version to what the loop is now. */
-export function VersionChanges({ loopId, version, revision }: VersionChangesProps) {
+type View = "said" | "graph" | "lines";
+const VIEWS: readonly { value: View; label: string }[] = [
+  { value: "said", label: "In words" },
+  { value: "graph", label: "Graph" },
+  { value: "lines", label: "Text" },
+];
+
+/** What changed from a version to what the loop is now: in words, on the graph, in the text. */
+export function VersionChanges(props: VersionChangesProps) {
+  const { loopId, version } = props;
+  const [view, setView] = useState<View>("said");
+  const now = useDocument((state) => state.document);
+  const then = useQuery({
+    queryKey: ["versions", loopId, version.revision, version.version, "text"],
+    queryFn: () => fetchVersion(loopId, version.version),
+  });
+  const before = useMemo(
+    () => (then.data?.spec ? { ...fromSpec(then.data.spec), name: then.data.name } : null),
+    [then.data],
+  );
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <div className="flex shrink-0 items-center border-line border-b px-2 py-1">
+        <span className="flex-1 text-muted text-xs">Since then</span>
+        <Segmented label="How changes are shown" value={view} options={VIEWS} onChange={setView} />
+      </div>
+      <div className="min-h-0 flex-1 overflow-y-auto">
+        {view === "lines" ? <TextChanges {...props} /> : null}
+        {view !== "lines" && then.isPending ? <Loading label="Comparing" /> : null}
+        {view !== "lines" && then.isError ? (
+          <Failed title="The version could not be read" error={then.error} />
+        ) : null}
+        {view !== "lines" && then.data && !before ? (
+          <p className="p-4 text-muted text-sm">
+            This version does not read; its text is all there is.
+          </p>
+        ) : null}
+        {view === "said" && before ? <VersionWords before={before} after={now} /> : null}
+        {view === "graph" && before ? <VersionGraph before={before} after={now} /> : null}
+      </div>
+    </div>
+  );
+}
+
+function TextChanges({ loopId, version, revision }: VersionChangesProps) {
   const diff = useQuery({
     queryKey: ["versions", loopId, revision, "diff", version.version],
     queryFn: () => fetchVersionDiff(loopId, version.version),

@@ -1,6 +1,6 @@
 import { Pin } from "lucide-react";
 import type { LoopVersion } from "@/api/types";
-import { formatAgo } from "@/lib/format";
+import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
 import { runsText, versionTitle } from "./versionText";
 
@@ -29,8 +29,8 @@ export function VersionRow({ version, isNewest, isChosen, onChoose }: VersionRow
           ) : null}
         </span>
         <span className="flex w-full items-center gap-2 text-muted text-xs">
-          <span className="tabular flex-1" title={new Date(version.saved_at).toLocaleString()}>
-            Version {version.version} · {formatAgo(version.saved_at)}
+          <span className="tabular flex-1">
+            Version {version.version} · <Ago at={version.saved_at} />
           </span>
           {version.runs > 0 ? <Badge tone="accent">{runsText(version)}</Badge> : null}
           {isNewest ? <Badge>now</Badge> : null}

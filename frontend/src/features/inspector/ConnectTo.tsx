@@ -8,7 +8,7 @@ import { portRef, portText } from "@/document/edges";
 import type { Edge, LoopDocument } from "@/document/types";
 import { useMode } from "@/document/useMode";
 import { Button } from "@/ui/Button";
-import { Select } from "@/ui/Select";
+import { Combobox } from "@/ui/Combobox";
 
 /** A list of the edges that a node can still get, those of other modes last. Choosing changes nothing; the button connects. */
 export function ConnectTo({ node }: { node: string }) {
@@ -38,7 +38,7 @@ export function ConnectTo({ node }: { node: string }) {
   return (
     <div className="mt-1 flex items-center gap-1">
       <span className="min-w-0 flex-1">
-        <Select
+        <Combobox
           ref={list}
           label="Connect to"
           value={chosen ? wish : ""}

@@ -15,8 +15,7 @@ import { PortMark } from "@/ui/PortMark";
 import { RichText } from "@/ui/RichText";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext, type FormSettings } from "./form/FormContext";
-import { FormLabels } from "./form/Labels";
-import { ObjectFields } from "./form/ObjectFields";
+import { FormFields } from "./form/FormFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { noteEdit } from "./noteEdit";
 import { useValueForm } from "./useValueForm";
@@ -104,14 +103,7 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
         <FieldProblems problems={problemsAt(form.diagnostics, `edges.${index}`, true)} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
-            <FormLabels form={field}>
-              <ObjectFields
-                field={field}
-                path={[]}
-                value={edge}
-                without={["from", "to", "source", "target"]}
-              />
-            </FormLabels>
+            <FormFields field={field} value={edge} without={["from", "to", "source", "target"]} />
           ) : null}
         </FormContext>
       </div>

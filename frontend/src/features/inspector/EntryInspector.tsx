@@ -11,8 +11,7 @@ import { IconButton } from "@/ui/IconButton";
 import { Empty } from "@/ui/States";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
-import { FormLabels } from "./form/Labels";
-import { ObjectFields } from "./form/ObjectFields";
+import { FormFields } from "./form/FormFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { useValueForm } from "./useValueForm";
 
@@ -52,11 +51,7 @@ export function EntryInspector({ list, index }: { list: string; index: number })
       <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
         <FieldProblems problems={problemsAt(form.diagnostics, joinPath(form.base), true)} />
         <FormContext value={form}>
-          {field?.shape === "object" ? (
-            <FormLabels form={field}>
-              <ObjectFields field={field} path={[]} value={entry} />
-            </FormLabels>
-          ) : null}
+          {field?.shape === "object" ? <FormFields field={field} value={entry} /> : null}
         </FormContext>
       </div>
     </>

@@ -7,12 +7,14 @@ import { LoopInspector } from "./LoopInspector";
 import { ManyInspector } from "./ManyInspector";
 import { NodeInspector } from "./NodeInspector";
 import { PhaseInspector } from "./PhaseInspector";
+import { useEscape } from "./useEscape";
 import { useFieldFocus } from "./useFieldFocus";
 
 /** The settings of what is selected; of the loop where nothing is. */
 export function Inspector() {
   const panel = useRef<HTMLDivElement>(null);
   useFieldFocus(panel);
+  useEscape(panel);
   return (
     <div ref={panel} className="flex h-full min-h-0 flex-col bg-surface">
       <Chosen />

@@ -1,10 +1,15 @@
+import { CircleHelp } from "lucide-react";
 import type { ReactNode } from "react";
+import { RichText } from "@/ui/RichText";
+import { Tooltip } from "@/ui/Tooltip";
 import { LevelSwitch } from "./LevelSwitch";
 
 interface InspectorHeaderProps {
   icon?: ReactNode;
   title: ReactNode;
   subtitle?: ReactNode;
+  /** More about what the subtitle names. */
+  help?: string | undefined;
   actions?: ReactNode;
   hasLevels?: boolean;
 }
@@ -13,6 +18,7 @@ export function InspectorHeader({
   icon,
   title,
   subtitle,
+  help,
   actions,
   hasLevels = true,
 }: InspectorHeaderProps) {
@@ -22,7 +28,22 @@ export function InspectorHeader({
         {icon}
         <div className="min-w-0 flex-1">
           {title}
-          {subtitle ? <div className="truncate text-muted text-xs">{subtitle}</div> : null}
+          {subtitle ? (
+            <div className="flex items-center gap-1 text-muted text-xs">
+              <span className="truncate">{subtitle}</span>
+              {help ? (
+                <Tooltip text={<RichText text={help} />} side="left">
+                  <button
+                    type="button"
+                    aria-label={`About ${typeof subtitle === "string" ? subtitle : "this"}`}
+                    className="inline-flex shrink-0 text-faint hover:text-text"
+                  >
+                    <CircleHelp size={12} />
+                  </button>
+                </Tooltip>
+              ) : null}
+            </div>
+          ) : null}
         </div>
         {actions}
       </div>

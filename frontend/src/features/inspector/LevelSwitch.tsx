@@ -11,6 +11,7 @@ export function LevelSwitch() {
   return (
     <Segmented
       label="Level of detail"
+      isWide
       value={level}
       options={levels.map((value) => ({ value, label: formatName(value) }))}
       onChange={(value) => set({ level: value })}

@@ -1,11 +1,11 @@
+import type { JsonObject } from "@/api/types";
 import { readSchema, sectionSchema } from "@/catalog/schema";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { problemsAt } from "@/document/problems";
 import { isObject } from "@/lib/paths";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
-import { FormLabels } from "./form/Labels";
-import { ObjectFields } from "./form/ObjectFields";
+import { FormFields } from "./form/FormFields";
 import { useValueForm } from "./useValueForm";
 
 interface LoopSectionProps {
@@ -15,7 +15,10 @@ interface LoopSectionProps {
   without?: readonly string[];
 }
 
-export function LoopSection({ title, part, without = [] }: LoopSectionProps) {
+const NOTHING: JsonObject = {};
+const ALL: readonly string[] = [];
+
+export function LoopSection({ title, part, without = ALL }: LoopSectionProps) {
   const { catalog } = useOpenLoop();
   const value = useDocument((state) => state.document.rest[part]);
   const form = useValueForm([part]);
@@ -31,14 +34,7 @@ export function LoopSection({ title, part, without = [] }: LoopSectionProps) {
       <h3 className="py-1 font-semibold text-xs">{title}</h3>
       <FieldProblems problems={problemsAt(form.diagnostics, part, true)} />
       <FormContext value={form}>
-        <FormLabels form={field}>
-          <ObjectFields
-            field={field}
-            path={[]}
-            value={isObject(value) ? value : {}}
-            without={without}
-          />
-        </FormLabels>
+        <FormFields field={field} value={isObject(value) ? value : NOTHING} without={without} />
       </FormContext>
     </section>
   );

@@ -6,14 +6,21 @@ import { useSelection } from "@/session/selection";
 import { useArrange } from "@/session/useArrange";
 import { useClipboard } from "@/session/useClipboard";
 import { Button } from "@/ui/Button";
+import { AlignButtons } from "./AlignButtons";
 import { InspectorHeader } from "./InspectorHeader";
+import { ManyFields } from "./ManyFields";
 
 /** What can be done with several things at once. */
 export function ManyInspector() {
-  const { store } = useOpenLoop();
+  const { catalog, store } = useOpenLoop();
   const nodes = useSelection((state) => state.nodes);
   const edges = useSelection((state) => state.edges);
   const isReadonly = useDocument((state) => state.isReadonly);
+  const kind = useDocument((state) => {
+    const kinds = new Set(nodes.map((id) => state.document.nodes[id]?.kind));
+    const [only] = kinds;
+    return kinds.size === 1 && only !== undefined ? only : null;
+  });
   const arrange = useArrange();
   const { copy, duplicate } = useClipboard();
   const words = [
@@ -24,11 +31,13 @@ export function ManyInspector() {
     <>
       <InspectorHeader
         title={<h2 className="font-semibold text-sm">Selection</h2>}
-        subtitle={words.join(", ")}
-        hasLevels={false}
+        subtitle={
+          kind ? `${words.join(", ")} · ${catalog.kinds[kind]?.title ?? kind}` : words.join(", ")
+        }
+        hasLevels={kind !== null && edges.length === 0}
       />
-      <div className="flex flex-col items-start gap-2 p-4">
-        <Button size="small" icon={<Copy size={14} />} onClick={() => copy(nodes)}>
+      <div className="flex flex-wrap items-start gap-2 px-4 py-3">
+        <Button size="small" icon={<Copy size={14} />} onClick={() => void copy(nodes)}>
           Copy
         </Button>
         {isReadonly ? null : (
@@ -51,6 +60,16 @@ export function ManyInspector() {
               Delete
             </Button>
           </>
+        )}
+      </div>
+      {isReadonly ? null : <AlignButtons nodes={nodes.length} />}
+      <div className="min-h-0 flex-1 overflow-y-auto border-line border-t px-4 py-2">
+        {kind !== null && edges.length === 0 ? (
+          <ManyFields key={nodes.join(" ")} kind={kind} nodes={nodes} />
+        ) : (
+          <p className="text-muted text-xs">
+            Select nodes of one kind to change their settings together.
+          </p>
         )}
       </div>
     </>

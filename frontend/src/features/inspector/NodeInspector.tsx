@@ -8,12 +8,12 @@ import { useClipboard } from "@/session/useClipboard";
 import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
-import { RichText } from "@/ui/RichText";
+import { LearnsButton } from "@/ui/LearnsButton";
+import { BatchLadders } from "./BatchLadders";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
-import { FormLabels } from "./form/Labels";
-import { ObjectFields } from "./form/ObjectFields";
+import { FormFields } from "./form/FormFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { NodeName } from "./NodeName";
 import { OtherModesNote } from "./OtherModesNote";
@@ -50,6 +50,7 @@ export function NodeInspector({ id }: { id: string }) {
         }
         title={<NodeName id={id} />}
         subtitle={kind?.title ?? data.kind}
+        help={kind?.help}
         actions={
           isReadonly ? null : (
             <>
@@ -78,12 +79,8 @@ export function NodeInspector({ id }: { id: string }) {
           )
         }
       />
-      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
-        {kind?.help ? (
-          <p className="pb-1 text-muted text-xs">
-            <RichText text={kind.help} />
-          </p>
-        ) : null}
+      <div className="min-h-0 flex-1 overflow-y-auto px-4 pt-1 pb-2">
+        {data.algorithm ? <LearnsButton node={id} /> : null}
         {kind && !kind.runnable ? (
           <Badge tone="info" className="mb-1">
             Can be drawn and checked; not yet runnable
@@ -91,11 +88,10 @@ export function NodeInspector({ id }: { id: string }) {
         ) : null}
         {form.lockReason ? <p className="pb-2 text-muted text-xs">{form.lockReason}</p> : null}
         <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
+        <BatchLadders node={id} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
-            <FormLabels form={field}>
-              <ObjectFields field={field} path={[]} value={data} without={["kind"]} />
-            </FormLabels>
+            <FormFields field={field} value={data} without={["kind"]} />
           ) : (
             <p className="text-error text-sm">
               This server does not know the kind “{data.kind}”. The node is kept as it is.

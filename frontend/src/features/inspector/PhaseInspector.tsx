@@ -10,8 +10,7 @@ import { IconButton } from "@/ui/IconButton";
 import { Empty } from "@/ui/States";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
-import { FormLabels } from "./form/Labels";
-import { ObjectFields } from "./form/ObjectFields";
+import { FormFields } from "./form/FormFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { LearnPorts } from "./LearnPorts";
 import { useValueForm } from "./useValueForm";
@@ -52,9 +51,7 @@ export function PhaseInspector({ at }: { at: PhasePath }) {
         <FormContext value={form}>
           {hasPhases ? null : <LearnPorts phase={phase} />}
           {field?.shape === "object" ? (
-            <FormLabels form={field}>
-              <ObjectFields field={field} path={[]} value={phase} without={["phases", "learn"]} />
-            </FormLabels>
+            <FormFields field={field} value={phase} without={["phases", "learn"]} />
           ) : null}
         </FormContext>
       </div>

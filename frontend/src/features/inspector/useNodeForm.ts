@@ -24,6 +24,7 @@ export function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormS
       scope: ["nodes", node],
       diagnostics,
       hidden,
+      keepsWrong: runId === null,
       ...locks,
       write: (path, value, keep = 0) => {
         const full = joinPath(["nodes", node, ...path]);

@@ -27,6 +27,7 @@ export function useValueForm(base: Path): FormSettings {
       scope: at,
       diagnostics,
       hidden: NOTHING_HIDDEN,
+      keepsWrong: runId === null,
       ...locks,
       write: (path, value, keep = 0) => {
         const full = [...at, ...path];

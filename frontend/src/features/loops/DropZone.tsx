@@ -1,6 +1,10 @@
 import { FileUp } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
+import { toast } from "@/session/toast";
+import { droppedFiles } from "./droppedFiles";
 import { useImport } from "./useImport";
+
+const NO_LOOP = "A run's folder has its loop in spec.yaml.";
 
 /** Files dropped anywhere on the window open as new loops. */
 export function DropZone({ children }: { children: ReactNode }) {
@@ -10,6 +14,11 @@ export function DropZone({ children }: { children: ReactNode }) {
   useEffect(() => {
     let depth = 0;
     const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+    const openDropped = async (transfer: DataTransfer | null) => {
+      const files = await droppedFiles(transfer);
+      if (files.length > 0) void open(files);
+      else toast.error("No loop is in that folder.", { description: NO_LOOP });
+    };
     const enter = (event: DragEvent) => {
       if (!hasFiles(event)) return;
       depth += 1;
@@ -30,7 +39,7 @@ export function DropZone({ children }: { children: ReactNode }) {
       event.preventDefault();
       // An editor under the pointer would put the file's text in.
       event.stopPropagation();
-      void open([...(event.dataTransfer?.files ?? [])]);
+      void openDropped(event.dataTransfer);
     };
     window.addEventListener("dragenter", enter);
     window.addEventListener("dragleave", leave);

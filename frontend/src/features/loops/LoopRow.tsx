@@ -1,13 +1,13 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Copy, Trash2, Workflow } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
 import { Link, useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import * as routes from "@/api/routes";
 import type { LoopSummary } from "@/api/types";
 import { copyLoop } from "@/document/sync/copyLoop";
-import { formatAgo } from "@/lib/format";
+import { toast } from "@/session/toast";
+import { Ago } from "@/ui/Ago";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
@@ -41,7 +41,7 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
         {loop.name}
       </Link>
       <span className="tabular shrink-0 text-muted text-xs" title={`Version ${loop.version}`}>
-        {formatAgo(loop.updated_at)}
+        <Ago at={loop.updated_at} />
       </span>
       <span className="flex opacity-0 focus-within:opacity-100 group-hover:opacity-100">
         <IconButton

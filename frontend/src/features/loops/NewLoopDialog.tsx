@@ -1,5 +1,5 @@
-import { type FormEvent, useId, useState } from "react";
-import { isLoopName, LOOP_NAMES } from "@/document/names";
+import { type FormEvent, useId, useRef, useState } from "react";
+import { loopNameProblem } from "@/document/names";
 import { useDialogs } from "@/session/dialogs";
 import { useLoopPresets } from "@/session/useLoopPresets";
 import { useServerCatalog } from "@/session/useServerCatalog";
@@ -63,11 +63,14 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
   const begin: string = chosen ?? modes[0]?.name ?? "";
   const preset = wanted ?? presets.data?.[0]?.name ?? "";
   const name = typed ?? (begin === PRESET && preset !== "" ? preset : UNTITLED);
-  const isWrong = !isLoopName(name);
+  const problem = loopNameProblem(name);
+  const field = useRef<HTMLInputElement>(null);
 
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (isWrong || begin === "" || (begin === PRESET && preset === "")) return;
+    // A press that does nothing says nothing: the field that is wrong gets the focus, and is read aloud.
+    if (problem !== null) field.current?.focus();
+    if (problem !== null || begin === "" || (begin === PRESET && preset === "")) return;
     void onSubmit(name, begin === PRESET ? { preset } : { mode: begin });
   };
   return (
@@ -77,21 +80,22 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
           Name
         </label>
         <input
+          ref={field}
           id={nameId}
           className={WIDE_CONTROL}
           value={name}
           spellCheck={false}
           autoComplete="off"
-          aria-invalid={isWrong || undefined}
-          aria-describedby={isWrong ? problemId : undefined}
+          aria-invalid={problem !== null || undefined}
+          aria-describedby={problem === null ? undefined : problemId}
           onFocus={(event) => event.currentTarget.select()}
           onChange={(event) => setTyped(event.target.value)}
         />
-        {isWrong ? (
+        {problem === null ? null : (
           <p id={problemId} className="text-error text-xs">
-            {LOOP_NAMES}
+            {problem}
           </p>
-        ) : null}
+        )}
       </div>
       {catalog.isPending ? <Loading label="Loading the modes" /> : null}
       {catalog.isError ? (

@@ -1,26 +1,49 @@
-import { useCallback } from "react";
-import { toast } from "sonner";
+import { useMemo } from "react";
 import { errorMessage } from "@/api/client";
-import { fetchLoopYaml } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
-import { NOT_SAVED } from "@/document/sync/Saver";
-import { pendingText } from "@/document/sync/state";
 import { download } from "@/lib/download";
+import { useSelection } from "@/session/selection";
+import { toast } from "@/session/toast";
+import { useLoopText } from "./useLoopText";
 
-/** Downloads the YAML that the user sees: as the server has it after saving what is new, or as it was typed. */
-export function useExport(): () => Promise<void> {
-  const { loopId, store, sync, syncStore } = useOpenLoop();
-  return useCallback(async () => {
-    const { document } = store.getState();
-    try {
-      await sync?.flush();
-      const typed = pendingText(syncStore.getState());
-      const { save, revision } = syncStore.getState();
-      const isSaved = sync !== null && save === "saved" && revision !== NOT_SAVED;
-      const saved = typed === null && loopId && isSaved ? await fetchLoopYaml(loopId) : null;
-      download(`${document.name}.yaml`, typed ?? saved ?? store.getState().text);
-    } catch (error) {
-      toast.error(`The loop could not be exported. ${errorMessage(error)}`);
-    }
-  }, [loopId, store, sync, syncStore]);
+interface Export {
+  exportYaml: () => Promise<void>;
+  /** A picture of the graph, with the YAML inside. */
+  exportPng: () => Promise<void>;
+}
+
+/** Downloads the loop as the user sees it. */
+export function useExport(): Export {
+  const { store } = useOpenLoop();
+  const text = useLoopText();
+  return useMemo(() => {
+    const attempt = async (ending: string, make: () => Promise<string | Uint8Array>) => {
+      try {
+        download(`${store.getState().document.name}.${ending}`, await make());
+      } catch (error) {
+        toast.error(`The loop could not be exported. ${errorMessage(error)}`);
+      }
+    };
+    return {
+      exportYaml: () => attempt("yaml", text),
+      exportPng: () =>
+        attempt("png", async () => {
+          const [yaml, { makeLoopPng }] = await Promise.all([text(), import("./loopPng")]);
+          return withoutSelection(() => makeLoopPng(yaml));
+        }),
+    };
+  }, [store, text]);
+}
+
+/** What is selected is drawn otherwise, which belongs in no picture. */
+async function withoutSelection<T>(work: () => Promise<T>): Promise<T> {
+  const { nodes, edges, phase, entry, select, clear } = useSelection.getState();
+  clear();
+  // The page is drawn anew in the next frame, and is to be read after that.
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  try {
+    return await work();
+  } finally {
+    select({ nodes, edges, phase, entry });
+  }
 }

@@ -1,25 +1,31 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { importLoop } from "@/api/routes";
+import { formatBytes } from "@/lib/format";
+import { toast } from "@/session/toast";
 
 const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-/** Opens YAML files as new loops. What is open stays as it is, and nothing in a file runs. */
+/** What a dialog for files offers. */
+export const IMPORTED = ".yaml,.yml,.png";
+
+/** Opens files as new loops: YAML, and pictures that carry it. What is open stays as it is, and nothing in a file runs. */
 export function useImport(): (files: readonly File[]) => Promise<void> {
   const [, navigate] = useLocation();
   const client = useQueryClient();
   return useCallback(
     async (files) => {
       for (const file of files) {
-        if (file.size > MAX_BYTES) {
-          toast.error(`${file.name} is larger than 4 MiB.`);
+        const most = file.type === "image/png" ? MAX_PICTURE_BYTES : MAX_BYTES;
+        if (file.size > most) {
+          toast.error(`${file.name} is larger than ${formatBytes(most)}.`);
           continue;
         }
         try {
-          const loop = await importLoop({ yaml: await file.text() });
+          const loop = await importLoop({ yaml: await yamlIn(file) });
           await client.invalidateQueries({ queryKey: ["loops"] });
           toast.success(`Opened ${file.name} as a new loop.`);
           navigate(`/loops/${loop.id}`);
@@ -30,6 +36,15 @@ export function useImport(): (files: readonly File[]) => Promise<void> {
     },
     [navigate, client],
   );
+}
+
+async function yamlIn(file: File): Promise<string> {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const { readLoopPng } = await import("./loopPng");
+  const { isPicture, yaml } = readLoopPng(bytes);
+  if (isPicture && yaml === null)
+    throw new Error("No loop is in this picture. Pictures that coloop exports carry theirs.");
+  return yaml ?? new TextDecoder().decode(bytes);
 }
 
 function importProblem(error: unknown): string {

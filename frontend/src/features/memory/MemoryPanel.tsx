@@ -6,9 +6,9 @@ import { partColor } from "@/lib/colors";
 import { bytesIn, type GpuGroup, groupGpus, groupName, partNames, stagesOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { classes } from "@/ui/classes";
+import { MemoryBar } from "@/ui/MemoryBar";
 import { Empty, Loading } from "@/ui/States";
 import { EstimateTable } from "./EstimateTable";
-import { MemoryBar } from "./MemoryBar";
 
 /** What the loop will cost: memory of each GPU at its worst moment, and the time of a step. */
 export function MemoryPanel() {

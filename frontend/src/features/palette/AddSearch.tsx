@@ -2,8 +2,9 @@ import { Command } from "cmdk";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
 import { useOpenLoop } from "@/document/context";
-import { portText } from "@/document/edges";
+import { edgeIndex, portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
+import { spliceOf } from "@/document/splice";
 import { useMode } from "@/document/useMode";
 import { kindColor } from "@/lib/colors";
 import { type AddRequest, useAddSearch } from "@/session/addSearch";
@@ -16,6 +17,11 @@ import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 const WIDTH = 288;
 const HEIGHT = 340;
 
+function placeholder({ from, edge }: AddRequest): string {
+  if (edge) return "What goes between?";
+  return from ? `What goes with ${portText(from)}?` : "Add a node";
+}
+
 /** A list of kinds at the pointer, the most likely first and those of other modes last; from a port, only those that fit it. */
 export function AddSearch({ request }: { request: AddRequest }) {
   const { catalog, store } = useOpenLoop();
@@ -23,15 +29,19 @@ export function AddSearch({ request }: { request: AddRequest }) {
   const add = useAddNode();
   const panel = useRef<HTMLDivElement>(null);
   useReturnFocus();
-  const { from, screen, flow } = request;
+  const { from, edge, screen, flow } = request;
 
   const [search, setSearch] = useState("");
 
   const ports = useMemo(() => {
     const { document } = store.getState();
-    const portOf = (kind: KindInfo) => (from ? fittingPort(catalog, document, from, kind) : "");
+    const cut = edge ? document.edges[edgeIndex(document, edge)] : undefined;
+    const portOf = (kind: KindInfo) => {
+      if (cut) return spliceOf(catalog, document, cut, kind.kind)?.input ?? null;
+      return from ? fittingPort(catalog, document, from, kind) : "";
+    };
     return new Map(Object.values(catalog.kinds).map((kind) => [kind.kind, portOf(kind)]));
-  }, [catalog, store, from]);
+  }, [catalog, store, from, edge]);
   const fitting = groupKinds(catalog)
     .map((group) => ({
       ...group,
@@ -76,7 +86,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
           autoFocus
           value={search}
           onValueChange={setSearch}
-          placeholder={from ? `What goes with ${portText(from)}?` : "Add a node"}
+          placeholder={placeholder(request)}
           className="h-10 w-full border-line border-b bg-transparent px-3 text-sm outline-none"
         />
         <Command.List className="max-h-[268px] overflow-y-auto p-1">
@@ -96,7 +106,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
                   key={kind.kind}
                   value={kind.kind}
                   onSelect={() => {
-                    add({ kind, at: { x: flow.x, y: flow.y - 40 }, from });
+                    add({ kind, at: { x: flow.x, y: flow.y - 40 }, from, edge });
                     hide();
                   }}
                   style={

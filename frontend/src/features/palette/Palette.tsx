@@ -1,19 +1,30 @@
-import { ChevronDown, Search, X } from "lucide-react";
+import { ChevronDown, Pin, PinOff, Plus } from "lucide-react";
 import { useMemo, useState } from "react";
 import type { KindInfo } from "@/api/types";
 import { useCatalog, useDocument } from "@/document/context";
 import { useMode } from "@/document/useMode";
-import { WIDE_CONTROL } from "@/ui/control";
+import { keepPalette, usePalette } from "@/session/palette";
+import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 import { PaletteItem } from "./PaletteItem";
+import { PaletteSearch } from "./PaletteSearch";
 import { useAddInMiddle } from "./useAddInMiddle";
+import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
+
+interface PaletteProps {
+  /** With names; else the signs alone, in the same places. */
+  isWide?: boolean;
+  isPinned?: boolean;
+  /** It takes the focus. */
+  isAsked?: boolean;
+}
 
 /**
  * The kinds of nodes that the mode offers, by group, and the others where asked for: drag one onto the canvas,
  * or press it to add it in the middle.
  */
-export function Palette() {
+export function Palette({ isWide = true, isPinned = true, isAsked = false }: PaletteProps) {
   const catalog = useCatalog();
   const isReadonly = useDocument((state) => state.isReadonly);
   const [search, setSearch] = useState("");
@@ -25,14 +36,21 @@ export function Palette() {
   );
   const [isMoreOpen, setMoreOpen] = useState(false);
 
-  const shown = searchGroups(offered, search);
-  const [more] = searchGroups(others.length > 0 ? [otherModes(others)] : [], search);
-  const listed = more && search !== "" ? [...shown, more] : shown;
+  const typed = isWide ? search : "";
+  const shown = searchGroups(offered, typed);
+  const [more] = searchGroups(others.length > 0 ? [otherModes(others)] : [], typed);
+  const listed = more && typed !== "" ? [...shown, more] : shown;
+  const first = listed[0]?.kinds[0];
   const list = (kinds: readonly KindInfo[]) => (
     <ul className="flex flex-col gap-0.5">
       {kinds.map((kind) => (
         <li key={kind.kind}>
-          <PaletteItem kind={kind} isDisabled={isReadonly} onAdd={() => addInMiddle(kind)} />
+          <PaletteItem
+            kind={kind}
+            isCompact={!isWide}
+            isDisabled={isReadonly}
+            onAdd={() => addInMiddle(kind)}
+          />
         </li>
       ))}
     </ul>
@@ -41,49 +59,55 @@ export function Palette() {
   return (
     <nav
       aria-label="Nodes"
-      className="flex h-full w-[208px] flex-col border-line border-r bg-surface"
+      className={classes(
+        "absolute inset-y-0 left-0 z-30 flex flex-col overflow-hidden border-line border-r bg-surface motion-safe:transition-[width] motion-safe:duration-100",
+        isWide && !isPinned && "shadow-3",
+      )}
+      style={{ width: isWide ? PALETTE_WIDTH : RAIL_WIDTH }}
     >
-      <div className="relative p-2">
-        <Search
-          size={14}
-          className="absolute top-1/2 left-4 -translate-y-1/2 text-faint"
-          aria-hidden="true"
-        />
-        <input
-          role="searchbox"
-          aria-label="Search nodes"
-          placeholder="Search nodes"
-          value={search}
-          onChange={(event) => setSearch(event.target.value)}
-          onKeyDown={(event) => {
-            const first = listed[0]?.kinds[0];
-            if (event.key === "Enter" && first) addInMiddle(first);
-            if (event.key === "Escape") setSearch("");
-          }}
-          className={`${WIDE_CONTROL} pl-7`}
-        />
-        {search ? (
+      <div className="flex h-12 shrink-0 items-center gap-1 px-2">
+        {isWide ? (
+          <>
+            <PaletteSearch
+              isAsked={isAsked}
+              search={search}
+              onSearch={setSearch}
+              onEnter={() => first && addInMiddle(first)}
+            />
+            <IconButton
+              label={isPinned ? "Let the list close" : "Keep the list open"}
+              size="small"
+              onClick={() => keepPalette(!isPinned)}
+            >
+              {isPinned ? <PinOff size={14} /> : <Pin size={14} />}
+            </IconButton>
+          </>
+        ) : (
           <IconButton
-            label="Clear search"
-            size="small"
-            className="absolute top-1/2 right-3 size-5 -translate-y-1/2"
-            onClick={() => setSearch("")}
+            label="Show the nodes"
+            keys="["
+            side="right"
+            className="ml-px bg-accent text-on-accent! hover:bg-accent-hover"
+            onClick={() => usePalette.getState().toggle()}
           >
-            <X size={12} />
+            <Plus size={16} />
           </IconButton>
-        ) : null}
+        )}
       </div>
-      <div className="min-h-0 flex-1 overflow-y-auto px-2 pb-3">
+      <div className="palette-list min-h-0 flex-1 overflow-y-auto overflow-x-hidden px-2 pb-3">
         {listed.length === 0 ? (
           <p className="p-2 text-muted text-xs">No node matches “{search}”.</p>
         ) : null}
         {listed.map((group) => (
-          <section key={group.name} className="mb-3">
-            <h2 className="px-1 pb-1 font-medium text-faint text-xs">{group.title}</h2>
+          <section key={group.name} aria-label={group.title} className="mb-1.5">
+            <h2 className="flex h-6 items-center whitespace-nowrap px-1 font-medium text-faint text-xs">
+              <span className={isWide ? "" : "sr-only"}>{group.title}</span>
+              {isWide ? null : <span className="h-px w-full bg-line" />}
+            </h2>
             {list(group.kinds)}
           </section>
         ))}
-        {others.length > 0 && search === "" ? (
+        {others.length > 0 && typed === "" && isWide ? (
           <section className="mb-3">
             <button
               type="button"

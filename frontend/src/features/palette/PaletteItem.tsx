@@ -1,5 +1,6 @@
 import type { KindInfo } from "@/api/types";
 import { kindColor } from "@/lib/colors";
+import { clearDropTarget, useDropTarget } from "@/session/dropTarget";
 import { NODE_DRAG } from "@/session/useAddNode";
 import { classes } from "@/ui/classes";
 import { KindIcon } from "@/ui/KindIcon";
@@ -36,12 +37,13 @@ export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: Pale
         onDragStart={(event) => {
           event.dataTransfer.setData(NODE_DRAG, kind.kind);
           event.dataTransfer.effectAllowed = "copy";
+          useDropTarget.setState({ kind: kind.kind });
         }}
+        onDragEnd={clearDropTarget}
         style={{ "--node-color": kindColor(kind) } as React.CSSProperties}
         aria-label={isCompact ? kind.title : undefined}
         className={classes(
-          "flex h-8 w-full cursor-grab items-center gap-2 rounded-2 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50",
-          isCompact ? "justify-center" : "px-1.5",
+          "flex h-8 w-full cursor-grab items-center gap-2 overflow-hidden rounded-2 px-1.5 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50",
         )}
       >
         <span className="loop-node-icon size-6">

@@ -1,38 +1,58 @@
-import { useMemo } from "react";
-import type { KindInfo } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
-import { useMode } from "@/document/useMode";
-import { groupKinds, otherModes, splitByMode } from "./groups";
-import { PaletteItem } from "./PaletteItem";
-import { useAddInMiddle } from "./useAddInMiddle";
+import { useEffect, useRef } from "react";
+import { useDropTarget } from "@/session/dropTarget";
+import { usePalette } from "@/session/palette";
+import { Palette } from "./Palette";
+import { usePalettePin } from "./usePalettePin";
+import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
 
-/** The palette where there is little room: icons only, names on hover; those of other modes last. */
+/** The pointer only passes by, or only slips out. */
+const PAUSE = 200;
+
+/**
+ * The list of nodes as a rail of signs beside the graph. It opens over the graph while the pointer or the focus is in
+ * it, or it was asked for; it stays open where it is pinned.
+ */
 export function PaletteRail() {
-  const catalog = useCatalog();
-  const isReadonly = useDocument((state) => state.isReadonly);
-  const mode = useMode();
-  const groups = useMemo(() => {
-    const { offered, others } = splitByMode(groupKinds(catalog), mode);
-    return others.length > 0 ? [...offered, otherModes(others)] : offered;
-  }, [catalog, mode]);
-  const add: (kind: KindInfo) => void = useAddInMiddle();
+  const { isOpen, isCalled, peek, close } = usePalette();
+  const isPinned = usePalettePin();
+  const isDragged = useDropTarget((state) => state.kind !== null);
+  const frame = useRef<HTMLDivElement>(null);
+  const timer = useRef(0);
+  const isWide = isPinned || (isOpen && !isDragged);
+  const later = (then: () => void) => {
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(then, PAUSE);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  // What was taken from it is let go over the graph.
+  useEffect(() => {
+    if (isDragged) close();
+  }, [isDragged, close]);
+
+  const leaving = {
+    onPointerEnter: (event: React.PointerEvent) => {
+      if (event.pointerType === "mouse") later(peek);
+    },
+    onPointerLeave: () => later(() => isCalled || close()),
+    onFocus: (event: React.FocusEvent) => event.target.matches(":focus-visible") && peek(),
+    onBlur: (event: React.FocusEvent) => {
+      if (!frame.current?.contains(event.relatedTarget)) close();
+    },
+    onKeyDown: (event: React.KeyboardEvent) => {
+      if (event.key !== "Escape" || isPinned) return;
+      close();
+      if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+    },
+  };
+
   return (
-    <nav
-      aria-label="Nodes"
-      className="h-full w-12 shrink-0 overflow-y-auto border-line border-r bg-surface py-2"
+    <div
+      ref={frame}
+      className="relative h-full shrink-0"
+      style={{ width: isPinned ? PALETTE_WIDTH : RAIL_WIDTH }}
+      {...leaving}
     >
-      {groups.map((group) => (
-        <ul
-          key={group.name}
-          className="mx-auto mb-2 flex w-9 flex-col gap-0.5 border-line border-b pb-2 last:border-b-0"
-        >
-          {group.kinds.map((kind) => (
-            <li key={kind.kind}>
-              <PaletteItem kind={kind} isCompact isDisabled={isReadonly} onAdd={() => add(kind)} />
-            </li>
-          ))}
-        </ul>
-      ))}
-    </nav>
+      <Palette isWide={isWide} isPinned={isPinned} isAsked={isCalled} />
+    </div>
   );
 }

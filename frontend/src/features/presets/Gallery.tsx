@@ -1,58 +1,91 @@
 import { useState } from "react";
+import type { LoopPreset } from "@/api/types";
 import { useLoopPresets } from "@/session/useLoopPresets";
-import { WIDE_CONTROL } from "@/ui/control";
+import { useServerCatalog } from "@/session/useServerCatalog";
+import { Button } from "@/ui/Button";
 import { PresetsFailed } from "@/ui/PresetsFailed";
+import { Empty } from "@/ui/States";
+import { FILTERS, matches, ordered, type PresetOrder } from "./filters";
+import { GalleryBar } from "./GalleryBar";
 import { PresetCard } from "./PresetCard";
+import { useCardKeys } from "./useCardKeys";
 import { useOpenPreset } from "./useOpenPreset";
 
-/** Loops that ship with coloop, as cards. */
+const GRID = "grid grid-cols-[repeat(auto-fill,minmax(264px,1fr))] gap-4";
+
+/** Loops that ship with coloop, as cards: searched, narrowed, walked through by arrow keys. */
 export function Gallery({ onOpened }: { onOpened?: () => void }) {
   const presets = useLoopPresets();
-  const [filter, setFilter] = useState("");
-  const open = useOpenPreset(onOpened);
+  const [words, setWords] = useState("");
+  const [chosen, setChosen] = useState("all");
+  const [order, setOrder] = useState<PresetOrder>("first");
 
   if (presets.isPending) return <Skeletons />;
   if (presets.isError) return <PresetsFailed presets={presets} />;
-  const words = filter.toLowerCase().split(/\s+/);
-  const shown = presets.data.filter((preset) => {
-    const text = [preset.name, preset.title, preset.description, ...(preset.tags ?? [])]
-      .join(" ")
-      .toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
+  const found = presets.data.filter((preset) => matches(preset, words));
+  const filter = FILTERS.find(({ id }) => id === chosen) ?? FILTERS[0];
+  const shown = ordered(
+    found.filter((preset) => filter?.fits(preset)),
+    order,
+  );
+  const clear = () => {
+    setWords("");
+    setChosen("all");
+  };
   return (
     <>
-      <input
-        role="searchbox"
-        aria-label="Filter presets"
-        placeholder="Filter by name or tag"
-        className={`${WIDE_CONTROL} mb-4 max-w-80`}
-        value={filter}
-        onChange={(event) => setFilter(event.target.value)}
+      <GalleryBar
+        found={found}
+        words={words}
+        onWords={setWords}
+        chosen={chosen}
+        onChoose={setChosen}
+        order={order}
+        onOrder={setOrder}
       />
+      <p role="status" className="sr-only">
+        {shown.length} of {presets.data.length} presets
+      </p>
       {shown.length === 0 ? (
-        <p className="text-muted text-sm">No preset matches “{filter}”.</p>
-      ) : null}
-      <ul className="grid grid-cols-[repeat(auto-fill,minmax(256px,1fr))] gap-3">
-        {shown.map((preset) => (
-          <li key={preset.name}>
-            <PresetCard preset={preset} onOpen={() => open(preset.name)} />
-          </li>
-        ))}
-      </ul>
+        <Empty
+          title={words ? `No preset has “${words}” in it` : "No preset is of this kind"}
+          action={<Button onClick={clear}>Show all presets</Button>}
+        >
+          Search looks at names, what a loop teaches, tags, algorithms and hardware.
+        </Empty>
+      ) : (
+        <Cards presets={shown} onOpened={onOpened} />
+      )}
     </>
+  );
+}
+
+function Cards({
+  presets,
+  onOpened,
+}: {
+  presets: readonly LoopPreset[];
+  onOpened: (() => void) | undefined;
+}) {
+  const catalog = useServerCatalog();
+  const open = useOpenPreset(onOpened);
+  const walk = useCardKeys();
+  return (
+    <ul className={GRID} onKeyDown={walk}>
+      {presets.map((preset) => (
+        <li key={preset.name}>
+          <PresetCard preset={preset} catalog={catalog.data} onOpen={() => open(preset.name)} />
+        </li>
+      ))}
+    </ul>
   );
 }
 
 function Skeletons() {
   return (
-    <div
-      role="status"
-      aria-label="Loading the presets"
-      className="grid grid-cols-[repeat(auto-fill,minmax(256px,1fr))] gap-3"
-    >
-      {Array.from({ length: 6 }, (_, index) => (
-        <div key={index} className="skeleton h-40" />
+    <div role="status" aria-label="Loading the presets" className={GRID}>
+      {Array.from({ length: 8 }, (_, index) => (
+        <div key={index} className="skeleton h-[266px]" />
       ))}
     </div>
   );

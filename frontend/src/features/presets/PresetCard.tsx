@@ -1,46 +1,102 @@
-import type { LoopPreset } from "@/api/types";
-import { formatName } from "@/lib/format";
+import { Laptop, Server, Sparkles } from "lucide-react";
+import type { Catalog, LoopPreset } from "@/api/types";
+import { formatName, formatPlural, formatSeconds } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
+import { classes } from "@/ui/classes";
 import { RichText } from "@/ui/RichText";
+import { isFirst } from "./filters";
+import { Thumbnail } from "./Thumbnail";
 
 interface PresetCardProps {
   preset: LoopPreset;
+  catalog: Catalog | undefined;
   onOpen: () => void;
 }
 
-/** What a preset is, what one learns from it, and whether this machine can run it. All of it is its button. */
-export function PresetCard({ preset, onOpen }: PresetCardProps) {
-  const { name, title, description, tags, runnable_here: runsHere } = preset;
+/** What a preset is, what one learns from it, and how long it takes where. All of it is its button. */
+export function PresetCard({ preset, catalog, onOpen }: PresetCardProps) {
+  const { name, title, description, traits, sketch } = preset;
   return (
     <article
       aria-label={name}
-      className="relative flex h-full min-h-40 flex-col rounded-3 border border-line bg-surface p-4 transition-shadow has-focus-visible:border-focus hover:border-line-strong hover:shadow-2"
+      className={classes(
+        "relative flex h-full flex-col rounded-3 border bg-surface transition-shadow has-focus-visible:border-focus hover:shadow-2",
+        isFirst(preset) ? "border-accent" : "border-line hover:border-line-strong",
+      )}
     >
-      <h3 className="flex items-start gap-2 font-semibold text-base leading-5">
-        <button
-          type="button"
-          onClick={onOpen}
-          className="min-w-0 flex-1 text-left after:absolute after:inset-0 after:rounded-3"
-        >
-          {title || formatName(name)}
-        </button>
-      </h3>
-      <p className="truncate font-mono text-faint text-xs">{name}</p>
-      <p className="my-2 line-clamp-4 flex-1 text-muted text-sm wrap-anywhere">
-        <RichText text={description} />
-      </p>
-      <p className="flex flex-wrap items-center gap-1">
-        {runsHere === undefined ? null : runsHere ? (
-          <Badge tone="success">runs here</Badge>
-        ) : (
-          <Badge tone="neutral" title="It can be drawn, checked and estimated on this machine">
-            not on this machine
-          </Badge>
-        )}
-        {tags?.map((tag) => (
-          <Badge key={tag}>{tag}</Badge>
-        ))}
-      </p>
+      <Thumbnail catalog={catalog} sketch={sketch} />
+      {isFirst(preset) ? (
+        <Badge tone="accent" className="absolute top-2 left-2">
+          Start here
+        </Badge>
+      ) : null}
+      <div className="flex flex-1 flex-col gap-1.5 px-4 py-3">
+        <div className="flex items-start gap-2">
+          <h3 className="min-w-0 flex-1 font-semibold text-sm leading-5">
+            <button
+              type="button"
+              data-card
+              onClick={onOpen}
+              className="text-left after:absolute after:inset-0 after:rounded-3"
+            >
+              {title || formatName(name)}
+            </button>
+          </h3>
+          <Time preset={preset} />
+        </div>
+        <p className="line-clamp-2 text-muted text-xs leading-[18px]" title={description}>
+          <RichText text={description} />
+        </p>
+        <p className="flex items-center gap-1.5 text-xs">
+          <Sparkles size={13} aria-hidden="true" className="shrink-0 text-accent-text" />
+          <span className="font-medium">{traits.lesson}</span>
+        </p>
+        <p className="mt-auto flex flex-wrap gap-1 pt-1">
+          <Badge>{formatPlural(traits.learners.length, "learner")}</Badge>
+          {labels(preset).map((label) => (
+            <Badge key={label}>{label}</Badge>
+          ))}
+        </p>
+      </div>
     </article>
   );
+}
+
+/** Algorithms, then tags that say something else; as many as a row holds. */
+function labels({ traits }: LoopPreset): string[] {
+  const said = new Set(traits.algorithms.map((title) => title.toLowerCase()));
+  const more = traits.tags.filter((tag) => !said.has(tag) && tag !== "full size");
+  return [...traits.algorithms.slice(0, 2), ...more].slice(0, 2);
+}
+
+/** Where it runs, and about how long. */
+function Time({ preset: { traits, runnable_here: runsHere } }: { preset: LoopPreset }) {
+  const least = traits.is_whole ? "" : "over ";
+  if (traits.needs_gpus) {
+    return (
+      <span
+        className="flex shrink-0 items-center gap-1 text-muted text-xs leading-5"
+        title={`Estimated: ${least}${formatSeconds(traits.seconds)} on ${traits.hardware}${runsHere ? "" : "; here it can be drawn, checked and estimated"}`}
+      >
+        <Server size={13} aria-hidden="true" /> {traits.hardware}
+      </span>
+    );
+  }
+  return (
+    <span
+      className={classes(
+        "flex shrink-0 items-center gap-1 text-xs leading-5",
+        runsHere ? "text-success" : "text-muted",
+      )}
+      title={`Estimated: ${least}${formatSeconds(traits.seconds)} on a laptop's processor`}
+    >
+      <Laptop size={13} aria-hidden="true" /> {least}
+      {shortTime(traits.seconds)} {runsHere ? "here" : "on a CPU"}
+    </span>
+  );
+}
+
+/** Whole minutes from one minute on: an estimate knows no seconds. */
+function shortTime(seconds: number): string {
+  return seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }

@@ -20,7 +20,7 @@ export function CheckChip() {
   return (
     <button
       type="button"
-      className="flex h-7 items-center gap-1.5 whitespace-nowrap rounded-2 px-2 text-muted text-xs hover:bg-hover"
+      className="flex h-7 min-w-28 items-center gap-1.5 whitespace-nowrap rounded-2 px-2 text-muted text-xs hover:bg-hover"
       onClick={() => set({ isDockOpen: true, dockTab: "problems" })}
     >
       {isOffline ? <WifiOff size={14} aria-hidden="true" /> : null}

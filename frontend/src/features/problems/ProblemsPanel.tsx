@@ -6,6 +6,7 @@ import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Empty, Loading } from "@/ui/States";
+import { WhyButton } from "@/ui/WhyButton";
 import { showProblem } from "./showProblem";
 
 const ORDER = ["error", "warning", "hint"];
@@ -68,7 +69,10 @@ function ProblemRow({ problem }: { problem: Diagnostic }) {
             </span>
           ) : null}
         </button>
-        <FixButtons problem={problem} />
+        <span className="flex flex-wrap items-center gap-1">
+          <WhyButton code={problem.code} />
+          <FixButtons problem={problem} />
+        </span>
       </div>
       <div className="flex shrink-0 flex-col items-end text-faint text-xs">
         <span className="max-w-56 truncate font-mono" title={place(problem)}>

@@ -2,31 +2,54 @@ import { useSync } from "@/document/context";
 import { groupGpus, groupName } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
 import { useDialogs } from "@/session/dialogs";
+import { useHardwareView } from "@/session/hardware";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { useStarting } from "./starting";
 import { useRunControls } from "./useRunControls";
 
-/** A run that is expected not to fit asks once more. */
+/** A run that is expected not to fit, or not to find its GPUs, asks once more. */
 export function ConfirmRunDialog() {
   const isOpen = useDialogs((state) => state.open === "confirmRun");
   const show = useDialogs((state) => state.show);
   const estimate = useSync((state) => state.check?.estimate ?? null);
+  const setPicking = useHardwareView((state) => state.setPicking);
   const isStarting = useStarting((state) => state.isStarting);
   const { start } = useRunControls();
+  const missing = useSync((state) => state.check?.missing ?? null);
   const over = estimate ? groupGpus(estimate).filter((group) => !group.gpu.fits) : [];
   return (
     <Dialog
-      title="This may run out of memory"
-      description="The estimate is over the memory budget. It can be wrong; the run may also stop with an out-of-memory error."
+      title={missing ? "The hardware is not here" : "This may run out of memory"}
+      description={
+        missing
+          ? `${missing} Started anyway, it would wait for them and fail.`
+          : "The estimate is over the memory budget. It can be wrong; the run may also stop with an out-of-memory error."
+      }
       isOpen={isOpen}
       onClose={() => show(null)}
       footer={
         <>
           <Button onClick={() => show(null)}>Back to the editor</Button>
-          <Button look="primary" disabled={isStarting} onClick={() => start({ force: true })}>
+          <Button
+            look={missing ? "plain" : "primary"}
+            disabled={isStarting}
+            onClick={() => start({ force: true })}
+          >
             Run anyway
           </Button>
+          {missing ? (
+            <Button
+              look="primary"
+              onClick={() => {
+                show(null);
+                // Once the dialog has given the focus back.
+                setTimeout(() => setPicking(true));
+              }}
+            >
+              Choose hardware
+            </Button>
+          ) : null}
         </>
       }
     >

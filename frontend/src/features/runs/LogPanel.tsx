@@ -44,36 +44,38 @@ export function LogPanel() {
     );
   }
   return (
-    <div className="flex h-full min-h-0 flex-col">
-      <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
-        <LabelledSelect
-          label="Show"
-          value={source}
-          options={[
-            { value: STORY, label: "the story" },
-            { value: EVERYTHING, label: "everything" },
-            ...sources.map((name) => ({ value: name, label: name })),
-          ]}
-          onChange={setSource}
-        />
-        {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
+    <div className="flex h-full min-h-0 max-lg:flex-col-reverse">
+      <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+        <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
+          <LabelledSelect
+            label="Show"
+            value={source}
+            options={[
+              { value: STORY, label: "the story" },
+              { value: EVERYTHING, label: "everything" },
+              ...sources.map((name) => ({ value: name, label: name })),
+            ]}
+            onChange={setSource}
+          />
+          {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
+        </div>
+        <div
+          ref={box}
+          role="log"
+          aria-label="Log of the run"
+          className="min-h-0 flex-1 overflow-y-auto border-line border-t py-1 font-mono text-xs"
+          onScroll={() => {
+            const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
+            follows.current = scrollHeight - scrollTop - clientHeight < 40;
+          }}
+        >
+          {shown.map((line) => (
+            <Line key={line.seq} line={line} />
+          ))}
+          <div ref={end} />
+        </div>
       </div>
       <AlertList />
-      <div
-        ref={box}
-        role="log"
-        aria-label="Log of the run"
-        className="min-h-0 flex-1 overflow-y-auto border-line border-t py-1 font-mono text-xs"
-        onScroll={() => {
-          const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
-          follows.current = scrollHeight - scrollTop - clientHeight < 40;
-        }}
-      >
-        {shown.map((line) => (
-          <Line key={line.seq} line={line} />
-        ))}
-        <div ref={end} />
-      </div>
     </div>
   );
 }
@@ -82,6 +84,13 @@ export function LogPanel() {
 function isShown(line: LogLine, source: string): boolean {
   if (source === STORY) return line.level !== "debug";
   return source === EVERYTHING || line.source === source;
+}
+
+/** The node stands before the line already. */
+function withoutNode({ node, message }: LogLine): string {
+  if (node === null || !message.startsWith(node)) return message;
+  const rest = message.slice(node.length);
+  return /^[:\s]/.test(rest) ? rest.replace(/^[:\s]+/, "") : message;
 }
 
 function Line({ line }: { line: LogLine }) {
@@ -109,7 +118,7 @@ function Line({ line }: { line: LogLine }) {
         </button>
       ) : null}
       <span className="min-w-0 flex-1 whitespace-pre-wrap break-words">
-        {line.message}
+        {withoutNode(line)}
         {detail !== null ? (
           <button
             type="button"

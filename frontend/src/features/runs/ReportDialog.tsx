@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { fetchReport } from "@/api/routes";
-import { formatSeconds } from "@/lib/format";
+import { formatBytes, formatRate, formatSeconds } from "@/lib/format";
 import { Dialog } from "@/ui/Dialog";
 import { Failed, Loading } from "@/ui/States";
-import { readReport, type StageTimes } from "./report";
+import { type Compared, errorOf, memoryOf, ratesOf, timesOf } from "./report";
 
 interface ReportDialogProps {
   run: string;
@@ -21,7 +21,7 @@ export function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
   return (
     <Dialog
       title="Report"
-      description="Times of a stage as they were predicted, and as they were measured."
+      description="Times, rates and memory as they were predicted, and as they were measured. The error is that of the prediction."
       isOpen={isOpen}
       onClose={onClose}
       width="max-w-2xl"
@@ -34,41 +34,62 @@ export function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
           onRetry={() => void query.refetch()}
         />
       ) : null}
-      {query.data ? <Times rows={readReport(query.data)} /> : null}
+      {query.data ? (
+        <div className="flex max-h-[70vh] flex-col gap-5 overflow-y-auto">
+          <Part title="Time" rows={timesOf(query.data)} format={formatSeconds} />
+          <Part
+            title="Tokens a second while at work"
+            rows={ratesOf(query.data)}
+            format={(rate) => (rate === null ? "–" : formatRate(rate, "tok"))}
+          />
+          <Part
+            title="Memory of a GPU, without one of a process"
+            rows={memoryOf(query.data)}
+            format={formatBytes}
+          />
+        </div>
+      ) : null}
     </Dialog>
   );
 }
 
-function Times({ rows }: { rows: readonly StageTimes[] }) {
-  const longest = Math.max(
+interface PartProps {
+  title: string;
+  rows: readonly Compared[];
+  format: (value: number | null) => string;
+}
+
+function Part({ title, rows, format }: PartProps) {
+  if (rows.length === 0) return null;
+  const largest = Math.max(
     0,
     ...rows.map((row) => Math.max(row.predicted ?? 0, row.measured ?? 0)),
   );
   return (
-    <table className="w-full text-sm">
+    <table aria-label={title} className="w-full text-sm">
       <thead>
         <tr className="text-left text-muted text-xs">
-          <th className="py-1 font-medium">Stage</th>
-          <th className="py-1 text-right font-medium">Predicted</th>
-          <th className="py-1 text-right font-medium">Measured</th>
-          <th className="py-1 pl-4 font-medium">Measured to predicted</th>
+          <th className="py-1 font-medium">{title}</th>
+          <th className="w-24 py-1 text-right font-medium">Predicted</th>
+          <th className="w-24 py-1 text-right font-medium">Measured</th>
+          <th className="py-1 pl-4 font-medium">Error</th>
         </tr>
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={row.stage} className="border-line border-t">
+          <tr key={row.name} className="border-line border-t">
             <th scope="row" className="max-w-56 truncate py-1 text-left font-normal">
-              {row.isStep ? <b>{row.stage}</b> : row.stage}
+              {row.isStep ? <b>{row.name}</b> : row.name}
             </th>
-            <td className="tabular py-1 text-right text-muted">{formatSeconds(row.predicted)}</td>
-            <td className="tabular py-1 text-right">{formatSeconds(row.measured)}</td>
+            <td className="tabular py-1 text-right text-muted">{format(row.predicted)}</td>
+            <td className="tabular py-1 text-right">{format(row.measured)}</td>
             <td className="py-1 pl-4">
               <span className="flex items-center gap-2">
-                <span className="flex w-32 flex-col gap-0.5" aria-hidden="true">
-                  <Bar share={(row.predicted ?? 0) / longest} look="bg-line-strong" />
-                  <Bar share={(row.measured ?? 0) / longest} look="bg-accent" />
+                <span className="flex w-24 flex-col gap-0.5" aria-hidden="true">
+                  <Bar share={(row.predicted ?? 0) / largest} look="bg-line-strong" />
+                  <Bar share={(row.measured ?? 0) / largest} look="bg-accent" />
                 </span>
-                <span className="tabular">{ratioText(row)}</span>
+                <span className="tabular">{errorText(row)}</span>
               </span>
             </td>
           </tr>
@@ -87,8 +108,10 @@ function Bar({ share, look }: { share: number; look: string }) {
   );
 }
 
-function ratioText({ predicted, measured }: StageTimes): string {
-  if (measured === null) return "did not run";
-  if (!predicted) return "not predicted";
-  return `× ${(measured / predicted).toPrecision(2)}`;
+function errorText(row: Compared): string {
+  if (row.measured === null) return "not measured";
+  if (row.predicted === null) return "not predicted";
+  const error = errorOf(row);
+  if (error === null) return "–";
+  return `${error > 0 ? "+" : "−"}${Math.abs(error * 100).toFixed(Math.abs(error) < 0.1 ? 1 : 0)} %`;
 }

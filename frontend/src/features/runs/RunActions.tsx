@@ -1,24 +1,28 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { LoaderCircle, Pencil, RotateCw, Square } from "lucide-react";
+import { GitFork, LoaderCircle, Pencil, RotateCw, Square } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { createLoop, resumeRun, stopRun } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
+import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { AfterRun } from "./AfterRun";
+import { ForkDialog } from "./ForkDialog";
 import { withTrust } from "./trust";
 
-/** Stop, resume, and back to the loop. */
+/** Stop, resume where there is something to go on from, fork, and back to the loop. */
 export function RunActions({ onResumed }: { onResumed: () => void }) {
   const live = useLiveRun();
   const { store } = useOpenLoop();
   const state = useLive("status", (run) => run.run?.state ?? run.state.state, null);
   const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
+  const name = useLive("status", (run) => run.run?.name ?? "", "");
+  const step = useLive("status", (run) => run.run?.step ?? run.state.step ?? 0, 0);
   const [isBusy, setBusy] = useState(false);
+  const [isForking, setForking] = useState(false);
   const [, navigate] = useLocation();
   const client = useQueryClient();
   if (!live) return null;
@@ -48,7 +52,18 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
       <Button icon={<Pencil size={14} />} onClick={() => void attempt(edit)}>
         {loopId ? "Edit loop" : "Edit as a loop"}
       </Button>
-      {isFinal(state) && state !== "finished" ? (
+      {step > 0 ? (
+        <Button icon={<GitFork size={14} />} onClick={() => setForking(true)}>
+          Fork
+        </Button>
+      ) : null}
+      <ForkDialog
+        run={{ id: live.id, name, loop_id: loopId }}
+        best={live.state.checkpoints.findLast((one) => one.isBest)?.step}
+        isOpen={isForking}
+        onClose={() => setForking(false)}
+      />
+      {isFinal(state) && state !== "finished" && step > 0 ? (
         <Button
           icon={<RotateCw size={14} />}
           disabled={isBusy}

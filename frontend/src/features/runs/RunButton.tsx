@@ -11,10 +11,14 @@ import { useRunControls } from "./useRunControls";
 export function RunButton() {
   const isEmpty = useDocument((state) => Object.keys(state.document.nodes).length === 0);
   const reason = useSync((state) => runReason(state, isEmpty));
+  const missing = useSync((state) => state.check?.missing ?? null);
   const isStarting = useStarting((state) => state.isStarting);
   const { start } = useRunControls();
   return (
-    <Tooltip text={reason ?? "Run this loop"} keys={reason ? undefined : showKeys("mod+enter")}>
+    <Tooltip
+      text={reason ?? missing ?? "Run this loop"}
+      keys={reason ? undefined : showKeys("mod+enter")}
+    >
       <Button
         look="primary"
         aria-disabled={reason !== null || isStarting}

@@ -1,96 +1,117 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { Ellipsis, Pencil, Trash2 } from "lucide-react";
-import { useState } from "react";
-import { toast } from "sonner";
-import { errorMessage } from "@/api/client";
-import { deleteRun, renameRun } from "@/api/routes";
+import {
+  Ellipsis,
+  GitCompareArrows,
+  GitFork,
+  Pencil,
+  RotateCcw,
+  RotateCw,
+  Square,
+  Tag,
+  Trash2,
+} from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
+import { stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { isFinal } from "@/live/reducer";
-import { Button } from "@/ui/Button";
-import { WIDE_CONTROL } from "@/ui/control";
-import { Dialog } from "@/ui/Dialog";
-import { Menu, MenuItem } from "@/ui/Menu";
+import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
+import { resumeFrom, runAgain } from "./again";
+import { DeleteRunDialog } from "./DeleteRunDialog";
+import { ForkDialog } from "./ForkDialog";
+import { RenameRunDialog } from "./RenameRunDialog";
+import { TagsDialog } from "./TagsDialog";
+import { useRunWork } from "./useRunWork";
 
-/** What can be done with a run in a list: another name, or away with it. */
-export function RunMenu({ run }: { run: RunSummary }) {
-  const [asks, setAsks] = useState<"rename" | "delete" | null>(null);
-  const [name, setName] = useState(run.name);
-  const client = useQueryClient();
-  const attempt = async (work: () => Promise<unknown>) => {
-    setAsks(null);
-    try {
-      await work();
-    } catch (error) {
-      toast.error(errorMessage(error));
-    }
-    await client.invalidateQueries({ queryKey: ["runs"] });
-  };
+interface RunMenuProps {
+  run: RunSummary;
+  /** Tags that other runs have. */
+  tags?: readonly string[];
+  /** Another run that this one is compared with from here. */
+  other?: RunSummary | undefined;
+  trigger?: ReactNode;
+}
+
+/** What can be done with a run in a list. */
+export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
+  const [asks, setAsks] = useState<"rename" | "delete" | "tags" | "fork" | null>(null);
+  const [, navigate] = useLocation();
+  const { attempt } = useRunWork();
+  const isOver = isFinal(run.state);
+  const close = () => setAsks(null);
+  const go = (work: () => Promise<RunSummary | null>) =>
+    void attempt(async () => {
+      const made = await work();
+      if (made) navigate(`/runs/${made.id}`);
+    });
   return (
     <>
-      <Menu
-        align="end"
-        trigger={
-          <button
-            type="button"
-            aria-label={`More for ${run.name}`}
-            className="inline-flex size-7 items-center justify-center rounded-1 text-muted hover:bg-hover hover:text-text"
+      <Menu align="end" trigger={trigger ?? <More name={run.name} />}>
+        <MenuItem icon={<RotateCcw size={14} />} onSelect={() => go(() => runAgain(run))}>
+          Run again
+        </MenuItem>
+        <MenuItem icon={<GitFork size={14} />} onSelect={() => setAsks("fork")}>
+          Fork from a checkpoint…
+        </MenuItem>
+        {isOver && run.state !== "finished" ? (
+          <MenuItem icon={<RotateCw size={14} />} onSelect={() => go(() => resumeFrom(run))}>
+            Resume
+          </MenuItem>
+        ) : null}
+        {isOver ? null : (
+          <MenuItem
+            icon={<Square size={14} />}
+            isDisabled={run.state === "stopping"}
+            onSelect={() => void attempt(() => stopRun(run.id))}
           >
-            <Ellipsis size={16} />
-          </button>
-        }
-      >
-        <MenuItem
-          icon={<Pencil size={14} />}
-          onSelect={() => {
-            setName(run.name);
-            setAsks("rename");
-          }}
-        >
+            {STOP[run.state] ?? "Stop"}
+          </MenuItem>
+        )}
+        {other ? (
+          <MenuItem
+            icon={<GitCompareArrows size={14} />}
+            onSelect={() => navigate(`/runs/compare?runs=${other.id},${run.id}`)}
+          >
+            Compare with {other.name}
+          </MenuItem>
+        ) : null}
+        <MenuSeparator />
+        <MenuItem icon={<Pencil size={14} />} onSelect={() => setAsks("rename")}>
           Rename…
+        </MenuItem>
+        <MenuItem icon={<Tag size={14} />} onSelect={() => setAsks("tags")}>
+          Tags…
         </MenuItem>
         <MenuItem
           icon={<Trash2 size={14} />}
           isDanger
-          isDisabled={!isFinal(run.state)}
+          isDisabled={!isOver}
           onSelect={() => setAsks("delete")}
         >
-          {isFinal(run.state) ? "Delete…" : "Stop it before deleting"}
+          {isOver ? "Delete…" : "Stop it before deleting"}
         </MenuItem>
       </Menu>
-      <Dialog title="Rename the run" isOpen={asks === "rename"} onClose={() => setAsks(null)}>
-        <form
-          className="flex items-center gap-2"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void attempt(() => renameRun(run.id, name.trim()));
-          }}
-        >
-          <input
-            aria-label="Name of the run"
-            className={WIDE_CONTROL}
-            maxLength={200}
-            value={name}
-            onChange={(event) => setName(event.target.value)}
-          />
-          <Button type="submit" look="primary" disabled={name.trim() === ""}>
-            Rename
-          </Button>
-        </form>
-      </Dialog>
-      <Dialog
-        title={`Delete “${run.name}”?`}
-        description="Its folder goes for good, with metrics, samples and checkpoints. Runs that were forked from it stay."
-        isOpen={asks === "delete"}
-        onClose={() => setAsks(null)}
-        footer={
-          <>
-            <Button onClick={() => setAsks(null)}>Keep it</Button>
-            <Button look="danger" onClick={() => void attempt(() => deleteRun(run.id))}>
-              Delete
-            </Button>
-          </>
-        }
-      />
+      {asks === "fork" ? <ForkDialog run={run} isOpen onClose={close} /> : null}
+      {asks === "rename" ? <RenameRunDialog run={run} onClose={close} /> : null}
+      {asks === "tags" ? <TagsDialog run={run} known={tags} isOpen onClose={close} /> : null}
+      {asks === "delete" ? <DeleteRunDialog runs={[run]} onClose={close} /> : null}
     </>
+  );
+}
+
+const STOP: Partial<Record<RunSummary["state"], string>> = {
+  queued: "Take it out of the queue",
+  stopping: "It is stopping",
+};
+
+function More({ name, ...rest }: { name: string }) {
+  return (
+    <button
+      type="button"
+      aria-label={`More for ${name}`}
+      className="inline-flex size-7 items-center justify-center rounded-1 text-muted hover:bg-hover hover:text-text"
+      {...rest}
+    >
+      <Ellipsis size={16} />
+    </button>
   );
 }

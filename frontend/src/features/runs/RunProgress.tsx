@@ -1,5 +1,6 @@
 import { formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
+import type { LiveRun } from "@/live/LiveRun";
 import { BottleneckChip } from "./BottleneckChip";
 import { RunWaiting, useWaiting } from "./RunWaiting";
 
@@ -10,11 +11,8 @@ export function RunProgress() {
     (live) => live.state.gauges?.phase ?? live.state.phases.at(-1)?.name ?? null,
     null,
   );
-  const step = useLive(
-    "gauges",
-    (live) => live.state.gauges?.step ?? live.state.step ?? live.run?.step ?? null,
-    null,
-  );
+  const step = useLive("gauges", (live) => doneStep(live), null);
+  const round = useLive("gauges", (live) => live.state.phases.at(-1)?.round ?? 1, 1);
   const total = useLive(
     "gauges",
     (live) => live.state.gauges?.steps_total ?? live.run?.steps_total ?? null,
@@ -40,14 +38,15 @@ export function RunProgress() {
 
   return (
     <section
-      className="flex h-9 shrink-0 items-center gap-4 border-line border-b bg-surface px-3 text-xs"
+      className="flex h-11 shrink-0 items-center gap-4 border-line border-b bg-surface px-3 text-sm"
       aria-label="Progress"
     >
       {waiting ? <RunWaiting text={waiting} /> : null}
       {waiting && step === null ? null : (
         <>
           <span className="min-w-0 max-w-40 truncate" title="Phase">
-            <span className="text-muted">phase</span> <b data-testid="run-phase">{phase ?? "–"}</b>
+            <b data-testid="run-phase">{phase ?? "–"}</b>
+            {round > 1 ? <span className="tabular text-muted"> round {round}</span> : null}
           </span>
           <span className="tabular whitespace-nowrap">
             <span className="text-muted">step</span> <b data-testid="run-step">{step ?? "–"}</b>
@@ -68,30 +67,36 @@ export function RunProgress() {
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={whole === null ? undefined : Math.round(whole * 100)}
-        className="h-1.5 min-w-16 flex-1 overflow-hidden rounded-full bg-hover"
+        className="h-2.5 min-w-16 max-w-60 flex-1 overflow-hidden rounded-[3px] bg-hover"
       >
         <span
-          className="block h-full rounded-full bg-accent transition-[width]"
+          className="block h-full bg-accent transition-[width] motion-reduce:transition-none"
           style={{ width: `${(whole ?? 0) * 100}%` }}
         />
       </span>
       {pace === null ? null : (
         <span className="tabular whitespace-nowrap">
-          <span className="text-muted">step takes</span> {formatSeconds(pace)}
+          <b>{formatSeconds(pace)}</b> <span className="text-muted">a step</span>
         </span>
       )}
       {eta === null ? null : (
         <span className="tabular whitespace-nowrap">
-          <span className="text-muted">{isBound ? "at most" : "left"}</span> {formatSeconds(eta)}
-          {isBound ? <span className="text-muted"> left</span> : null}
+          {isBound ? <span className="text-muted">at most </span> : null}
+          <b>{formatSeconds(eta)}</b> <span className="text-muted">left</span>
         </span>
       )}
-      {stage ? (
-        <span className="hidden max-w-52 truncate xl:block" title={stage}>
-          <span className="text-muted">now</span> {stage}
-        </span>
-      ) : null}
+      <span className="hidden min-w-0 max-w-44 truncate text-muted 2xl:block" title={stage ?? ""}>
+        {stage ? `now ${stage}` : ""}
+      </span>
+      <span className="flex-1" />
       <BottleneckChip />
     </section>
   );
+}
+
+/** Steps that are done, as the charts have them: gauges come a moment later. */
+function doneStep(live: LiveRun): number | null {
+  const told = live.state.series.get("step/seconds")?.get("run")?.last?.step ?? 0;
+  const known = live.state.gauges?.step ?? live.run?.step ?? live.state.step;
+  return known === null && told === 0 ? null : Math.max(known ?? 0, told);
 }

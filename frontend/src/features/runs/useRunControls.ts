@@ -1,6 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { startRun } from "@/api/routes";
@@ -9,6 +8,7 @@ import { useOpenLoop } from "@/document/context";
 import type { SyncState } from "@/document/sync/state";
 import { useDialogs } from "@/session/dialogs";
 import { usePreferences } from "@/session/preferences";
+import { toast } from "@/session/toast";
 import { runReason } from "./runReason";
 import { useStarting } from "./starting";
 import { withTrust } from "./trust";
@@ -40,7 +40,8 @@ export function useRunControls(): RunControls {
           return;
         }
         const { yaml, check } = present;
-        if (!force && check.estimate?.gpus.some((gpu) => !gpu.fits)) {
+        const isDoubtful = check.missing || check.estimate?.gpus.some((gpu) => !gpu.fits);
+        if (!force && isDoubtful) {
           useDialogs.getState().show("confirmRun");
           return;
         }

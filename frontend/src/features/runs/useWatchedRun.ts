@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import { check, fetchRunSpec } from "@/api/routes";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec } from "@/document/convert";
-import { withPlaces } from "@/document/layout";
+import { fetchPlacing, withPlaces } from "@/document/layout";
 import { createDocumentStore } from "@/document/store";
 import { createSyncStore } from "@/document/sync/state";
 import { EMPTY_DOCUMENT } from "@/document/types";
@@ -29,7 +29,11 @@ export function useWatchedRun(id: string): {
   const catalog = useServerCatalog();
   const spec = useQuery({
     queryKey: ["run", id, "spec"],
-    queryFn: () => fetchRunSpec(id),
+    queryFn: async () => {
+      const answer = await fetchRunSpec(id);
+      if (answer.spec) await fetchPlacing(fromSpec(answer.spec));
+      return answer;
+    },
     staleTime: Number.POSITIVE_INFINITY,
   });
   const [watched, setWatched] = useState<WatchedRun | null>(null);
@@ -38,7 +42,7 @@ export function useWatchedRun(id: string): {
     if (!catalog.data || !spec.data) return;
     const { yaml, spec: loop } = spec.data;
     const store = createDocumentStore({
-      document: withPlaces(catalog.data, loop ? fromSpec(loop) : EMPTY_DOCUMENT, true),
+      document: withPlaces(catalog.data, loop ? fromSpec(loop) : EMPTY_DOCUMENT),
       text: yaml,
       isReadonly: true,
     });

@@ -3,10 +3,9 @@ import { Fragment, useState } from "react";
 import type { SampleRow } from "@/api/types";
 import { formatMetric } from "@/lib/format";
 import { Button } from "@/ui/Button";
+import type { Sorting } from "./groups";
 import { SampleDetail } from "./SampleDetail";
 import { sampleText } from "./sampleText";
-
-export type Sorting = "given" | "best" | "worst";
 
 const PAGE = 100;
 

@@ -1,11 +1,16 @@
 import { Info, MessageSquareText } from "lucide-react";
 import { useState } from "react";
 import type { SampleRow } from "@/api/types";
+import { usePreferences } from "@/session/preferences";
 import { CONTROL } from "@/ui/control";
 import { LabelledSelect } from "@/ui/LabelledSelect";
+import { Segmented } from "@/ui/Segmented";
 import type { SelectOption } from "@/ui/Select";
 import { Empty, Failed, Loading } from "@/ui/States";
-import { SampleTable, type Sorting } from "./SampleTable";
+import { GroupView } from "./GroupView";
+import { isWanted, type Sorting } from "./groups";
+import { PinnedPrompt } from "./PinnedPrompt";
+import { SampleTable } from "./SampleTable";
 import { useSampleRows } from "./useSampleRows";
 import { useSourceNotes } from "./useSourceNotes";
 
@@ -20,6 +25,9 @@ export function SamplesPanel() {
   const [chosen, setChosen] = useState<number | null>(null);
   const [writer, setWriter] = useState("");
   const [sorting, setSorting] = useState<Sorting>("given");
+  const [filter, setFilter] = useState("");
+  const view = usePreferences((state) => state.samplesView);
+  const set = usePreferences((state) => state.set);
   // While a sample is read, newer steps do not take its place.
   const [open, setOpen] = useState<{ key: string; step: number | null } | null>(null);
   const { rows, steps, step, newest, isLoading, error } = useSampleRows(
@@ -39,7 +47,11 @@ export function SamplesPanel() {
     );
   }
   const writers = [...new Set(rows.map(writerOf))].filter((name) => name !== "");
-  const shown = rows.filter((row) => writer === "" || writerOf(row) === writer);
+  const shown = rows.filter(
+    (row) => (writer === "" || writerOf(row) === writer) && isWanted(row, filter.trim()),
+  );
+  const read = (key: string | null) =>
+    setOpen(key === null ? null : { key, step: rows[0]?.step ?? step });
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
@@ -76,11 +88,28 @@ export function SamplesPanel() {
           />
         ) : null}
         <LabelledSelect label="Order" value={sorting} options={ORDERS} onChange={setSorting} />
+        <input
+          role="searchbox"
+          aria-label="Filter texts"
+          placeholder="Filter texts"
+          className={`${CONTROL} w-32`}
+          value={filter}
+          onChange={(event) => setFilter(event.target.value)}
+        />
         <span className="flex-1" />
-        {chosen === null && step !== newest ? (
+        {chosen === null && open !== null && step !== newest ? (
           <span>step {step} stays while its sample is open</span>
         ) : null}
         <span className="tabular">{shown.length} rows</span>
+        <Segmented
+          label="View of the samples"
+          value={view}
+          options={[
+            { value: "byPrompt", label: "By prompt" },
+            { value: "table", label: "Table" },
+          ]}
+          onChange={(samplesView) => set({ samplesView })}
+        />
       </div>
       {notes.map((note) => (
         <p key={note} className="flex items-start gap-2 border-line border-t px-3 py-1.5 text-xs">
@@ -88,12 +117,24 @@ export function SamplesPanel() {
           {note}
         </p>
       ))}
-      <SampleTable
-        rows={shown}
-        sorting={sorting}
-        open={open?.key ?? null}
-        onOpen={(key) => setOpen(key === null ? null : { key, step: rows[0]?.step ?? step })}
+      <PinnedPrompt
+        onShow={(at, id) => {
+          setChosen(at);
+          setOpen({ key: id, step: at });
+          set({ samplesView: "byPrompt" });
+        }}
       />
+      {view === "byPrompt" ? (
+        <GroupView
+          rows={shown}
+          step={rows[0]?.step ?? step}
+          sorting={sorting}
+          chosen={open?.key ?? null}
+          onChoose={read}
+        />
+      ) : (
+        <SampleTable rows={shown} sorting={sorting} open={open?.key ?? null} onOpen={read} />
+      )}
     </div>
   );
 }

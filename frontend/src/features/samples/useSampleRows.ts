@@ -2,7 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { fetchSamples } from "@/api/routes";
 import type { SampleRow } from "@/api/types";
-import { useLiveRun, useLiveVersion } from "@/live/hooks";
+import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
+import { useReplayStep } from "@/live/recordContext";
+import { isFinal } from "@/live/reducer";
 
 const LIMIT = 1000;
 /** How long the newest step stays on screen at least: what changes faster cannot be read. */
@@ -24,7 +26,11 @@ export function useSampleRows(chosen: number | null): SampleRows {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that there are new samples
   const told = useMemo(() => [...new Set(live?.state.sampleSteps)], [live, version]);
   const newest = told.at(-1) ?? null;
-  const shown = useSettled(newest);
+  const isReplay = useReplayStep() !== null;
+  const isOver = useLive("status", (one) => isFinal(one.run?.state ?? one.state.state), false);
+  const settled = useSettled(newest);
+  // In a replay one goes to a step to see it; after the end nothing newer comes.
+  const shown = isReplay || isOver ? newest : settled;
   const step = chosen ?? shown;
   const query = useQuery({
     queryKey: ["samples", live?.id, step],

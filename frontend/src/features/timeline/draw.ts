@@ -2,20 +2,29 @@
 import { resolveColor } from "@/lib/colors";
 import { formatSeconds } from "@/lib/format";
 import type { StageSpan } from "@/live/state";
-import { type Range, type TimelineRow, tickStep } from "./rows";
+import { type Bar, type Range, type TimelineRow, tickStep } from "./rows";
 
-export const ROW = 22;
+export const ROW = 32;
+export const LOW_ROW = 24;
 export const AXIS = 22;
 
-interface Painting {
+export interface Painting {
   rows: readonly TimelineRow[];
+  rowHeight: number;
   range: Range;
   /** Zero of the axis. */
   origin: number;
   now: number;
+  steps: readonly { step: number; at: number }[];
   colorOf: (node: string) => string;
   hovered: StageSpan | null;
+  /** A range that is being chosen. */
+  brush: Range | null;
 }
+
+/** Verbs that are drawn lightly: they stand beside others of the same node. */
+const LIGHT: ReadonlySet<string> = new Set(["learn"]);
+const FEWEST_STEP_PIXELS = 56;
 
 export function drawTimeline(canvas: HTMLCanvasElement, painting: Painting): void {
   const context = canvas.getContext("2d");
@@ -29,46 +38,80 @@ export function drawTimeline(canvas: HTMLCanvasElement, painting: Painting): voi
   }
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.clearRect(0, 0, width, height);
-  drawAxis(context, painting, width, height);
+  context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  context.textBaseline = "middle";
   for (const [index, row] of painting.rows.entries()) {
-    if (row.opens) drawLine(context, AXIS + index * ROW, width);
-    drawRow(context, row, AXIS + index * ROW, width, painting);
+    const y = AXIS + index * painting.rowHeight;
+    if (row.showsIdle) drawIdle(context, y, width, painting);
+    drawRow(context, row, y, width, painting);
   }
+  drawAxis(context, painting, width, height);
+  if (painting.brush) drawBrush(context, painting.brush, painting.range, width, height);
 }
 
 function xOf(time: number, range: Range, width: number): number {
   return ((time - range.start) / (range.end - range.start || 1)) * width;
 }
 
+/** Steps where there is room to name them, else the time. */
 function drawAxis(
   context: CanvasRenderingContext2D,
-  { range, origin }: Painting,
+  { range, origin, steps }: Painting,
   width: number,
   height: number,
 ): void {
-  const step = tickStep(range, width / 90);
-  context.font = `10px ${getComputedStyle(document.body).fontFamily}`;
+  context.strokeStyle = resolveColor("var(--line-strong)");
   context.fillStyle = resolveColor("var(--muted)");
-  context.strokeStyle = resolveColor("var(--line)");
-  context.textBaseline = "middle";
+  if (steps.length > 0 && width / steps.length >= FEWEST_STEP_PIXELS) {
+    let free = Number.NEGATIVE_INFINITY;
+    for (const { step, at } of steps) {
+      const x = xOf(at, range, width);
+      const text = x < free ? "" : `step ${step}`;
+      line(context, x, height, text);
+      if (text) free = x + context.measureText(text).width + 10;
+    }
+    return;
+  }
+  const step = tickStep(range, width / 90);
   const first = Math.ceil((range.start - origin) / step) * step + origin;
   for (let time = first; time <= range.end; time += step) {
-    const x = Math.round(xOf(time, range, width)) + 0.5;
-    context.beginPath();
-    context.moveTo(x, AXIS - 4);
-    context.lineTo(x, height);
-    context.stroke();
-    context.fillText(formatSeconds((time - origin) / 1000), x + 3, AXIS / 2);
+    line(context, xOf(time, range, width), height, formatSeconds((time - origin) / 1000));
   }
 }
 
-/** Between the stages of two pools. */
-function drawLine(context: CanvasRenderingContext2D, y: number, width: number): void {
-  context.strokeStyle = resolveColor("var(--line)");
+function line(context: CanvasRenderingContext2D, at: number, height: number, text: string): void {
+  const x = Math.round(at) + 0.5;
+  context.globalAlpha = 0.7;
   context.beginPath();
-  context.moveTo(0, y + 0.5);
-  context.lineTo(width, y + 0.5);
+  context.moveTo(x, 4);
+  context.lineTo(x, height);
   context.stroke();
+  context.globalAlpha = 1;
+  context.fillText(text, x + 4, AXIS / 2);
+}
+
+/** Time in which nobody works is hatched, never blank. */
+function drawIdle(
+  context: CanvasRenderingContext2D,
+  y: number,
+  width: number,
+  { rowHeight }: Painting,
+): void {
+  context.save();
+  context.beginPath();
+  context.rect(0, y + 4, width, rowHeight - 8);
+  context.clip();
+  context.fillStyle = resolveColor("var(--sunken)");
+  context.fillRect(0, y, width, rowHeight);
+  context.strokeStyle = resolveColor("var(--line-strong)");
+  context.globalAlpha = 0.8;
+  context.beginPath();
+  for (let x = -rowHeight; x < width; x += 7) {
+    context.moveTo(x, y + rowHeight);
+    context.lineTo(x + rowHeight, y);
+  }
+  context.stroke();
+  context.restore();
 }
 
 function drawRow(
@@ -78,38 +121,81 @@ function drawRow(
   width: number,
   painting: Painting,
 ): void {
-  const { range, now, hovered } = painting;
-  context.fillStyle = resolveColor(painting.colorOf(row.node));
-  let covered = Number.NEGATIVE_INFINITY;
-  for (const span of row.spans) {
-    const end = span.end ?? now;
-    if (end < range.start || span.start > range.end) continue;
-    const left = Math.max(-2, xOf(span.start, range, width));
+  const { range, now, hovered, rowHeight } = painting;
+  const covered = new Map<string, number>();
+  for (const bar of row.bars) {
+    const end = bar.end ?? now;
+    if (end < range.start || bar.start > range.end) continue;
+    const left = Math.max(-2, xOf(bar.start, range, width));
     const right = Math.min(width + 2, xOf(end, range, width));
-    // Bars closer than a pixel melt together, so that long runs stay quick to draw.
-    if (right - covered < 0.5 && span !== hovered) continue;
-    covered = right;
-    context.globalAlpha = span === hovered ? 1 : span.end === null ? 0.55 : 0.82;
-    context.fillRect(left, y + 3, Math.max(1, right - left - 0.5), ROW - 6);
+    const isHovered = bar.span === hovered;
+    // Bars of a node that are closer than a pixel melt together, so that long runs stay quick to draw.
+    if (right - (covered.get(bar.span.node) ?? -9) < 0.5 && !isHovered) continue;
+    covered.set(bar.span.node, right);
+    drawBar(
+      context,
+      bar,
+      { x: left, y: y + 4, width: right - left, height: rowHeight - 8 },
+      painting,
+    );
   }
+}
+
+interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+function drawBar(
+  context: CanvasRenderingContext2D,
+  bar: Bar,
+  box: Box,
+  { colorOf, hovered }: Painting,
+): void {
+  const { span } = bar;
+  const verb = span.stage.split(".").at(-1) ?? span.stage;
+  // The ground first, so that what is drawn lightly shows no hatching.
+  context.fillStyle = resolveColor("var(--surface)");
+  context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
+  context.fillStyle = resolveColor(colorOf(span.node));
+  const isLight = LIGHT.has(verb) || bar.end === null;
+  context.globalAlpha = span === hovered ? 1 : isLight ? 0.45 : 0.92;
+  context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
+  context.globalAlpha = 1;
+  if (context.measureText(verb).width + 12 > box.width) return;
+  context.fillStyle = resolveColor(isLight && span !== hovered ? "var(--text)" : "var(--surface)");
+  context.fillText(verb, Math.max(box.x, 0) + 6, box.y + box.height / 2 + 0.5);
+}
+
+function drawBrush(
+  context: CanvasRenderingContext2D,
+  brush: Range,
+  range: Range,
+  width: number,
+  height: number,
+): void {
+  const [from, to] = [xOf(brush.start, range, width), xOf(brush.end, range, width)];
+  context.globalAlpha = 0.18;
+  context.fillStyle = resolveColor("var(--accent)");
+  context.fillRect(Math.min(from, to), 0, Math.abs(to - from), height);
   context.globalAlpha = 1;
 }
 
 /** The bar at a point, if any. */
 export function spanAt(
-  rows: readonly TimelineRow[],
-  range: Range,
+  { rows, rowHeight, range, now }: Pick<Painting, "rows" | "rowHeight" | "range" | "now">,
   width: number,
   x: number,
   y: number,
-  now: number,
 ): StageSpan | null {
-  const row = rows[Math.floor((y - AXIS) / ROW)];
+  const row = rows[Math.floor((y - AXIS) / rowHeight)];
   if (!row) return null;
   const time = range.start + (x / width) * (range.end - range.start);
   const slack = ((range.end - range.start) / width) * 2;
-  return (
-    row.spans.findLast((span) => span.start - slack <= time && time <= (span.end ?? now) + slack) ??
-    null
+  const found = row.bars.findLast(
+    (bar) => bar.start - slack <= time && time <= (bar.end ?? now) + slack,
   );
+  return found?.span ?? null;
 }

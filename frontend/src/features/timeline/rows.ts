@@ -1,41 +1,169 @@
 /** The timeline's rows and bars: a row for each stage, pool by pool in the order of the loop. Pure. */
 import type { StageSpan } from "@/live/state";
 
+export type Grouping = "byPool" | "byRank" | "byStage";
+
 export interface TimelineRow {
-  stage: string;
-  node: string;
-  /** Where it runs; null: in the driver. */
-  pool: string | null;
-  /** Whether it is the first of its pool, where a run has more than one. */
-  opens: boolean;
-  spans: StageSpan[];
+  key: string;
+  label: string;
+  /** Beside the label: how many ranks, or which one. */
+  note: string;
+  /** Whose stages they are, where all are of one node. */
+  node: string | null;
+  /** Whether time without a bar is time in which nobody worked there. */
+  showsIdle: boolean;
+  bars: Bar[];
+}
+
+export interface Bar {
+  span: StageSpan;
+  start: number;
+  /** Null while it goes on. */
+  end: number | null;
 }
 
 /** What the timeline calls the place of stages without a pool. */
 export const DRIVER = "driver";
 
-export function timelineRows(spans: readonly StageSpan[], nodes: readonly string[]): TimelineRow[] {
+/**
+ * @param nodes of the loop, in its order
+ */
+export function timelineRows(
+  spans: readonly StageSpan[],
+  nodes: readonly string[],
+  grouping: Grouping,
+): TimelineRow[] {
+  if (grouping === "byStage") return stageRows(spans, nodes);
+  // What an evaluation runs stands there for itself.
+  const own = spans.filter((span) => !(span.pool === null && span.stage.endsWith(".evaluate")));
+  const pools = [...new Set(own.map((span) => span.pool))].toSorted(byDriverLast);
+  return pools.flatMap((pool) => {
+    const inPool = own.filter((span) => span.pool === pool);
+    const ranks = Math.max(1, ...inPool.map((span) => span.ranks.length));
+    if (grouping === "byRank" && ranks > 1) {
+      return Array.from({ length: ranks }, (_, rank) => rankRow(pool, rank, inPool));
+    }
+    return [poolRow(pool, inPool, ranks)];
+  });
+}
+
+function byDriverLast(a: string | null, b: string | null): number {
+  return Number(a === null) - Number(b === null);
+}
+
+function poolRow(pool: string | null, spans: readonly StageSpan[], ranks: number): TimelineRow {
+  return {
+    key: pool ?? "",
+    label: pool ?? DRIVER,
+    note: ranks > 1 ? `${ranks} ranks` : "",
+    node: null,
+    showsIdle: pool !== null,
+    bars: spans.map((span) => ({ span, start: span.start, end: span.end })),
+  };
+}
+
+/** A rank has its part of a stage, and may be done before the others. */
+function rankRow(pool: string | null, rank: number, spans: readonly StageSpan[]): TimelineRow {
+  return {
+    key: `${pool ?? ""} ${rank}`,
+    label: pool ?? DRIVER,
+    note: `rank ${rank}`,
+    node: null,
+    showsIdle: true,
+    bars: spans.map((span) => {
+      const seconds = span.ranks[rank];
+      const end =
+        seconds === undefined || span.end === null ? span.end : span.start + seconds * 1000;
+      return { span, start: span.start, end: end === null ? null : Math.min(end, span.end ?? end) };
+    }),
+  };
+}
+
+function stageRows(spans: readonly StageSpan[], nodes: readonly string[]): TimelineRow[] {
   const rows = new Map<string, TimelineRow>();
   for (const span of spans) {
-    let row = rows.get(span.stage);
-    if (!row) {
-      row = { stage: span.stage, node: span.node, pool: span.pool, opens: false, spans: [] };
-      rows.set(span.stage, row);
-    }
-    row.spans.push(span);
+    const row = rows.get(span.stage) ?? {
+      key: span.stage,
+      label: span.stage,
+      note: span.pool ?? DRIVER,
+      node: span.node,
+      showsIdle: false,
+      bars: [],
+    };
+    rows.set(span.stage, row);
+    row.bars.push({ span, start: span.start, end: span.end });
   }
-  const place = (node: string) => {
-    const at = nodes.indexOf(node);
+  const place = (node: string | null) => {
+    const at = nodes.indexOf(node ?? "");
     return at < 0 ? nodes.length : at;
   };
-  const ordered = [...rows.values()].toSorted((a, b) => place(a.node) - place(b.node));
-  const pools = [...new Set(ordered.flatMap((row) => row.pool ?? []))];
-  if (pools.length < 2) return ordered;
-  return [...pools, null].flatMap((pool) =>
-    ordered
-      .filter((row) => row.pool === pool)
-      .map((row, index) => ({ ...row, opens: index === 0 })),
+  return [...rows.values()].toSorted((a, b) => place(a.node) - place(b.node));
+}
+
+/** Share of a stretch of time in which several pools were at work at once. */
+export function overlapShare(
+  rows: readonly TimelineRow[],
+  range: Range,
+  now: number,
+): number | null {
+  const pools = rows.filter((row) => row.showsIdle);
+  if (pools.length < 2) return null;
+  const edges = pools.flatMap(({ bars }) =>
+    united(bars, range, now).flatMap(([start, end]) => [
+      { at: start, by: 1 },
+      { at: end, by: -1 },
+    ]),
   );
+  edges.sort((a, b) => a.at - b.at || a.by - b.by);
+  let busy = 0;
+  let since = range.start;
+  let shared = 0;
+  for (const { at, by } of edges) {
+    if (busy > 1) shared += at - since;
+    busy += by;
+    since = at;
+  }
+  return shared / Math.max(1, range.end - range.start);
+}
+
+/** Share of a stretch of time in which nobody worked there. */
+export function idleShare(row: TimelineRow, range: Range, now: number): number {
+  const worked = united(row.bars, range, now).reduce((sum, [start, end]) => sum + end - start, 0);
+  return 1 - worked / Math.max(1, range.end - range.start);
+}
+
+/** Bars as stretches that do not meet, within a range. */
+function united(bars: readonly Bar[], range: Range, now: number): [number, number][] {
+  const inside = bars
+    .map(({ start, end }): [number, number] => [
+      Math.max(start, range.start),
+      Math.min(end ?? now, range.end),
+    ])
+    .filter(([start, end]) => end > start)
+    .toSorted(([a], [b]) => a - b);
+  const found: [number, number][] = [];
+  for (const [start, end] of inside) {
+    const last = found.at(-1);
+    if (last && start <= last[1]) last[1] = Math.max(last[1], end);
+    else found.push([start, end]);
+  }
+  return found;
+}
+
+/** Where each step begins, within a range. */
+export function stepStarts(
+  spans: readonly StageSpan[],
+  range: Range,
+): { step: number; at: number }[] {
+  const starts = new Map<number, number>();
+  for (const { step, start, evaluation } of spans) {
+    if (step === null || evaluation !== null) continue;
+    starts.set(step, Math.min(starts.get(step) ?? start, start));
+  }
+  return [...starts]
+    .map(([step, at]) => ({ step, at }))
+    .filter(({ at }) => at >= range.start && at <= range.end)
+    .toSorted((a, b) => a.at - b.at);
 }
 
 export interface Range {

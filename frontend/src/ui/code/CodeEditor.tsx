@@ -1,4 +1,5 @@
 import { useEffect, useRef } from "react";
+import type { Word } from "./completePython";
 import { createEditor, type EditorHandle, type Language, type Mark } from "./editor";
 
 interface CodeEditorProps {
@@ -8,10 +9,14 @@ interface CodeEditorProps {
   minHeight?: string;
   isReadonly?: boolean;
   marks?: readonly Mark[];
+  /** Names that code may use, offered while it is typed. */
+  words?: readonly Word[];
   /** Scrolls to this line when it changes. */
   goTo?: { line: number; column: number; request: number } | null;
   onChange: (text: string) => void;
 }
+
+const NO_WORDS: readonly Word[] = [];
 
 /** A text editor. Text from outside is taken as the smallest change, so that the cursor stays. */
 export function CodeEditor({
@@ -21,6 +26,7 @@ export function CodeEditor({
   minHeight,
   isReadonly = false,
   marks,
+  words = NO_WORDS,
   goTo,
   onChange,
 }: CodeEditorProps) {
@@ -28,6 +34,8 @@ export function CodeEditor({
   const handle = useRef<EditorHandle | null>(null);
   const change = useRef(onChange);
   change.current = onChange;
+  const known = useRef(words);
+  known.current = words;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: made once; later values come in below
   useEffect(() => {
@@ -37,6 +45,7 @@ export function CodeEditor({
       language,
       text: value,
       isReadonly,
+      words: () => known.current,
       onChange: (text) => change.current(text),
     });
     handle.current = editor;

@@ -1,5 +1,5 @@
 /** CodeMirror behind a small surface. Knows text, marks and languages; nothing of loops. */
-import { closeBrackets } from "@codemirror/autocomplete";
+import { closeBrackets, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { yaml } from "@codemirror/lang-yaml";
@@ -27,6 +27,7 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { completePython, unread, type Word } from "./completePython";
 import { smallestChange } from "./smallestChange";
 
 export type Language = "yaml" | "python" | "plain";
@@ -51,11 +52,16 @@ interface EditorOptions {
   language: Language;
   text: string;
   isReadonly: boolean;
+  /** Offered while Python is typed, with what the language itself has. */
+  words?: () => readonly Word[];
   onChange: (text: string) => void;
 }
 
 /** Marks changes that did not come from typing. */
 const FromOutside = Annotation.define<boolean>();
+
+/** After the last key, before it is said what is wrong. */
+const WAIT = 400;
 
 const LANGUAGES: Record<Language, () => Extension> = {
   yaml: () => yaml(),
@@ -111,6 +117,19 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
     EditorState.readOnly.of(isReadonly),
     EditorView.editable.of(!isReadonly),
   ];
+  let marks: readonly Mark[] = [];
+  let looking: ReturnType<typeof setTimeout> | undefined;
+  /** Shows what others say of the text, and what cannot be read of it. */
+  const look = () => {
+    const own = options.language === "python" ? unread(view.state) : [];
+    const told = [...own, ...marks.map((mark) => lint(view, mark))];
+    view.dispatch(setDiagnostics(view.state, told));
+  };
+  const lookSoon = () => {
+    if (options.language !== "python") return;
+    clearTimeout(looking);
+    looking = setTimeout(look, WAIT);
+  };
   const view = new EditorView({
     parent,
     state: EditorState.create({
@@ -126,7 +145,14 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
         highlightActiveLine(),
         highlightSelectionMatches(),
         indentUnit.of(options.language === "python" ? "    " : "  "),
-        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
+        options.language === "python" ? completePython(options.words ?? (() => [])) : [],
+        keymap.of([
+          ...completionKeymap,
+          ...defaultKeymap,
+          ...historyKeymap,
+          ...searchKeymap,
+          indentWithTab,
+        ]),
         LANGUAGES[options.language](),
         syntaxHighlighting(COLORS),
         THEME,
@@ -137,6 +163,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
             (one) => one.docChanged && !one.annotation(FromOutside),
           );
           if (isTyped) options.onChange(update.state.doc.toString());
+          if (update.docChanged) lookSoon();
         }),
       ],
     }),
@@ -150,13 +177,10 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       if (change) view.dispatch({ changes: change, annotations });
     },
     setReadonly: (isReadonly) => view.dispatch({ effects: locked.reconfigure(lock(isReadonly)) }),
-    setMarks: (marks) =>
-      view.dispatch(
-        setDiagnostics(
-          view.state,
-          marks.map((mark) => lint(view, mark)),
-        ),
-      ),
+    setMarks: (given) => {
+      marks = given;
+      look();
+    },
     goTo: (line, column) => {
       const at = position(view, line, column);
       view.dispatch({
@@ -165,7 +189,10 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       });
       view.focus();
     },
-    destroy: () => view.destroy(),
+    destroy: () => {
+      clearTimeout(looking);
+      view.destroy();
+    },
   };
 }
 

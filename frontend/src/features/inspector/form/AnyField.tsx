@@ -1,9 +1,10 @@
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { isLong, isSimple } from "@/catalog/shapes";
-import type { Path } from "@/lib/paths";
+import { joinPath, type Path } from "@/lib/paths";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
+import { useForm } from "./FormContext";
 import { GroupField } from "./GroupField";
 import { useLabel } from "./Labels";
 import { ListField } from "./ListField";
@@ -15,11 +16,25 @@ export interface AnyFieldProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
+  /** Whether it is set and nothing reads it. */
+  isUnread?: boolean;
 }
 
-/** A field of any shape: a row for a single value, a group for what has parts. */
+/** A field of any shape; of several nodes at once it says where they differ. */
 export function AnyField(props: AnyFieldProps) {
-  const { field, path, value, isRequired } = props;
+  const values = useForm().differing?.get(joinPath(props.path));
+  if (values === undefined) return <OneField {...props} />;
+  return (
+    <div>
+      <OneField {...props} />
+      <p className="pb-1 text-warning text-xs">Differs: {values}</p>
+    </div>
+  );
+}
+
+/** A row for a single value, a group for what has parts. */
+function OneField(props: AnyFieldProps) {
+  const { field, path, value, isRequired, isUnread = false } = props;
   const label = useLabel(field.title);
   if (isSimple(field) || isLong(field) || field.shape === "json") {
     return (
@@ -29,6 +44,7 @@ export function AnyField(props: AnyFieldProps) {
         value={value}
         isRequired={isRequired}
         isWide={isLong(field)}
+        isUnread={isUnread}
       >
         <Control field={field} path={path} value={value} label={label} isRequired={isRequired} />
       </FieldRow>

@@ -1,11 +1,14 @@
 import { Maximize2 } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
+import { type ComponentProps, lazy, Suspense, useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
+import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { Loading } from "@/ui/States";
+import { useForm } from "./FormContext";
+import { TryNote } from "./TryNote";
 import { WallNote } from "./WallNote";
 
 const CodeEditor = lazy(() =>
@@ -26,16 +29,22 @@ export function CodeWidget({ label, field, value, isDisabled, onChange }: CodeWi
   const text = typeof value === "string" ? value : "";
   const language =
     field.unit === "jinja" || field.title.toLowerCase().includes("text") ? "plain" : "python";
+  const { scope } = useForm();
+  const node = String(scope[1] ?? "");
+  const shared = (minHeight: string) => ({
+    label,
+    value: text,
+    minHeight,
+    isReadonly: isDisabled,
+    onChange: (typed: string) => onChange(typed === "" ? undefined : typed),
+  });
   const editor = (minHeight: string) => (
     <Suspense fallback={<Loading label="Loading the editor" />}>
-      <CodeEditor
-        label={label}
-        language={language}
-        value={text}
-        minHeight={minHeight}
-        isReadonly={isDisabled}
-        onChange={(typed) => onChange(typed === "" ? undefined : typed)}
-      />
+      {language === "python" ? (
+        <PythonEditor node={node} {...shared(minHeight)} />
+      ) : (
+        <CodeEditor language={language} {...shared(minHeight)} />
+      )}
     </Suspense>
   );
   return (
@@ -53,6 +62,7 @@ export function CodeWidget({ label, field, value, isDisabled, onChange }: CodeWi
           </Button>
         ) : null}
         <span className="flex-1" />
+        {language === "python" ? <TryNote node={node} /> : null}
         <IconButton label="Open in a large editor" size="small" onClick={() => setLarge(true)}>
           <Maximize2 size={12} />
         </IconButton>
@@ -68,4 +78,14 @@ export function CodeWidget({ label, field, value, isDisabled, onChange }: CodeWi
       </Dialog>
     </div>
   );
+}
+
+type PythonEditorProps = Omit<ComponentProps<typeof CodeEditor>, "language" | "words"> & {
+  node: string;
+};
+
+/** With the names that the rows bring. */
+function PythonEditor({ node, ...rest }: PythonEditorProps) {
+  const words = useWords(node);
+  return <CodeEditor language="python" words={words} {...rest} />;
 }

@@ -1,6 +1,7 @@
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
-import type { Path } from "@/lib/paths";
+import { problemsAt } from "@/document/problems";
+import { joinPath, type Path } from "@/lib/paths";
 import { Switch } from "@/ui/Switch";
 import { ChoiceWidget } from "./ChoiceWidget";
 import { CodeWidget } from "./CodeWidget";
@@ -33,7 +34,14 @@ export function Control({ field, path, value, label, isRequired, onChange }: Con
   if (field.widget === "code") return <CodeWidget {...shared} field={field} />;
   switch (field.shape) {
     case "number":
-      return <NumberWidget {...shared} field={field} />;
+      return (
+        <NumberWidget
+          {...shared}
+          field={field}
+          keepsWrong={form.keepsWrong}
+          isSaid={problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true).length > 0}
+        />
+      );
     case "flag": {
       const isOn = value === undefined || value === null ? field.fallback === true : value === true;
       return (

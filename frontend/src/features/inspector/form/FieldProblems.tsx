@@ -2,6 +2,7 @@ import type { Diagnostic } from "@/api/types";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
+import { WhyButton } from "@/ui/WhyButton";
 
 /** Problems under the field they name. */
 export function FieldProblems({ problems }: { problems: readonly Diagnostic[] }) {
@@ -20,7 +21,10 @@ export function FieldProblems({ problems }: { problems: readonly Diagnostic[] })
                 <RichText text={problem.hint} />
               </span>
             ) : null}
-            <FixButtons problem={problem} />
+            <span className="flex flex-wrap items-center gap-1">
+              <WhyButton code={problem.code} />
+              <FixButtons problem={problem} />
+            </span>
           </span>
         </li>
       ))}

@@ -8,10 +8,12 @@ import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
+import { DecidedNote } from "./DecidedNote";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
+import { SolverLock } from "./SolverLock";
 
 interface FieldRowProps {
   field: Field;
@@ -20,6 +22,8 @@ interface FieldRowProps {
   isRequired: boolean;
   /** Beside the label, or below it where the control needs the width. */
   isWide?: boolean;
+  /** Whether it is set and nothing reads it. */
+  isUnread?: boolean;
   children: ReactNode;
 }
 
@@ -30,6 +34,7 @@ export function FieldRow({
   value,
   isRequired,
   isWide = false,
+  isUnread = false,
   children,
 }: FieldRowProps) {
   const form = useForm();
@@ -37,6 +42,7 @@ export function FieldRow({
   const label = useLabel(field.title);
   const problems = problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true);
   const isSet = value !== undefined;
+  const node = form.scope[0] === "nodes" ? String(form.scope[1]) : null;
   return (
     <div
       data-field={joinPath([...form.base, ...path])}
@@ -76,8 +82,15 @@ export function FieldRow({
             </IconButton>
           ) : null}
         </div>
-        <div className="min-w-0 flex-1">{children}</div>
+        <div className="min-w-0 flex-1">
+          {children}
+          {node === null || isSet ? null : <DecidedNote node={node} path={path} label={label} />}
+        </div>
+        {node === null ? null : <SolverLock node={node} path={path} label={label} />}
       </div>
+      {isUnread && problems.length === 0 ? (
+        <p className="text-faint text-xs">Not read with the other settings as they are.</p>
+      ) : null}
       <FieldProblems problems={problems} />
     </div>
   );

@@ -24,6 +24,8 @@ import { GroupLabels, useLabel } from "./Labels";
 
 /** Path of the group around. The shapes of a union are a group of their own at the path of the union. */
 const AroundContext = createContext<string | null>(null);
+/** Path of the group that does not fold: the part of the form around it folds, and bears its name. */
+export const FlatContext = createContext<string | null>(null);
 
 interface GroupProps {
   field: Field;
@@ -53,6 +55,7 @@ export function Group({
   const label = useLabel(field.title);
   const titleId = useId();
   const inside = problemsAt(form.diagnostics, full, false);
+  const isFlat = useContext(FlatContext) === full;
   const isSaidAround = useContext(AroundContext) === full;
   const own = isSaidAround ? [] : inside.filter((problem) => problem.field === full);
   const worst = worstSeverity(inside);
@@ -74,6 +77,38 @@ export function Group({
     wasSet.current = isSet;
   }, [isSet]);
 
+  const reset =
+    value !== undefined && !isRequired && !form.isLocked(field) ? (
+      <IconButton
+        label={`Reset ${label} to its default`}
+        size="small"
+        className="size-5 opacity-0 focus-visible:opacity-100 group-hover/head:opacity-100"
+        onClick={() => form.write(path, undefined)}
+      >
+        <RotateCcw size={12} />
+      </IconButton>
+    ) : null;
+  const content = (
+    <AroundContext value={full}>
+      <GroupLabels title={field.title}>{children}</GroupLabels>
+    </AroundContext>
+  );
+
+  if (isFlat) {
+    return (
+      <section data-field={full} aria-label={label}>
+        {aside || note ? (
+          <div className="group/head flex min-h-8 items-center gap-1">
+            <span className="min-w-0 flex-1 truncate text-muted text-xs">{note}</span>
+            {reset}
+            {aside}
+          </div>
+        ) : null}
+        <FieldProblems problems={own} />
+        {content}
+      </section>
+    );
+  }
   return (
     <Collapsible.Root
       open={isOpen}
@@ -97,16 +132,7 @@ export function Group({
           {note ? <span className="min-w-0 truncate text-faint text-xs">{note}</span> : null}
           {worst && !isOpen ? <SeverityIcon severity={worst} size={13} /> : null}
         </Collapsible.Trigger>
-        {value !== undefined && !isRequired && !form.isLocked(field) ? (
-          <IconButton
-            label={`Reset ${label} to its default`}
-            size="small"
-            className="size-5 opacity-0 focus-visible:opacity-100 group-hover/head:opacity-100"
-            onClick={() => form.write(path, undefined)}
-          >
-            <RotateCcw size={12} />
-          </IconButton>
-        ) : null}
+        {reset}
         {aside}
       </div>
       <FieldProblems problems={own} />
@@ -115,9 +141,7 @@ export function Group({
         aria-labelledby={titleId}
         className="ml-[6px] border-line border-l pl-3"
       >
-        <AroundContext value={full}>
-          <GroupLabels title={field.title}>{children}</GroupLabels>
-        </AroundContext>
+        {content}
       </Collapsible.Content>
     </Collapsible.Root>
   );

@@ -27,7 +27,13 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
   const [name, setName] = useState("");
   const record = isObject(value) ? value : {};
   const keys = Object.keys(record).filter((key) => record[key] !== undefined);
-  const item = field.item();
+  // What a mapping is chosen from are its values.
+  const own = field.item();
+  const item = {
+    ...own,
+    widget: field.widget ?? own.widget,
+    choosesFrom: field.choosesFrom ?? own.choosesFrom,
+  };
   const isFlat = isSimple(item) || item.shape === "json";
   const isLocked = form.isLocked(field);
   const newKey = name.trim();

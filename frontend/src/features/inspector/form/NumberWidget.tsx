@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import type { Json } from "@/api/types";
+import { numberProblem, readNumber } from "@/catalog/numberText";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
 import { WIDE_CONTROL } from "@/ui/control";
@@ -10,14 +11,27 @@ interface NumberWidgetProps {
   field: Extract<Field, { shape: "number" }>;
   value: Json | undefined;
   isDisabled: boolean;
-  onChange: (value: number | undefined) => void;
+  /** Whether a text that is no number is kept as it is, for the check to refuse. */
+  keepsWrong: boolean;
+  /** Whether the check has said already what is wrong. */
+  isSaid: boolean;
+  onChange: (value: number | string | undefined) => void;
 }
 
-/** A number as text, so that `3e-4` can be typed; arrows step it. */
-export function NumberWidget({ id, label, field, value, isDisabled, onChange }: NumberWidgetProps) {
-  const shown = typeof value === "number" ? String(value) : "";
+/** What can still become a number as it is typed: `-`, `.`, `3e-`. */
+const BEGUN = /^[+-]?(?:\d+\.?\d*|\.\d*)?(?:e[+-]?)?$/i;
+
+/**
+ * A number as text, so that `3e-4` can be typed; arrows step it. What is none is written as it is, so that the
+ * loop counts as wrong until it is mended; what may become one waits until the field is left.
+ */
+export function NumberWidget(props: NumberWidgetProps) {
+  const { id, label, field, value, isDisabled, keepsWrong, isSaid, onChange } = props;
+  const isText = typeof value === "string";
+  const shown = typeof value === "number" || isText ? String(value) : "";
   const [text, setText] = useState(shown);
-  const [isWrong, setWrong] = useState(false);
+  const [isTypedWrong, setWrong] = useState(false);
+  const isWrong = isTypedWrong || isText || (field.isWhole && isBroken(value));
   const written = useRef(value);
   const problemId = `${id}-problem`;
 
@@ -29,19 +43,22 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
     setWrong(false);
   }, [value, shown]);
 
+  const keep = (typed: number | string) => {
+    written.current = typed;
+    onChange(typed);
+  };
   const write = (typed: string) => {
     setText(typed);
-    const trimmed = typed.trim();
-    if (trimmed === "") {
-      setWrong(false);
-      written.current = undefined;
-      onChange(undefined);
+    const isBad = numberProblem(field, typed) !== null;
+    setWrong(isBad);
+    if (isBad) {
+      const typedText = typed.trim();
+      const asNumber = Number(typedText);
+      if (keepsWrong && Number.isFinite(asNumber)) keep(asNumber);
+      else if (keepsWrong && !BEGUN.test(typedText)) keep(typedText);
       return;
     }
-    const number = Number(trimmed);
-    const isBad = !Number.isFinite(number) || (field.isWhole && !Number.isInteger(number));
-    setWrong(isBad);
-    if (isBad) return;
+    const number = readNumber(field, typed);
     written.current = number;
     onChange(number);
   };
@@ -59,7 +76,7 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
       id={id}
       aria-label={label}
       aria-invalid={isWrong || undefined}
-      aria-describedby={isWrong ? problemId : undefined}
+      aria-describedby={isWrong && !isSaid ? problemId : undefined}
       inputMode={field.isWhole ? "numeric" : "decimal"}
       autoComplete="off"
       className={`${WIDE_CONTROL} tabular ${field.unit ? "pr-14" : ""}`}
@@ -68,18 +85,18 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
       disabled={isDisabled}
       onBlur={() => {
         if (!isWrong) setText(shown);
+        else if (keepsWrong && text.trim() !== shown) keep(text.trim());
       }}
       onChange={(event) => write(event.target.value)}
       onKeyDown={step}
     />
   );
-  const problem = isWrong ? (
-    <span id={problemId} className="mt-1 block w-full text-error text-xs">
-      {field.isWhole
-        ? "A whole number is expected, such as 8."
-        : "A number is expected, such as 0.5 or 3e-4."}
-    </span>
-  ) : null;
+  const problem =
+    isWrong && !isSaid ? (
+      <span id={problemId} className="mt-1 block w-full text-error text-xs">
+        {numberProblem(field, text)}
+      </span>
+    ) : null;
   if (field.widget === "slider" && field.min !== null && field.max !== null) {
     const now = typeof value === "number" ? value : Number(field.fallback ?? field.min);
     return (
@@ -113,6 +130,10 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
       {problem}
     </span>
   );
+}
+
+function isBroken(value: Json | undefined): boolean {
+  return typeof value === "number" && !Number.isInteger(value);
 }
 
 function stepped(

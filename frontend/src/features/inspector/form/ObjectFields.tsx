@@ -1,57 +1,66 @@
+import { createContext, useContext } from "react";
 import type { JsonObject } from "@/api/types";
 import { presetOf, withPreset } from "@/catalog/presets";
-import type { Field, Property } from "@/catalog/schema";
-import { belongs, defaultsOf, isSimple } from "@/catalog/shapes";
+import type { Field } from "@/catalog/schema";
+import { defaultsOf, isSimple } from "@/catalog/shapes";
 import { useCatalog } from "@/document/context";
-import { problemsAt } from "@/document/problems";
 import { formatName } from "@/lib/format";
-import { joinPath, type Path } from "@/lib/paths";
+import type { Path } from "@/lib/paths";
 import { AnyField } from "./AnyField";
-import { levelRank, useForm } from "./FormContext";
+import { useForm } from "./FormContext";
 import { PresetNote } from "./PresetNote";
+import { type ObjectField, standingOf } from "./shownFields";
 import { UnknownField } from "./UnknownField";
-import { useEverSet } from "./useEverSet";
+import { useTouched } from "./useTouched";
+
+/** The part of the form around; undefined in a form without parts. */
+export const SectionContext = createContext<string | null | undefined>(undefined);
 
 interface ObjectFieldsProps {
-  field: Extract<Field, { shape: "object" }>;
+  field: ObjectField;
   path: Path;
   value: JsonObject;
   /** Properties that are shown elsewhere. */
   without?: readonly string[];
+  /** Only these, and nothing that is not known. */
+  only?: readonly string[];
 }
 
 /**
- * The properties of an object that fit the chosen level, single values first. What is wrong, set, or was
- * set a moment ago is shown at every level, unless the loop's mode leaves it to others; keys that the schema does not know are shown as they are.
+ * The properties of an object that fit the chosen level, single values first. What is wrong, or was changed a
+ * moment ago, is shown at every level; keys that the schema does not know are shown as they are.
  */
-export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsProps) {
+export function ObjectFields({ field, path, value, without = [], only }: ObjectFieldsProps) {
   const form = useForm();
   const catalog = useCatalog();
+  const section = useContext(SectionContext);
   const preset = presetOf(catalog, field, path, value);
   const properties = withPreset(field.properties(), preset);
-  const everSet = useEverSet(value, form.level);
+  const touched = useTouched(value, form.level);
   const defaults = defaultsOf(properties);
   const names = new Set(properties.map((property) => property.name));
-  const shown = properties.filter((property) => isShown(property));
+  const standing = new Map(
+    properties.map((property) => [
+      property.name,
+      standingOf(form, path, property, value, defaults, touched),
+    ]),
+  );
+  const shown = properties.filter(({ name, field: own }) => {
+    if (without.includes(name) || (only && !only.includes(name))) return false;
+    // What stands in another part of the form is not shown twice.
+    if (section !== undefined && (own.section ?? section) !== section) return false;
+    return standing.get(name) === "shown" || standing.get(name) === "unread";
+  });
   const ordered = [
     ...shown.filter((property) => isSimple(property.field)),
     ...shown.filter((property) => !isSimple(property.field)),
   ];
-  const unknown = field.extra
-    ? []
-    : Object.keys(value).filter(
-        (key) => !names.has(key) && !without.includes(key) && value[key] !== undefined,
-      );
-
-  function isShown({ name, field: own, isRequired }: Property): boolean {
-    if (without.includes(name) || own.shape === "constant") return false;
-    const place = joinPath([...form.base, ...path, name]);
-    if (problemsAt(form.diagnostics, place, false).length > 0) return true;
-    if (form.hidden.fields.has(place)) return false;
-    if (everSet.has(name)) return true;
-    if (own.isHidden || !belongs(own, value, defaults)) return false;
-    return isRequired || levelRank(form, own.level) <= levelRank(form, form.level);
-  }
+  const unknown =
+    field.extra || only
+      ? []
+      : Object.keys(value).filter(
+          (key) => !names.has(key) && !without.includes(key) && value[key] !== undefined,
+        );
 
   return (
     <>
@@ -63,6 +72,7 @@ export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsP
           path={[...path, property.name]}
           value={value[property.name]}
           isRequired={property.isRequired}
+          isUnread={standing.get(property.name) === "unread"}
         />
       ))}
       {unknown.map((name) => (
@@ -73,7 +83,7 @@ export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsP
           value={value[name]}
         />
       ))}
-      {field.extra
+      {field.extra && !only
         ? Object.keys(value)
             .filter((key) => !names.has(key) && !without.includes(key))
             .map((key) => (

@@ -1,8 +1,8 @@
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
+import type { Suggestion } from "@/document/suggestions";
 import { Select, type SelectOption } from "@/ui/Select";
-import type { Suggestion } from "./useSuggestions";
 
 interface SelectWidgetProps {
   id: string;

@@ -29,8 +29,9 @@ export function ShortList({ field, label, item, items, isLocked, onChange }: Sho
   const add = (typed: string) => {
     const word = typed.trim();
     if (word === "") return;
-    const value: Json = item.shape === "number" ? Number(word) : word;
-    if (typeof value === "number" && !Number.isFinite(value)) return;
+    const number = item.shape === "number" ? Number(word) : Number.NaN;
+    // A word among numbers is kept for the check to refuse.
+    const value: Json = Number.isFinite(number) ? number : word;
     if (!items.includes(value)) onChange([...items, value]);
     setText("");
   };

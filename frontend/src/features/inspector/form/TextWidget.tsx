@@ -1,7 +1,7 @@
 import { useId } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
-import { defaultText } from "@/catalog/shapes";
+import { defaultText, isLong } from "@/catalog/shapes";
 import { WIDE_CONTROL } from "@/ui/control";
 import { SelectWidget } from "./SelectWidget";
 import { useSuggestions } from "./useSuggestions";
@@ -28,21 +28,26 @@ export function TextWidget(props: TextWidgetProps) {
         ? ""
         : JSON.stringify(value);
   const placeholder = defaultText(field) || (field.choosesFrom === "nodes" ? "name of a node" : "");
+  const isPattern = field.widget === "regex";
   const write = (typed: string) => onChange(typed === "" ? undefined : typed);
   if (field.widget === "select" && suggestions.length > 0) {
     return <SelectWidget {...props} options={suggestions} />;
   }
-  if (field.widget === "text") {
+  if (isLong(field)) {
     return (
       <textarea
         id={id}
         aria-label={label}
-        rows={Math.min(8, Math.max(2, shown.split("\n").length))}
-        className={`${WIDE_CONTROL} h-auto resize-y py-1`}
+        rows={Math.min(8, Math.max(2, rowsOf(shown)))}
+        className={`${WIDE_CONTROL} h-auto resize-y py-1 ${isPattern ? "break-all font-mono text-xs" : ""}`}
+        spellCheck={!isPattern}
         value={shown}
         placeholder={placeholder}
         disabled={isDisabled}
         onChange={(event) => write(event.target.value)}
+        onKeyDown={(event) => {
+          if (isPattern && event.key === "Enter") event.preventDefault();
+        }}
       />
     );
   }
@@ -72,4 +77,11 @@ export function TextWidget(props: TextWidgetProps) {
       ) : null}
     </>
   );
+}
+
+const LETTERS_A_ROW = 44;
+
+function rowsOf(text: string): number {
+  const rows = text.split("\n").map((line) => Math.ceil(Math.max(1, line.length) / LETTERS_A_ROW));
+  return rows.reduce((all, count) => all + count, 0);
 }

@@ -1,5 +1,7 @@
+import { presetOf } from "@/catalog/presets";
 import type { Field, Variant } from "@/catalog/schema";
 import { chosenVariant, isFlat, isSimple } from "@/catalog/shapes";
+import { useCatalog } from "@/document/context";
 import { isObject } from "@/lib/paths";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
@@ -78,17 +80,15 @@ interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
 /** The fields of the chosen shape; a union within it asks for its own tag first, on the same level. */
 function Inside({ chosen, title, path, value, tags }: InsideProps) {
   const { field } = chosen;
+  const catalog = useCatalog();
   const tagLabel = useLabel(field.shape === "tagged" ? field.tagTitle : "");
   if (field.shape === "object") {
+    const inside = isObject(value) ? value : {};
+    const isSaidBelow = presetOf(catalog, field, path, inside)?.help === field.help;
     return (
       <>
-        <TypeNote text={field.help} />
-        <ObjectFields
-          field={field}
-          path={path}
-          value={isObject(value) ? value : {}}
-          without={tags}
-        />
+        {isSaidBelow ? null : <TypeNote text={field.help} />}
+        <ObjectFields field={field} path={path} value={inside} without={tags} />
       </>
     );
   }

@@ -1,0 +1,138 @@
+"""Settings of a loop under a budget: what changes, what it costs, and what else would help."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from coloop.diagnostics import Change
+from coloop.estimate.relaxing import GIB
+from coloop.estimate.solving import Solution, Solved, solve
+from coloop.estimate.ways import Way, ways_of
+from coloop.spec.base import title_of
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse
+from coloop.spec.solvable import LOCKS, locks_of
+from coloop.spec.text.patch import patch
+from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
+from coloop_server.checks.schemas import LoopInput, PredictedTime
+from coloop_server.checks.service import parsed_of, root_of
+from coloop_server.language import invalid
+from coloop_server.paths import Roots
+
+SHARES = ("memory_budget", "gpu_memory_utilization")
+"""Settings that are shares, shown as percent."""
+
+
+def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
+    """Settings under which the loop stays within the budget, and the edits that make them."""
+    spec = spec_of(body)
+    root = root_of(spec, roots)
+    locks = locks_of(spec) if body.locks is None else tuple(body.locks)
+    found = solve(
+        spec,
+        root=root,
+        budget_gib=body.budget_gib,
+        budget_fraction=body.budget_fraction,
+        locks=locks,
+    )
+    edits = edits_of(found.changes)
+    text = None if body.yaml is None else patch(body.yaml, edits)
+    ways = ways_of(spec, found, locks, root) if body.with_ways and not found.fits else ()
+    return FitResult(
+        fits=found.fits,
+        over_bytes=found.over_bytes,
+        verdict=verdict_of(found),
+        changes=[_value(change, locks) for change in found.changes],
+        edits=edits,
+        ways=[_way(way, locks) for way in ways],
+        yaml=text,
+        spec=None if text is None else parse(text).document,
+        budget_fraction=found.spec.hardware.memory_budget,
+        before=found.before.estimate,
+        after=found.after.estimate,
+        before_time=PredictedTime.of(found.before),
+        after_time=PredictedTime.of(found.after),
+        tried=found.tried,
+    )
+
+
+def spec_of(body: LoopInput) -> LoopSpec:
+    """The loop of a body, which has to be readable."""
+    parsed = parsed_of(body)
+    if parsed.spec is None:
+        raise invalid("the loop cannot be read", parsed.diagnostics)
+    return parsed.spec
+
+
+def edits_of(changes: Iterable[Any]) -> list[Change]:
+    """What makes changed values of a loop: those without a new value go."""
+    return [
+        Change(op="remove", path=one.path)
+        if one.new is None
+        else Change(op="set", path=one.path, value=one.new)
+        for one in changes
+        if getattr(one, "is_written", True) and one.old != one.new
+    ]
+
+
+def verdict_of(found: Solution) -> str:
+    """Whether it fits, in a sentence."""
+    gpu = found.binding
+    if gpu is None:
+        return "Nothing runs on a GPU."
+    room = (gpu.usable_bytes - gpu.peak_bytes) / GIB
+    if found.fits:
+        return f"Fits: {room:.0f} GiB spare on {gpu.pool} in {gpu.peak_stage or 'no stage'}."
+    if found.over_bytes:
+        return (
+            f"{found.over_bytes / GIB:.1f} GiB over on {gpu.pool} in {gpu.peak_stage}, "
+            "with everything that may change."
+        )
+    return f"An engine on {gpu.pool} has no room for one text of full length."
+
+
+def _value(change: Solved, locks: Collection[str]) -> FittedValue:
+    head, _, rest = change.path.partition(".")
+    name = change.path.rpartition(".")[2]
+    return FittedValue(
+        path=change.path,
+        node=rest.partition(".")[0] if head == "nodes" else None,
+        title=title_of(name),
+        old=change.old,
+        new=change.new,
+        old_text=shown(name, change.old_value),
+        new_text=shown(name, change.new_value),
+        reason=change.reason,
+        seconds=change.seconds,
+        is_written=change.is_written,
+        is_locked=change.path in locks,
+    )
+
+
+def _way(way: Way, locks: Collection[str]) -> FitWay:
+    left = [one for one in locks if one not in way.unlocks]
+    edits = edits_of(way.changes)
+    if way.unlocks:
+        edits.append(Change(op="set", path=f"layout.{LOCKS}", value=left))
+    return FitWay(
+        touches=way.touches,
+        title=way.title,
+        reason=way.reason,
+        unlocks=list(way.unlocks),
+        step_seconds=way.step_seconds,
+        edits=edits,
+    )
+
+
+def shown(name: str, value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "off" if name != "loss_chunk" else "whole"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if name in SHARES and isinstance(value, float):
+        return f"{value:.0%}"
+    if name == "loss_chunk":
+        return f"{value:,} tokens"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)

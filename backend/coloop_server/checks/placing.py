@@ -1,0 +1,89 @@
+"""Where a loop would run faster, and which backends its learners are advised to use."""
+
+from pathlib import Path
+
+from coloop.estimate.backends import BackendAdvice, advise_backends
+from coloop.estimate.placing import Placement, place
+from coloop.plan.refused import outlook_of
+from coloop.spec.graph import LoopSpec
+from coloop.validate import validate
+from coloop_server.checks.fitting import edits_of, spec_of
+from coloop_server.checks.fitting_schemas import (
+    BackendChoice,
+    BackendOfLearner,
+    Placed,
+    PlacedPool,
+    PlaceLoop,
+    PlaceResult,
+)
+from coloop_server.checks.service import root_of
+from coloop_server.paths import Roots
+
+
+def place_loop(body: PlaceLoop, roots: Roots) -> PlaceResult:
+    """A placement beside the loop's own, and advice on backends."""
+    spec = spec_of(body)
+    root = root_of(spec, roots)
+
+    def refusal(other: LoopSpec) -> str | None:
+        return _refusal(other, root)
+
+    found = place(spec, root=root, refusal=refusal)
+    return PlaceResult(
+        yours=_placed(found.yours),
+        suggested=None if found.suggested is None else _placed(found.suggested),
+        edits=edits_of(found.changes),
+        reason=found.reason,
+        tried=found.tried,
+        seconds=found.seconds,
+        backends=[_backend(one) for one in advise_backends(spec, root=root, refusal=refusal)],
+    )
+
+
+def _refusal(spec: LoopSpec, root: Path | None) -> str | None:
+    """Why a run would not take a loop."""
+    report = validate(spec, root=root)
+    wrong = next((one.message for one in report.diagnostics if one.is_error), None)
+    if wrong is not None:
+        return wrong
+    refusals = outlook_of(spec, root=root).refusals
+    return refusals[0].message if refusals else None
+
+
+def _placed(found: Placement) -> Placed:
+    return Placed(
+        pools=[
+            PlacedPool(
+                pool=home.pool,
+                gpus=home.gpus,
+                first=home.first,
+                nodes=list(home.nodes),
+                writers=list(home.writers),
+            )
+            for home in found.homes
+        ],
+        step_seconds=found.step_seconds,
+        verbs=found.verbs,
+        fits=found.fits,
+        over_bytes=found.over_bytes,
+        text=found.text,
+    )
+
+
+def _backend(found: BackendAdvice) -> BackendOfLearner:
+    return BackendOfLearner(
+        node=found.node,
+        backend=found.backend,
+        is_said=found.is_said,
+        advised=found.advised,
+        reason=found.reason,
+        options=[
+            BackendChoice(
+                backend=one.backend,
+                step_seconds=one.step_seconds,
+                fits=one.fits,
+                problem=one.problem,
+            )
+            for one in found.options
+        ],
+    )

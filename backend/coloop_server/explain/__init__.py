@@ -1,0 +1,1 @@
+"""Help over HTTP: of findings, of algorithms with a node's settings."""

@@ -1,0 +1,101 @@
+"""A node or a loop by name, kind or model, in all saved loops.
+
+The database finds the loops whose text has the words; only those are read, until there are hits
+enough, and what was read of a saved state is kept.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from coloop_server import language
+from coloop_server.database.tables import LoopRow
+from coloop_server.loops import repository
+from coloop_server.loops.schemas import LoopHit
+
+KEPT_STATES = 500
+_NODES = re.compile(r"(?m)^nodes:[ \t]*(?:#.*)?\n((?:[ \t]+.*\n?|\s*\n|#.*\n)*)")
+_ENTRY = re.compile(r"(?m)^([ \t]+)[^\s#]")
+_ALIAS = re.compile(r"(?m)<<:|\b(?:model|kind|path|architecture):[ \t]*\*")
+
+
+class Node(NamedTuple):
+    name: str
+    kind: str
+    model: str | None
+
+    @property
+    def text(self) -> str:
+        return " ".join((self.name, self.kind, self.model or "")).casefold().replace("_", " ")
+
+
+def find(session: Session, query: str, limit: int) -> list[LoopHit]:
+    """The first hits. Every word of the query is in the name of the loop, or in one node."""
+    words = query.casefold().replace("_", " ").split()
+    found: list[LoopHit] = []
+    if not words:
+        return found
+    for row in repository.mentioning(session, words):
+        if _has_all(row.name.casefold().replace("_", " "), words):
+            found.append(_hit(row))
+        nodes = _nodes(row.revision, row.yaml) if _may_have(row.yaml, words) else ()
+        found += (_hit(row, node) for node in nodes if _has_all(node.text, words))
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def _hit(row: LoopRow, node: Node | None = None) -> LoopHit:
+    name, kind, model = node or (None, None, None)
+    return LoopHit(loop=row.id, loop_name=row.name, node=name, kind=kind, model=model)
+
+
+def _may_have(yaml: str, words: list[str]) -> bool:
+    """Whether it is worth reading the text: reading one takes a hundred times as long as this.
+
+    False only where `nodes` is a block whose entries can be told apart by their indentation, and no
+    entry has all the words.
+    """
+    found = _NODES.search(yaml)
+    first = _ENTRY.search(found[1]) if found is not None else None
+    if found is None or first is None or _ALIAS.search(yaml):
+        return True
+    indent = first[1]
+    inside = rf"(?:[ \t]{{{2 * len(indent) + 1},}}.*\n?)*"
+    told = re.compile(rf"\bkind:[ \t]*([^\s,}}]+)|\bmodel:[ \t]*(\{{[^}}]*\}}|.*(?:\n{inside})?)")
+    for entry in re.split(rf"(?m)^{re.escape(indent)}(?=[^\s#])", found[1]):
+        parts = [entry.partition(":")[0], *(kind + model for kind, model in told.findall(entry))]
+        if _has_all(" ".join(parts).casefold().replace("_", " "), words):
+            return True
+    return False
+
+
+def _has_all(text: str, words: list[str]) -> bool:
+    return all(word in text for word in words)
+
+
+@lru_cache(maxsize=KEPT_STATES)
+def _nodes(revision: str, yaml: str) -> tuple[Node, ...]:
+    """The nodes of a saved state. A revision names exactly one text."""
+    document = language.document(yaml) or {}
+    nodes = document.get("nodes")
+    return tuple(_read_nodes(nodes)) if isinstance(nodes, dict) else ()
+
+
+def _read_nodes(nodes: dict[str, Any]) -> Iterator[Node]:
+    for name, node in nodes.items():
+        if isinstance(node, dict):
+            yield Node(name, str(node.get("kind", "")), _model(node.get("model")))
+
+
+def _model(model: Any) -> str | None:
+    """`Qwen/Qwen3-0.6B`, `tiny-qwen3`, `actor`: the texts that say which model it is."""
+    if isinstance(model, str):
+        return model
+    if not isinstance(model, dict):
+        return None
+    said = (value for key, value in model.items() if key != "type" and isinstance(value, str))
+    return " ".join(said) or None

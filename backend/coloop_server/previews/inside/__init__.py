@@ -1,0 +1,1 @@
+"""What runs in the processes of previews. They load the engine; the service does not."""

@@ -1,0 +1,94 @@
+"""The process from which previews stem: `python -m coloop_server.previews.inside <socket>`.
+
+    service --(job file, answer file)--> stem --fork--> child: limits itself, does it, ends
+            <-(descriptor of the child)-
+
+It loads the engine once. A child does one job: it reads it from one file, writes what came of it
+into the other, and ends. Whoever has its descriptor may end it at any time; nothing outlives the
+service: a stem whose socket closes ends, and its children with it.
+"""
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+
+from coloop.sandbox.process import wall_here
+from coloop_server.previews.inside import work
+from coloop_server.previews.limits import Limits, read_order
+
+PR_SET_PDEATHSIG = 1
+LONGEST_ORDER = 4096
+
+
+def main(orders: socket.socket) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their ends are seen
+    try:
+        wall_here()
+    except Exception:
+        traceback.print_exc()  # it is tried again where code is run
+    gc.collect()
+    gc.freeze()
+    orders.sendall(b"ready")
+    while True:
+        order, files, _, _ = socket.recv_fds(orders, LONGEST_ORDER, 2)
+        if not order:
+            return
+        child = os.fork()
+        if child == 0:
+            orders.close()
+            do(read_order(order), *files)
+        handle = os.pidfd_open(child)
+        socket.send_fds(orders, [b"begun"], [handle])
+        for number in (handle, *files):
+            os.close(number)
+
+
+def do(limits: Limits, job: int, answer: int) -> None:
+    """One job, in the child; never returns."""
+    code = 1
+    try:
+        die_with_parent()
+        os.setsid()
+        os.nice(10)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        limit(limits)
+        with os.fdopen(job, "rb") as reading:
+            given = reading.read()
+        told = work.do(given)
+        with os.fdopen(answer, "wb") as writing:
+            writing.write(told)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def die_with_parent() -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() == 1:
+        os._exit(1)
+
+
+def limit(limits: Limits) -> None:
+    """What a job may take: memory of its own, processor time, and bytes in any one file."""
+    for which, most in (
+        (resource.RLIMIT_DATA, limits.memory_bytes),
+        (resource.RLIMIT_CPU, limits.cpu_seconds),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(which)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(which, (least, least))
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,94 @@
+"""Rows of dataset nodes and rows of runs, as tables of the loop."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from coloop.data.sources import Source, open_source, unfolded
+from coloop.spec.graph import LoopSpec
+from coloop.spec.nodes import DatasetNode
+from coloop.tables import Row
+from coloop.tables.row import child_row, root_row
+from coloop_server.previews.inside.walk import NotHere
+
+
+def dataset_of(spec: LoopSpec, node: str) -> DatasetNode:
+    section = spec.nodes.get(node)
+    if isinstance(section, DatasetNode):
+        return section
+    found = "there is no such node" if section is None else f"it is of kind {section.kind}"
+    raise NotHere(f"`{node}` is no dataset of the loop: {found}")
+
+
+def opened(spec: LoopSpec, node: str, root: Path) -> Source:
+    return open_source(dataset_of(spec, node), node_id=node, root=root)
+
+
+def rows_of(
+    spec: LoopSpec, node: str, root: Path, *, offset: int, count: int, source: Source | None = None
+) -> list[Row]:
+    """So many rows of a dataset from a place on, in the order of the source."""
+    section = dataset_of(spec, node)
+    found = source if source is not None else opened(spec, node, root)
+    rows = [
+        root_row(node, f"0.{index}", found.row(index))
+        for index in range(offset, min(offset + count, len(found)))
+    ]
+    if section.unfold is None:
+        return rows
+    return [
+        child_row(node, row, k, columns)
+        for row in rows
+        for k, columns in enumerate(unfolded(row.columns, section.unfold, node=node))
+    ]
+
+
+class EarlierRows:
+    """The rows of datasets from which a run's samples descend, by the samples' ids."""
+
+    def __init__(self, spec: LoopSpec, root: Path) -> None:
+        self._spec = spec
+        self._root = root
+        self._sources: dict[str, Source | None] = {}
+        names = [name for name, node in spec.nodes.items() if isinstance(node, DatasetNode)]
+        either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        self._place = re.compile(rf"(?:^|:)({either}):(\d+)\.(\d+)") if names else None
+
+    def of(self, row_id: str) -> Row | None:
+        """The row of a dataset from which a sample descends; None where its id does not say."""
+        found = self._place.search(row_id) if self._place is not None else None
+        if found is None:
+            return None
+        node, epoch, index = found[1], found[2], int(found[3])
+        source = self._source(node)
+        if source is None or index >= len(source):
+            return None
+        return root_row(node, f"{epoch}.{index}", source.row(index))
+
+    def _source(self, node: str) -> Source | None:
+        if node not in self._sources:
+            try:
+                self._sources[node] = opened(self._spec, node, self._root)
+            except Exception:  # its data may be gone since; the samples say what they can
+                self._sources[node] = None
+        return self._sources[node]
+
+
+def texts_of(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """What these columns say, one after another; of a chat what its messages say."""
+    return "\n".join(part for name in columns for part in _parts(row.get(name)))
+
+
+def _parts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for one in value:
+                content = one.get("content") if isinstance(one, Mapping) else one
+                yield from _parts(content)
+        case None:
+            return
+        case _:
+            yield str(value)

@@ -1,1 +1,0 @@
-"""Trying a reward before training."""

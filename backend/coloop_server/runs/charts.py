@@ -1,0 +1,105 @@
+"""What charts are drawn from: curves of one run or of several, in buckets of one width."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from coloop_server.runs.schemas import CurveOutline, CurvesOfRuns, RunCurves, RunSeries
+from coloop_server.runs.series import (
+    SECONDS,
+    TOKENS,
+    Ends,
+    Key,
+    Points,
+    cut_ends,
+    fold,
+    values_at,
+    width_for,
+)
+from coloop_server.runs.watch import Snapshot, Watch
+
+LAST_STEP = 2**31 - 1
+
+
+def curves_of(
+    watches: Mapping[str, Watch],
+    metrics: Sequence[str],
+    *,
+    first: int = 0,
+    last: int = LAST_STEP,
+    buckets: int,
+) -> CurvesOfRuns:
+    """The curves that `metrics` name: `node.metric`, or a metric of every node."""
+    names = frozenset(metrics)
+
+    def is_wanted(key: Key) -> bool:
+        return key[1] in names or ".".join(key) in names
+
+    is_part = first > 0 or last < LAST_STEP
+    ends = [
+        cut
+        for watch in watches.values()
+        for one in watch.ends(is_wanted)
+        for cut in ([one] if not is_part else within_part(watch, one, first, last))
+    ]
+    width = width_for(ends, buckets)
+    # One run after the other: the points of all at once may be more than there is memory for.
+    runs = [
+        run_curves(run, watch.snapshot(is_wanted), first, last, width)
+        for run, watch in watches.items()
+    ]
+    return CurvesOfRuns(width=width, runs=runs)
+
+
+def within_part(watch: Watch, ends: Ends, first: int, last: int) -> list[Ends]:
+    found = watch.series.read([ends.key]).values()
+    return [cut for points in found if (cut := cut_ends(points, ends, first, last))]
+
+
+def shown_in(snapshot: Snapshot) -> dict[Key, Points]:
+    return {key: points for key, points in snapshot.points.items() if key not in (SECONDS, TOKENS)}
+
+
+def run_curves(run: str, snapshot: Snapshot, first: int, last: int, width: int) -> RunCurves:
+    ends = snapshot.ends
+    return RunCurves(
+        run=run,
+        seq=snapshot.seq,
+        attempt=max(snapshot.attempt, 1),
+        first_step=min((one.first_step for one in ends), default=None),
+        last_step=max((one.last_step for one in ends), default=None),
+        width=width,
+        stages={stage: round(seconds, 6) for stage, seconds in snapshot.stages.items()},
+        curves=[
+            CurveOutline(
+                node=one.key[0],
+                metric=one.key[1],
+                points=one.points,
+                first_step=one.first_step,
+                last_step=one.last_step,
+                last=one.last if math.isfinite(one.last) else None,
+            )
+            for one in ends
+        ],
+        series=[
+            series_of(key, points, snapshot, first, last, width)
+            for key, points in shown_in(snapshot).items()
+        ],
+    )
+
+
+def series_of(
+    key: Key, points: Points, snapshot: Snapshot, first: int, last: int, width: int
+) -> RunSeries:
+    told = fold(points, first, last, width)
+    return RunSeries(
+        node=key[0],
+        metric=key[1],
+        step=told.step,
+        count=told.count,
+        min=told.min,
+        max=told.max,
+        mean=told.mean,
+        last=told.last,
+        seconds=values_at(snapshot.points.get(SECONDS), told.step),
+        tokens=values_at(snapshot.points.get(TOKENS), told.step),
+    )

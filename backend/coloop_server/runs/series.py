@@ -1,0 +1,455 @@
+"""Curves of a run: its metrics by step, and what lies between two steps, for charts of any width.
+
+      metrics events --add--> curve of each `node.metric`: steps, values (folded, in order)
+                                        |  keep: one file, a block a curve
+                                        '--fold--> buckets: min, max, mean, last
+
+Curves are what the page makes of the same events: the first point of a later attempt cuts a curve
+from its step on, and a second value of a step replaces the first. Curves that were kept stay in
+their file until somebody asks for them or the run goes on. Safe to use from several threads.
+"""
+
+import json
+import logging
+import math
+import os
+import threading
+import weakref
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import lt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coloop_server.private import ensure_private_folder, open_plain, write_private_bytes
+from coloop_server.runs.eventlog import Entry
+from coloop_server.runs.rows import MetricRows, column_of, number_or_nan
+from coloop_server.runs.summary import NO_NODE, finite_or_none, is_number, read_time, whole
+
+logger = logging.getLogger(__name__)
+
+MAX_CURVES = 400
+MAX_NAME = 300
+HEAD_BYTES = 4096
+MAX_STAGES = 200
+LEARN = ".learn"
+"""How a stage's name ends whose tokens are learned from."""
+EVALUATE = ".evaluate"
+"""How a stage's name ends that is an evaluation with all that ran for it."""
+FORMAT = 1
+
+Key = tuple[str, str]
+"""Node and metric."""
+SECONDS: Key = ("", "seconds")
+TOKENS: Key = ("", "tokens")
+
+
+class Points(NamedTuple):
+    """One curve: steps in order, each once, and the value of each; NaN where it is no number."""
+
+    steps: "array[int]"
+    values: "array[float]"
+
+
+class Ends(NamedTuple):
+    """How long a curve is."""
+
+    key: Key
+    points: int
+    first_step: int
+    last_step: int
+    last: float
+
+
+@dataclass(slots=True)
+class Curve:
+    """A curve in memory, or the place of one in the file."""
+
+    points: Points | None = field(default_factory=lambda: Points(array("i"), array("d")))
+    place: int = 0
+    count: int = 0
+    attempt: int = 0
+
+    def add(self, step: int, value: float, attempt: int) -> None:
+        steps, values = self.cut(step, attempt)
+        if not steps or step > steps[-1]:
+            steps.append(step)
+            values.append(value)
+            return
+        at = bisect_left(steps, step)
+        if steps[at] == step:
+            values[at] = value
+        else:
+            steps.insert(at, step)
+            values.insert(at, value)
+
+    def extend(self, steps: "array[int]", values: "array[float]", attempt: int) -> None:
+        """Add many points of one attempt, in their order."""
+        known = self.cut(steps[0], attempt)
+        is_behind = not known.steps or steps[0] > known.steps[-1]
+        if is_behind and all(map(lt, steps, steps[1:])):
+            known.steps.extend(steps)
+            known.values.extend(values)
+            return
+        for step, value in zip(steps, values, strict=True):
+            self.add(step, value, attempt)
+
+    def count_up(self, step: int, more: float, attempt: int) -> None:
+        """Add to the sum that the curve shows."""
+        steps, values = self.cut(step, attempt)
+        if steps and step <= steps[-1]:
+            values[-1] += more
+        else:
+            steps.append(step)
+            values.append(values[-1] + more if values else more)
+
+    def cut(self, step: int, attempt: int) -> Points:
+        """What stands of the curve when an attempt comes to a step."""
+        assert self.points is not None
+        if attempt > self.attempt:
+            first = bisect_left(self.points.steps, step)
+            del self.points.steps[first:], self.points.values[first:]
+            self.attempt = attempt
+        return self.points
+
+
+class KeptFile:
+    """Curves that were kept. It stays this file when another one takes its name meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        with open_plain(path) as file:
+            self.descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self.descriptor)
+        self.size = os.fstat(self.descriptor).st_size
+
+    def first_line(self) -> bytes:
+        found = b""
+        while b"\n" not in found and (more := os.pread(self.descriptor, HEAD_BYTES, len(found))):
+            found += more
+        return found[: found.find(b"\n") + 1]
+
+    def read(self, start: int, end: int) -> bytes:
+        return os.pread(self.descriptor, end - start, start)
+
+
+class SeriesIndex:
+    """All curves of one run."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.curves: dict[Key, Curve] = {}
+        self.file: KeptFile | None = None
+        self.attempt = 0
+        self.step = 0
+        """The last step that an event named; it counts for events without one."""
+        self.began: float | None = None
+        """When the attempt began."""
+        self.spent = 0.0
+        """Seconds of earlier attempts."""
+        self.last_at: str | None = None
+        self.stages: dict[str, float] = {}
+        """Seconds that each stage was at work; what ran for an evaluation counts there only."""
+
+    def add_all(self, entries: Sequence[Entry], rows: MetricRows | None) -> None:
+        """Take in a batch of events, their metrics as columns where they were brought into some."""
+        with self.lock:
+            for entry in entries:
+                self.add(entry, with_metrics=rows is None)
+            if rows is not None:
+                self.measure_all(rows, entries[0].attempt)
+
+    def add(self, entry: Entry, *, with_metrics: bool = True) -> None:
+        """Take in an event of any kind; parts of a wrong type are passed over."""
+        event, _, _, kind, _, step, attempt, _ = entry
+        if attempt > self.attempt:
+            self.begin_attempt(attempt, event.get("at"))
+        self.last_at = event.get("at")
+        if step is not None:
+            self.step = step
+        if kind == "metrics":
+            if with_metrics:
+                self.measure(event, attempt)
+        elif kind == "stage.finished":
+            self.finish(event, attempt)
+
+    def measure_all(self, rows: MetricRows, attempt: int) -> None:
+        for group in rows.groups:
+            steps = array("i", group.steps)
+            for key, column in zip(group.label.keys, zip(*group.values, strict=True), strict=True):
+                if (curve := self.curve(key)) is not None:
+                    curve.extend(steps, column_of(column), attempt)
+        if self.began is None or not rows.clock:
+            return
+        worked = {step: self.spent + max(at - self.began, 0.0) for step, at in rows.clock}
+        if (clock := self.curve(SECONDS)) is not None:
+            clock.extend(array("i", worked), array("d", worked.values()), attempt)
+
+    def begin_attempt(self, attempt: int, at: Any) -> None:
+        """Seconds between two attempts are nobody's work."""
+        ended = read_time(self.last_at)
+        if self.began is not None and ended is not None:
+            self.spent += max(ended.timestamp() - self.began, 0.0)
+        began = read_time(at)
+        self.began = None if began is None else began.timestamp()
+        self.attempt = attempt
+
+    def measure(self, event: dict[str, Any], attempt: int) -> None:
+        metrics, node = event.get("metrics"), event.get("node")
+        if not isinstance(metrics, dict):
+            return
+        node = node if isinstance(node, str) and node else NO_NODE
+        with self.lock:
+            for name, value in metrics.items():
+                if not (value is None or is_number(value)):
+                    continue
+                if (curve := self.curve((node, name))) is not None:
+                    curve.add(self.step, number_or_nan(value), attempt)
+            at = read_time(event.get("at"))
+            if at is not None and self.began is not None:
+                worked = self.spent + max(at.timestamp() - self.began, 0.0)
+                if (clock := self.curve(SECONDS)) is not None:
+                    clock.add(self.step, worked, attempt)
+
+    def finish(self, event: dict[str, Any], attempt: int) -> None:
+        """A stage is done: its seconds, and the tokens of one that learned."""
+        stage, seconds = event.get("stage"), event.get("seconds")
+        if type(stage) is not str:
+            stage = str(stage)
+        if event.get("evaluation") and not stage.endswith(EVALUATE):
+            return
+        with self.lock:
+            spent = self.stages.get(stage)
+            if spent is None and len(self.stages) < MAX_STAGES and len(stage) <= MAX_NAME:
+                spent = 0.0
+            if spent is not None and is_number(seconds):
+                self.stages[stage] = spent + (finite_or_none(seconds) or 0.0)
+            if not stage.endswith(LEARN):
+                return
+            tokens = whole(event.get("tokens"))
+            if tokens and (curve := self.curve(TOKENS)) is not None:
+                curve.count_up(self.step, tokens, attempt)
+
+    def curve(self, key: Key) -> Curve | None:
+        """The curve of a name, in memory; None where there are too many already."""
+        curve = self.curves.get(key)
+        if curve is not None and curve.points is not None:
+            return curve
+        if curve is None:
+            own = (SECONDS, TOKENS)
+            others = len(self.curves) - sum(one in self.curves for one in own)
+            if key not in own and (others >= MAX_CURVES or max(map(len, key)) > MAX_NAME):
+                return None
+            curve = self.curves[key] = Curve()
+        if curve.points is None:
+            curve.points = self.points_of(curve)
+        return curve
+
+    def points_of(self, curve: Curve) -> Points:
+        if curve.points is not None:
+            return curve.points
+        points = Points(array("i"), array("d"))
+        if self.file is not None:
+            middle = curve.place + curve.count * points.steps.itemsize
+            end = middle + curve.count * points.values.itemsize
+            points.steps.frombytes(self.file.read(curve.place, middle))
+            points.values.frombytes(self.file.read(middle, end))
+        return points
+
+    # Asking
+
+    def keys(self) -> list[Key]:
+        with self.lock:
+            return [key for key in self.curves if key not in (SECONDS, TOKENS)]
+
+    def read(self, keys: Iterable[Key]) -> dict[Key, Points]:
+        """Copies that nobody changes, of curves that have points."""
+        with self.lock:
+            found = {}
+            for key in keys:
+                curve = self.curves.get(key)
+                if curve is None:
+                    continue
+                points = self.points_of(curve)
+                if points is curve.points:
+                    points = Points(points.steps[:], points.values[:])
+                if points.steps:
+                    found[key] = points
+            return found
+
+    def ends(self) -> list[Ends]:
+        with self.lock:
+            told = []
+            for key in self.keys():
+                curve = self.curves[key]
+                if curve.points is not None:
+                    steps, values = curve.points
+                    if steps:
+                        told.append(Ends(key, len(steps), steps[0], steps[-1], values[-1]))
+                elif curve.count and self.file is not None:
+                    told.append(Ends(key, curve.count, *self.ends_in_file(curve)))
+            return told
+
+    def ends_in_file(self, curve: Curve) -> tuple[int, int, float]:
+        assert self.file is not None
+        size = array("i").itemsize
+        middle = curve.place + curve.count * size
+        end = middle + curve.count * array("d").itemsize
+        steps, values = array("i"), array("d")
+        steps.frombytes(self.file.read(curve.place, curve.place + size))
+        steps.frombytes(self.file.read(middle - size, middle))
+        values.frombytes(self.file.read(end - values.itemsize, end))
+        return steps[0], steps[1], values[0]
+
+    # Keeping
+
+    def keep(self, path: Path, end: int) -> bool:
+        """Write all curves as they are after the event file's byte `end`; False where that fails,
+        and the event file is read anew by the next reader."""
+        with self.lock:
+            blocks, curves, place = [], [], 0
+            for key, curve in self.curves.items():
+                points = self.points_of(curve)
+                blocks += [points.steps.tobytes(), points.values.tobytes()]
+                curves.append([*key, place, len(points.steps), curve.attempt])
+                place += len(blocks[-1]) + len(blocks[-2])
+            head = {
+                "format": FORMAT,
+                "end": end,
+                "curves": curves,
+                "attempt": self.attempt,
+                "step": self.step,
+                "began": self.began,
+                "spent": self.spent,
+                "last_at": self.last_at,
+                "stages": self.stages,
+            }
+        try:
+            ensure_private_folder(path.parent)
+            write_private_bytes(path, b"".join([json.dumps(head).encode(), b"\n", *blocks]))
+        except OSError as error:
+            logger.warning("the curves of %s could not be kept: %s", path.stem, error)
+            return False
+        return True
+
+    def recall(self, path: Path, end: int) -> bool:
+        """Go on from a file that was kept; False where it is another one, or none."""
+        try:
+            file = KeptFile(path)
+            line = file.first_line()
+            head = json.loads(line)
+            if head["format"] != FORMAT or head["end"] != end:
+                return False
+            curves = {}
+            for node, metric, place, count, attempt in head["curves"]:
+                curves[(node, metric)] = Curve(None, len(line) + place, count, attempt)
+            size = sum(curve.count for curve in curves.values())
+            if file.size != len(line) + size * (array("i").itemsize + array("d").itemsize):
+                return False
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        with self.lock:
+            self.file, self.curves = file, curves
+            self.attempt, self.step = head["attempt"], head["step"]
+            self.began, self.spent, self.last_at = head["began"], head["spent"], head["last_at"]
+            self.stages = head["stages"]
+        return True
+
+
+@dataclass(slots=True)
+class Buckets:
+    """A curve in parts; lists of the same length. Of a part without a finite value all four numbers
+    are None."""
+
+    step: list[int] = field(default_factory=list)
+    """The last step of each that has a value."""
+    count: list[int] = field(default_factory=list)
+    """Finite values."""
+    min: list[float | None] = field(default_factory=list)
+    max: list[float | None] = field(default_factory=list)
+    mean: list[float | None] = field(default_factory=list)
+    last: list[float | None] = field(default_factory=list)
+
+    def put(self, step: int, values: "array[float]") -> None:
+        self.step.append(step)
+        total = sum(values)
+        finite: Sequence[float] = values
+        if not math.isfinite(total):
+            finite = [value for value in values if math.isfinite(value)]
+            total = sum(finite)
+        count = len(finite)
+        self.count.append(count)
+        if not count:
+            for column in (self.min, self.max, self.mean, self.last):
+                column.append(None)
+            return
+        mean = total / count
+        if not math.isfinite(mean):  # the sum is more than a float holds
+            mean = sum(value / count for value in finite)
+        least, most = min(finite), max(finite)
+        self.min.append(least)
+        self.max.append(most)
+        self.mean.append(min(max(mean, least), most))  # rounding leads nowhere else
+        self.last.append(finite[-1])
+
+
+def within(points: Points, first: int, last: int) -> range:
+    """Positions of the points from one step to another, both counted in."""
+    return range(bisect_left(points.steps, first), bisect_right(points.steps, last))
+
+
+def cut_ends(points: Points, ends: Ends, first: int, last: int) -> Ends | None:
+    """The ends of what lies between two steps; None where nothing does."""
+    found = within(points, first, last)
+    if not found:
+        return None
+    steps, values = points
+    return Ends(ends.key, len(found), steps[found[0]], steps[found[-1]], values[found[-1]])
+
+
+def width_for(curves: Sequence[Ends], buckets: int) -> int:
+    """Steps in a bucket, a power of two: 1 where every point can be told, else the narrowest that
+    gives no curve more than `buckets`, its two ends on their own."""
+    if all(one.points <= buckets for one in curves):
+        return 1
+    begin = min(one.first_step for one in curves)
+    end = max(one.last_step for one in curves)
+    width = 1
+    while end // width - begin // width + 1 > max(buckets - 2, 1):
+        width *= 2
+    return width
+
+
+def fold(points: Points, first: int, last: int, width: int) -> Buckets:
+    """The points of some steps in buckets of `width` steps; those at the ends stay as they are."""
+    told = Buckets()
+    found = within(points, first, last)
+    if not found:
+        return told
+    steps, values = points
+    at, end = found.start, found.stop - 1
+    told.put(steps[at], values[at : at + 1])
+    at += 1
+    while at < end:
+        after = at + 1
+        if width > 1:
+            after = bisect_left(steps, (steps[at] // width + 1) * width, at, end)
+        told.put(steps[after - 1], values[at:after])
+        at = after
+    if end > found.start:
+        told.put(steps[end], values[end : end + 1])
+    return told
+
+
+def values_at(points: Points | None, steps: Iterable[int]) -> list[float | None]:
+    """What a curve that only grows shows at some steps."""
+    if points is None:
+        return [None for _ in steps]
+    found = (bisect_right(points.steps, step) - 1 for step in steps)
+    return [points.values[at] if at >= 0 else 0.0 for at in found]
+
+
+def sidecar_of(data_dir: Path, run_id: str) -> Path:
+    """Where the curves of a run are kept."""
+    return data_dir / "series" / f"{os.path.basename(run_id)}.curves"

@@ -1,0 +1,245 @@
+"""What would make a loop fit that does not: each way by itself, the least first.
+
+Taking off a lock changes nothing of what is learned; more memory of the same GPUs nor do larger
+ones; shorter texts and adapters do, and are only ever offered.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any, Literal
+
+from coloop import presets
+from coloop.errors import SpecProblem
+from coloop.estimate.relaxing import FitChange, over_of, value_at
+from coloop.estimate.solving import Solution, Solved, solve
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import weights_groups
+from coloop.spec.paths import apply_overrides
+from coloop.spec.solvable import is_solvable
+
+Touches = Literal["lock", "budget", "hardware", "learning"]
+MOST_HARDWARE = 4
+"""Hardware presets that are tried."""
+BUDGET_STEPS = (0.0, 0.02, 0.05, 0.1)
+"""By how much more than what is lacking the budget is raised."""
+HALVINGS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to make a loop fit."""
+
+    touches: Touches
+    """What it asks of a person."""
+    title: str
+    reason: str
+    unlocks: tuple[str, ...]
+    """Locks that go."""
+    changes: tuple[Solved, ...]
+    """Everything that changes in the loop, from what it says now."""
+    step_seconds: float
+
+
+def ways_of(
+    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None = None
+) -> tuple[Way, ...]:
+    """Ways to make a loop fit, where solving failed."""
+    found = [
+        *_without_locks(spec, failed, locks, root),
+        *_with_more(spec, failed, locks, root),
+        *_on_other_hardware(spec, failed, locks, root),
+        *_learning_otherwise(spec, failed, locks, root),
+    ]
+    return tuple(found)
+
+
+def _budget(failed: Solution) -> float:
+    return failed.spec.hardware.memory_budget
+
+
+def _way(
+    touches: Touches,
+    title: str,
+    reason: str,
+    solution: Solution,
+    asked: Collection[FitChange] = (),
+    unlocks: tuple[str, ...] = (),
+) -> Way:
+    wanted = tuple(
+        Solved(
+            path=one.path,
+            old=one.old,
+            new=one.new,
+            old_value=one.old,
+            new_value=one.new,
+            reason=one.reason,
+            seconds=None,
+            is_written=True,
+        )
+        for one in asked
+    )
+    taken = {one.path for one in wanted}
+    changes = tuple(one for one in solution.changes if one.path not in taken)
+    return Way(
+        touches=touches,
+        title=title,
+        reason=reason,
+        unlocks=unlocks,
+        changes=(*wanted, *changes),
+        step_seconds=solution.after.estimate.step_seconds,
+    )
+
+
+def _without_locks(
+    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
+) -> Iterator[Way]:
+    """One lock fewer; where no one is enough, none at all."""
+    held = [path for path in dict.fromkeys(locks) if is_solvable(path)]
+    found = False
+    for path in held:
+        rest = [one for one in held if one != path]
+        solution = solve(spec, budget_fraction=_budget(failed), root=root, locks=rest)
+        if solution.fits:
+            found = True
+            yield _way(
+                "lock",
+                f"Unlock {_short(path)}",
+                _changed(solution, path),
+                solution,
+                unlocks=(path,),
+            )
+    if len(held) > 1 and not found:
+        solution = solve(spec, budget_fraction=_budget(failed), root=root)
+        if solution.fits:
+            title = f"Take off all {len(held)} locks"
+            yield _way("lock", title, _changed(solution), solution, unlocks=tuple(held))
+
+
+def _with_more(
+    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
+) -> Iterator[Way]:
+    """The least budget that fits."""
+    gpus = failed.after.estimate.gpus
+    budget = _budget(failed)
+    if not gpus or budget >= 1:
+        return
+    lacking = max(over_of(gpu) * budget / max(gpu.usable_bytes, 1) for gpu in gpus)
+    for more in BUDGET_STEPS:
+        wanted = min(ceil((budget + lacking + more) * 100) / 100, 1.0)
+        solution = solve(spec, budget_fraction=wanted, root=root, locks=locks)
+        if solution.fits:
+            size = max(gpu.usable_bytes for gpu in solution.after.estimate.gpus)
+            reason = f"{wanted:.0%} of each GPU, {size / 2**30:.0f} GiB"
+            yield _way("budget", f"Allow {wanted:.0%} of the memory", reason, solution)
+            return
+        if wanted >= 1:
+            return
+
+
+def _on_other_hardware(
+    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
+) -> Iterator[Way]:
+    """The smallest hardware that has enough: larger GPUs, or more of the same."""
+    name = spec.hardware.preset_name
+    if name is None:
+        return
+    budget, here = _budget(failed), presets.hardware(name)
+    for other in _larger(here, fixed=bool(spec.hardware.pools))[:MOST_HARDWARE]:
+        asked = FitChange(
+            path="hardware.preset", old=name, new=other.name, reason="more memory for the loop"
+        )
+        tried = apply_overrides(spec, {asked.path: asked.new})
+        solution = solve(tried, budget_fraction=budget, root=root, locks=locks)
+        if solution.fits:
+            reason = f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
+            yield _way("hardware", f"Run on {other.name}", reason, solution, [asked])
+            return
+
+
+def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:
+    """Presets with more memory, the least first: on each GPU, or where pools leave the number of
+    GPUs open also in all."""
+    found = []
+    for name in presets.list_hardware():
+        other = presets.hardware(name)
+        is_larger = other.gpus == here.gpus and other.usable_bytes > here.usable_bytes
+        is_more = other.gpu == here.gpu and other.gpus > here.gpus and not fixed
+        if other.gpus and (is_larger or is_more):
+            found.append(other)
+    return sorted(found, key=lambda one: (one.gpus * one.usable_bytes, one.gpus))
+
+
+def _learning_otherwise(
+    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
+) -> Iterator[Way]:
+    """What a person may decide to learn otherwise."""
+    binding = failed.binding
+    node = binding.peak_stage.rpartition(".")[0] if binding is not None else ""
+    budget = _budget(failed)
+    for writer in failed.after.estimate.rollout:
+        path = f"nodes.{writer}.rollout.max_new_tokens"
+        tokens = value_at(spec, path)
+        for power in range(1, HALVINGS + 1):
+            fewer = tokens // 2**power if isinstance(tokens, int) else 0
+            if fewer < 1:
+                break
+            asked = FitChange(path=path, old=tokens, new=fewer, reason="shorter texts")
+            solution = _tried(spec, [asked], budget, locks, root)
+            if solution is not None and solution.fits:
+                yield _way(
+                    "learning",
+                    f"Write at most {fewer:,} tokens",
+                    f"changes what is learned: texts of {writer} are cut earlier",
+                    solution,
+                    [asked],
+                )
+                break
+    group = weights_groups(spec).get(node)
+    path = f"nodes.{node}.model.lora"
+    if group is not None and group.trainable and value_at(spec, path) is None:
+        asked = FitChange(path=path, old=None, new={"rank": 16}, reason="an adapter is trained")
+        solution = _tried(spec, [asked], budget, locks, root)
+        if solution is not None and solution.fits:
+            yield _way(
+                "learning",
+                f"Train an adapter of {node}",
+                "changes what is learned: its weights stay, two small matrices a layer learn",
+                solution,
+                [asked],
+            )
+
+
+def _tried(
+    spec: LoopSpec,
+    asked: list[FitChange],
+    budget: float,
+    locks: Collection[str],
+    root: Path | None,
+) -> Solution | None:
+    changes: dict[str, Any] = {one.path: one.new for one in asked}
+    try:
+        tried = apply_overrides(spec, changes)
+    except SpecProblem:
+        return None
+    return solve(tried, budget_fraction=budget, root=root, locks=locks)
+
+
+def _short(path: str) -> str:
+    """`actor micro batch` of `nodes.actor.training.micro_batch`."""
+    _, node, _, name = path.split(".", 3)
+    return f"{name.replace('_', ' ')} of {node}"
+
+
+def _changed(solution: Solution, path: str | None = None) -> str:
+    """What a solution writes at a path, else the first of what it writes."""
+    moved = [
+        one
+        for one in solution.changes
+        if one.path.startswith("nodes.") and one.is_written and one.old_value != one.new_value
+    ]
+    first = next((one for one in moved if one.path == path), moved[0] if moved else None)
+    if first is None:
+        return "the rest stays as it is"
+    return f"{_short(first.path)}: {first.old_value} → {first.new_value}"

@@ -1,0 +1,218 @@
+"""What a preset teaches, what its nodes do, which curves to expect, how long it takes and what it
+costs.
+
+What it teaches is written beside the loops (`presets/about.yaml`); what a node does and what the
+loop costs are said from the loop itself.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from ruamel.yaml import YAML
+
+from coloop import presets
+from coloop.errors import PresetNotFound
+from coloop.estimate import Explanation
+from coloop.estimate import explain as explain_estimate
+from coloop.explain.nodes import describe_node
+from coloop.spec.algorithm import family_of, node_algorithms
+from coloop.spec.catalog_texts import ALGORITHM_TEXTS
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse
+from coloop.spec.modes import ModeName
+from coloop.spec.purpose import mode_of
+
+
+class Value(BaseModel):
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
+class AboutNode(Value):
+    node: str
+    kind: str
+    does: str
+
+
+class AboutCurve(Value):
+    metric: str
+    """`node.metric`."""
+    expect: str
+
+
+class Cost(Value):
+    """What the estimator says; the loop's own hardware counts."""
+
+    hardware: str
+    gpus: int
+    step_seconds: float
+    """Of the slowest phase."""
+    seconds: float
+    """Of all phases whose steps are known."""
+    is_whole: bool
+    """Whether these are all phases; else the run takes longer."""
+    gpu_hours: float
+    """0 where there are no GPUs."""
+    memory_bytes: int
+    """Of the fullest GPU, or of the machine where there is none."""
+
+
+class About(Value):
+    name: str
+    title: str
+    lesson: str
+    """What one learns from it, in a few words."""
+    teaches: str
+    nodes: list[AboutNode]
+    curves: list[AboutCurve]
+    experiment: str
+    """A change that shows something."""
+    cost: Cost
+    source: str | None
+    """The paper that it follows."""
+
+
+class Traits(Value):
+    """What the gallery sorts and filters by."""
+
+    lesson: str
+    tags: list[str]
+    mode: ModeName
+    learners: list[str]
+    """Nodes that learn."""
+    algorithms: list[str]
+    """Titles, of whatever learns beside imitating."""
+    needs_gpus: bool
+    gpus: int
+    hardware: str
+    seconds: float
+    is_whole: bool
+
+
+@cache
+def _written() -> dict[str, dict[str, Any]]:
+    """What is written of each preset, with what it takes from another."""
+    path = presets.presets_root() / "about.yaml"
+    if not path.exists():
+        return {}
+    loaded: dict[str, dict[str, Any]] = YAML(typ="safe").load(path.read_text("utf-8"))
+    return {name: {**loaded.get(own.get("like", ""), {}), **own} for name, own in loaded.items()}
+
+
+def written_names() -> tuple[str, ...]:
+    return tuple(_written())
+
+
+def tags_of(name: str) -> tuple[str, ...]:
+    """Words by which a preset is found; none of a loop of which nothing is written."""
+    return tuple(_written().get(name, {}).get("tags", ()))
+
+
+def _own(name: str) -> dict[str, Any]:
+    if name not in _written():
+        raise PresetNotFound(f"nothing is written about a preset {name!r}")
+    return _written()[name]
+
+
+@cache
+def about(name: str) -> About:
+    """All that is said of a preset; raises `PresetNotFound`."""
+    preset = presets.load_loop(name)
+    own, spec = _own(preset.name), _spec_of(preset.name)
+    said = own.get("nodes", {})
+    return About(
+        name=preset.name,
+        title=preset.title,
+        lesson=own["lesson"],
+        teaches=own["teaches"],
+        nodes=[
+            AboutNode(node=node, kind=one.kind, does=said.get(node) or describe_node(spec, node))
+            for node, one in spec.nodes.items()
+        ],
+        curves=[AboutCurve(metric=metric, expect=text) for metric, text in own["curves"]],
+        experiment=own["try"],
+        cost=cost_of(spec),
+        source=_paper(preset.name),
+    )
+
+
+@cache
+def traits(name: str) -> Traits:
+    """What the gallery says of a preset beside its title."""
+    preset = presets.load_loop(name)
+    spec = _spec_of(preset.name)
+    return traits_of(preset.name, spec, explain_estimate(spec))
+
+
+def traits_of(name: str, spec: LoopSpec, found: Explanation) -> Traits:
+    """The same of a preset that was read and sized already."""
+    own, cost = _own(name), _cost(spec, found)
+    return Traits(
+        lesson=own["lesson"],
+        tags=list(own["tags"]),
+        mode=mode_of(spec),
+        learners=list(spec.graph.learners()),
+        algorithms=_algorithms(spec),
+        needs_gpus=cost.gpus > 0,
+        gpus=cost.gpus,
+        hardware=cost.hardware,
+        seconds=cost.seconds,
+        is_whole=cost.is_whole,
+    )
+
+
+def _spec_of(name: str) -> LoopSpec:
+    spec = parse(presets.load_loop_text(name)).spec
+    assert spec is not None, name
+    return spec
+
+
+def _algorithms(spec: LoopSpec) -> list[str]:
+    """Of all learners; imitation alone where there is nothing else."""
+    names = [
+        entry.name
+        for node in spec.graph.learners()
+        for entries in node_algorithms(spec, node).values()
+        for entry in entries
+    ]
+    telling = [name for name in names if name not in ("sft", "value")] or names
+    return list(dict.fromkeys(ALGORITHM_TEXTS[family_of(name)].title for name in telling))
+
+
+def cost_of(spec: LoopSpec) -> Cost:
+    """Time and memory of a loop on the hardware that it names."""
+    return _cost(spec, explain_estimate(spec))
+
+
+def _cost(spec: LoopSpec, found: Explanation) -> Cost:
+    hardware = _hardware(spec)
+    known = [phase.seconds for phase in found.phases if phase.seconds is not None]
+    seconds = found.total_seconds if found.total_seconds is not None else sum(known)
+    return Cost(
+        hardware=hardware.name,
+        gpus=hardware.gpus,
+        step_seconds=max((phase.step_seconds for phase in found.phases), default=0.0),
+        seconds=seconds,
+        is_whole=found.total_seconds is not None,
+        gpu_hours=seconds * hardware.gpus / 3600,
+        memory_bytes=max((gpu.peak_bytes for gpu in found.estimate.gpus), default=0),
+    )
+
+
+def _hardware(spec: LoopSpec) -> presets.HardwarePreset:
+    own = spec.hardware
+    if own.gpu is not None:
+        return presets.custom_hardware(
+            nodes=own.nodes or 1, gpus_per_node=own.gpus_per_node or 1, gpu=own.gpu
+        )
+    return presets.hardware(own.preset or "cpu")
+
+
+def _paper(name: str) -> str | None:
+    """The first paper that the head of the preset names."""
+    head = presets.load_loop_text(name).partition("coloop:")[0]
+    found = re.search(r"arXiv (\d{4}\.\d{5})", head)
+    return f"https://arxiv.org/abs/{found[1]}" if found else None

@@ -1,0 +1,161 @@
+"""The batch of a learner as a ladder of numbers: prompts, completions, micro-batches, updates.
+
+Every rung is the one before it, times or divided by a number that the plan has; so they multiply
+out. Counts are the plan's own rows and the settings that the run learns with.
+"""
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from coloop.plan.types import Learner, PhasePlan, Plan, Rows, Update
+from coloop.sizing import Resolved
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import training_of
+from coloop.spec.homes import rollout_of
+from coloop.spec.paths import apply_overrides
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Rung(_Value):
+    """One number."""
+
+    name: str
+    """What is counted: `prompts`, `completions`, `rows`, `micro-batches`, `updates`."""
+    count: float
+    """How many in one step."""
+    sign: Literal["", "×", "÷"]
+    """How it comes from the rung before it; empty: the first."""
+    by: float
+    """With what; 1 of the first."""
+    of: str
+    """What that number is: `completions a prompt`."""
+
+
+class Ladder(_Value):
+    """A learner's batch in one phase."""
+
+    node: str
+    """Who learns."""
+    phase: str
+    """In which phase."""
+    rungs: tuple[Rung, ...]
+    """From what is loaded to optimizer steps."""
+    is_exact: bool
+    """Whether the counts are certain before the run."""
+    note: str
+    """What is not certain about them; empty where all is."""
+
+
+def ladders_of(plan: Plan, spec: LoopSpec, resolved: Resolved) -> tuple[Ladder, ...]:
+    """A ladder of every learner in every phase, where its rows are known."""
+    return tuple(
+        ladder
+        for phase in plan.phases
+        for update in phase.updates
+        for learner in update.learners
+        if (ladder := _ladder(plan, phase, update, learner, spec, resolved)) is not None
+    )
+
+
+def _ladder(
+    plan: Plan,
+    phase: PhasePlan,
+    update: Update,
+    learner: Learner,
+    spec: LoopSpec,
+    resolved: Resolved,
+) -> Ladder | None:
+    rows = learner.kept_until or learner.rows.most
+    if not rows:
+        return None
+    spec = apply_overrides(spec, dict(phase.overrides)) if phase.overrides else spec
+    training = training_of(spec, update.group)
+    rungs = [*_rows(phase, learner, spec, rows)]
+    notes = [*_uncertain(learner)]
+    passes = training.epochs * learner.updates
+    if passes > 1:
+        rungs.append(_times(rungs[-1], "rows", passes, "passes over them"))
+    batches = max(rows / min(training.mini_batch or rows, rows), 1.0) * passes
+    micro, note = _micro_batches(plan, update, resolved, rows * passes / batches)
+    if micro is not None:
+        whole = micro * batches
+        by = rungs[-1].count / whole
+        rungs.append(_by(rungs[-1], "micro-batches", by, "rows at once"))
+        rungs.append(_by(rungs[-1], "updates", micro, "micro-batches an update"))
+        notes += [note] if note else []
+    else:
+        by = rungs[-1].count / batches
+        rungs.append(_by(rungs[-1], "updates", by, "rows an update"))
+    return Ladder(
+        node=learner.node,
+        phase=phase.name,
+        rungs=tuple(rungs),
+        is_exact=not notes,
+        note="; ".join(notes),
+    )
+
+
+def _rows(phase: PhasePlan, learner: Learner, spec: LoopSpec, rows: int) -> Iterator[Rung]:
+    """What leads to the rows that are learned."""
+    written = _rows_at(phase, f"{learner.node}.generate")
+    rollout = rollout_of(spec, learner.node)
+    if written is None or rollout is None or not written.most:
+        yield Rung(name="rows", count=rows, sign="", by=1, of="")
+        return
+    each = rollout.completions_per_prompt + int(rollout.greedy_extra)
+    of = "completions a prompt" + (", one of them greedy" if rollout.greedy_extra else "")
+    prompts = Rung(name="prompts", count=written.most / each, sign="", by=1, of="")
+    completions = _times(prompts, "completions", each, of)
+    yield prompts
+    yield completions
+    if rows > written.most:
+        yield _times(completions, "rows", rows / written.most, "rows a completion")
+    elif rows < written.most:
+        yield _by(completions, "rows", written.most / rows, "completions a row that is learned")
+
+
+def _rows_at(phase: PhasePlan, stage: str) -> Rows | None:
+    return next((one.rows for one in phase.rows if one.stage == stage), None)
+
+
+def _times(rung: Rung, name: str, by: float, of: str) -> Rung:
+    return Rung(name=name, count=rung.count * by, sign="×", by=by, of=of)
+
+
+def _by(rung: Rung, name: str, by: float, of: str) -> Rung:
+    return Rung(name=name, count=rung.count / by, sign="÷", by=by, of=of)
+
+
+def _uncertain(learner: Learner) -> Iterator[str]:
+    if learner.kept_until is not None:
+        yield f"rows are kept over steps until there are {learner.kept_until}"
+    elif learner.rows.least < (learner.rows.most or 0):
+        yield f"{learner.rows.text} rows come: what models write and rules cut decides"
+    if learner.every > 1:
+        yield f"in every {learner.every} steps"
+
+
+def _micro_batches(
+    plan: Plan, update: Update, resolved: Resolved, rows: float
+) -> tuple[float | None, str]:
+    """Micro-batches of one optimizer step over so many rows, on all places of the pool, and what is
+    not certain about them; None where nobody knows."""
+    sized = resolved.memory.updates.get(update.group)
+    settings = resolved.updates.get(update.group)
+    if sized is None or settings is None:
+        return None, ""
+    places = max(sized.weights.shards, 1)
+    at_once = sized.settings.micro_batch
+    count = ceil(ceil(rows / places) / at_once) * min(places, ceil(rows))
+    where = "" if places == 1 else f" on each of {places} places"
+    if settings.micro_batch is not None:
+        return float(count), ""
+    tokens = settings.tokens_at_once
+    note = f"micro-batches are filled to {tokens:,} tokens{where}: fewer where texts are short"
+    return float(count), note

@@ -1,0 +1,56 @@
+/**
+ * Which modules a built page fetches together. What a page needs at once comes in a few large files: many small
+ * ones take more bytes, packed, and more requests. What comes later stays apart, part by part.
+ */
+import { resolve } from "node:path";
+
+interface Graph {
+  getModuleInfo: (id: string) => { importedIds: readonly string[] } | null;
+}
+
+const STARTS = {
+  page: ["src/main.tsx", "src/features/loops/DropZone.tsx"],
+  editor: ["src/app/EditorPage.tsx"],
+  run: ["src/app/RunPage.tsx"],
+};
+type Start = keyof typeof STARTS;
+
+/** Packages of many parts, of which each importer takes a few: that one is imported tells nothing of the others. */
+const ASSORTED = /node_modules\/(?:@?radix-ui|lucide-react)\//;
+const CONTROLS =
+  /node_modules\/(?:@?radix-ui|@floating-ui|cmdk|react-remove-scroll|aria-hidden)|src\/ui\/(?!code)/;
+
+/** Groups of chunks for Rolldown, the first that takes a module has it. */
+export function chunkGroups(root: string) {
+  const at = (file: string) => resolve(root, file);
+  const starts = new Set(Object.values(STARTS).flat().map(at));
+  const found = new Map<Start, Set<string>>();
+
+  function needs(start: Start, graph: Graph): Set<string> {
+    const known = found.get(start);
+    if (known) return known;
+    const seen = new Set<string>();
+    const open = STARTS[start].map(at);
+    for (let id = open.pop(); id !== undefined; id = open.pop()) {
+      if (seen.has(id) || ASSORTED.test(id)) continue;
+      seen.add(id);
+      open.push(...(graph.getModuleInfo(id)?.importedIds ?? []));
+    }
+    found.set(start, seen);
+    return seen;
+  }
+  /** What each of these pages needs. */
+  const together = (name: string, ...pages: Start[]) => ({
+    name: (id: string, graph: Graph) =>
+      !starts.has(id) && pages.every((page) => needs(page, graph).has(id)) ? name : null,
+  });
+  const shared = (name: string, test: RegExp) => ({ name, test, minShareCount: 2 });
+  return [
+    together("page", "page"),
+    together("graph", "editor", "run"),
+    together("editor", "editor"),
+    together("run", "run"),
+    shared("controls", CONTROLS),
+    shared("icons", /node_modules\/lucide-react\//),
+  ].map((group, at, { length }) => ({ ...group, priority: length - at }));
+}

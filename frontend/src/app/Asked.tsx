@@ -1,0 +1,17 @@
+import { type ReactNode, Suspense, useState } from "react";
+import { useDialogs } from "@/session/dialogs";
+
+type DialogName = Exclude<ReturnType<typeof useDialogs.getState>["open"], null>;
+
+/** A dialog, there from the first time that it is opened. */
+export function Asked({ dialog, children }: { dialog: DialogName; children: ReactNode }) {
+  const isOpen = useDialogs((state) => state.open === dialog);
+  return <Once when={isOpen}>{children}</Once>;
+}
+
+/** What is not there before it is wanted, and stays. */
+export function Once({ when, children }: { when: boolean; children: ReactNode }) {
+  const [isThere, setThere] = useState(when);
+  if (when && !isThere) setThere(true);
+  return <Suspense>{when || isThere ? children : null}</Suspense>;
+}

@@ -1,0 +1,106 @@
+import { GitCompareArrows } from "lucide-react";
+import { useState } from "react";
+import { Link, useLocation, useSearch } from "wouter";
+import { metricInfo, SHOWN_AT_FIRST } from "@/catalog/metrics";
+import { askedRuns } from "@/features/compare/compared";
+import { OverlayChart } from "@/features/compare/OverlayChart";
+import { AXES, type Axis } from "@/features/compare/overlay";
+import { RunLegend } from "@/features/compare/RunLegend";
+import { SpecDifferences } from "@/features/compare/SpecDifferences";
+import { StageSplit } from "@/features/compare/StageSplit";
+import { useCompared } from "@/features/compare/useCompared";
+import { useServerCatalog } from "@/session/useServerCatalog";
+import { Button } from "@/ui/Button";
+import { Segmented } from "@/ui/Segmented";
+import { Empty, Failed, Loading } from "@/ui/States";
+import { PageShell } from "./PageShell";
+
+const LABELS: Record<Axis, { label: string; title: string }> = {
+  progress: { label: "Steps", title: "By training step" },
+  learned: { label: "Tokens", title: "By tokens that were learned from" },
+  time: { label: "Time", title: "By time at work, without breaks" },
+};
+
+/** Up to six runs: what differs on the left, their curves and where their time went on the right. */
+export function ComparePage() {
+  const ids = askedRuns(useSearch());
+  const [axis, setAxis] = useState<Axis>("progress");
+  const [showsAll, setShowsAll] = useState(false);
+  const [, navigate] = useLocation();
+  const catalog = useServerCatalog().data ?? null;
+  const { compared, curves, metrics, isLoading, error } = useCompared(ids, catalog, showsAll);
+  const shown = showsAll ? metrics : metrics.slice(0, SHOWN_AT_FIRST);
+  if (ids.length < 2) return <TooFew />;
+  return (
+    <PageShell
+      title="Compare runs"
+      isWide
+      actions={
+        <>
+          <Segmented
+            label="Curves by"
+            value={axis}
+            options={AXES.map((value) => ({ value, ...LABELS[value] }))}
+            onChange={setAxis}
+          />
+          {metrics.length > SHOWN_AT_FIRST ? (
+            <Button size="small" onClick={() => setShowsAll(!showsAll)}>
+              {showsAll ? "Fewer metrics" : `All ${metrics.length} metrics`}
+            </Button>
+          ) : null}
+        </>
+      }
+    >
+      <RunLegend
+        compared={compared}
+        onRemove={(gone) => {
+          const kept = ids.filter((id) => id !== gone).map(encodeURIComponent);
+          navigate(`/runs/compare?runs=${kept.join(",")}`, { replace: true });
+        }}
+      />
+      {error ? <Failed title="The runs could not be compared" error={error} /> : null}
+      <div className="grid items-start gap-3 lg:grid-cols-[280px_minmax(0,1fr)]">
+        {compared.length > 1 ? <SpecDifferences compared={compared} /> : null}
+        <div className="flex min-w-0 flex-col gap-3">
+          {isLoading ? <Loading label="Loading the curves" rows={4} /> : null}
+          {!isLoading && metrics.length === 0 ? (
+            <Empty title="No numbers yet">None of these runs has measured anything.</Empty>
+          ) : null}
+          <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,360px),1fr))] gap-3">
+            {catalog
+              ? shown.map((metric) => (
+                  <OverlayChart
+                    key={metric}
+                    metric={metric}
+                    info={metricInfo(catalog, metric)}
+                    axis={axis}
+                    compared={compared}
+                    curves={curves}
+                  />
+                ))
+              : null}
+          </div>
+          <StageSplit compared={compared} curves={curves} />
+        </div>
+      </div>
+    </PageShell>
+  );
+}
+
+function TooFew() {
+  return (
+    <PageShell title="Compare runs">
+      <Empty
+        icon={<GitCompareArrows size={24} />}
+        title="Choose two runs or more"
+        action={
+          <Link href="/runs" className="text-accent-text underline">
+            All runs
+          </Link>
+        }
+      >
+        In the list of runs, mark two to six and press Compare.
+      </Empty>
+    </PageShell>
+  );
+}

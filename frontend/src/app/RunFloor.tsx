@@ -1,0 +1,97 @@
+import { Suspense } from "react";
+import { Canvas } from "@/features/canvas/Canvas";
+import { RunEditBar } from "@/features/runs/RunEditBar";
+import { usePreferences } from "@/session/preferences";
+import { useSelection } from "@/session/selection";
+import { Resizer } from "@/ui/Resizer";
+import { Loading } from "@/ui/States";
+import { ChartsPanel, TimelinePanel } from "./panels";
+import { RunDock } from "./RunDock";
+import { RunSettings } from "./RunSettings";
+import { useWindowSize } from "./useWindowSize";
+
+const CHARTS_SHARE = 0.4;
+const LEAST_CHARTS = 300;
+const LEAST_TIMELINE = 84;
+const LEAST_DOCK = 140;
+
+/** The graph with its timeline, charts beside them, and what was written below. */
+export function RunFloor() {
+  const { runChartsWidth, runTimelineHeight, runDockHeight, set } = usePreferences();
+  const { width, height } = useWindowSize();
+  const hasSelection = useSelection(
+    (state) =>
+      state.nodes.length + state.edges.length > 0 || state.phase !== null || state.entry !== null,
+  );
+  const charts = Math.min(
+    Math.max(LEAST_CHARTS, runChartsWidth || Math.round(width * CHARTS_SHARE)),
+    Math.round(width * 0.6),
+  );
+  const dock = Math.min(runDockHeight, Math.round(height * 0.4));
+  const timeline = Math.min(runTimelineHeight, Math.round(height * 0.3));
+  return (
+    <>
+      <div className="flex min-h-0 flex-1">
+        <div className="flex min-w-0 flex-1 flex-col">
+          <main className="relative min-h-0 flex-1">
+            <Canvas />
+            <RunEditBar />
+          </main>
+          <section
+            aria-label="Work over time"
+            className="relative shrink-0 border-line border-t"
+            style={{ height: timeline }}
+          >
+            <Resizer
+              label="Height of the timeline"
+              grows="up"
+              size={timeline}
+              min={LEAST_TIMELINE}
+              max={400}
+              onResize={(size) => set({ runTimelineHeight: size })}
+            />
+            <Suspense fallback={<Loading label="Loading the timeline" rows={2} />}>
+              <TimelinePanel />
+            </Suspense>
+          </section>
+        </div>
+        <aside
+          aria-label={hasSelection ? "Settings" : "Charts of the run"}
+          className="relative shrink-0 border-line border-l bg-canvas"
+          style={{ width: charts }}
+        >
+          <Resizer
+            label="Width of the charts"
+            grows="left"
+            size={charts}
+            min={LEAST_CHARTS}
+            max={Math.round(width * 0.6)}
+            onResize={(size) => set({ runChartsWidth: size })}
+          />
+          {hasSelection ? (
+            <RunSettings />
+          ) : (
+            <Suspense fallback={<Loading label="Loading the charts" rows={4} />}>
+              <ChartsPanel />
+            </Suspense>
+          )}
+        </aside>
+      </div>
+      <section
+        aria-label="Lower panel"
+        className="relative shrink-0 border-line border-t bg-surface"
+        style={{ height: dock }}
+      >
+        <Resizer
+          label="Height of the lower panel"
+          grows="up"
+          size={dock}
+          min={LEAST_DOCK}
+          max={720}
+          onResize={(size) => set({ runDockHeight: size })}
+        />
+        <RunDock />
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,25 @@
+import { Suspense } from "react";
+import { later } from "@/ui/later";
+import { Loading } from "@/ui/States";
+
+const Inspector = later(() =>
+  import("@/features/inspector/Inspector").then((module) => module.Inspector),
+);
+
+/** The settings of what is selected; the graph is drawn before them. */
+export function Settings() {
+  return (
+    <Suspense fallback={<SettingsOutline />}>
+      <Inspector />
+    </Suspense>
+  );
+}
+
+/** As high as what comes, so that nothing moves. */
+export function SettingsOutline() {
+  return (
+    <div className="h-full overflow-hidden bg-surface">
+      <Loading label="Loading the settings" rows={6} />
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+import { useMemo } from "react";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { poolsOf } from "@/document/pools";
+import type { Action } from "@/session/actions";
+import { ALIGNMENTS, DISTRIBUTIONS } from "@/session/alignments";
+import { useSelection } from "@/session/selection";
+import { useAlign } from "@/session/useAlign";
+import { usePlacing } from "@/session/usePlacing";
+
+/** Where the selected nodes stand, and in which pool they run. */
+export function useLayoutActions(): Action[] {
+  const { store } = useOpenLoop();
+  const { align, distribute } = useAlign();
+  const { canPlace, place, placeInNext } = usePlacing();
+  const pools = useDocument((state) =>
+    poolsOf(state.document)
+      .map(({ name }) => name)
+      .join(" "),
+  );
+
+  return useMemo(() => {
+    const has = (least: number) => () =>
+      !store.getState().isReadonly && useSelection.getState().nodes.length >= least;
+    return [
+      ...ALIGNMENTS.map(([by, label]) => ({
+        id: `align-${by}`,
+        label,
+        keys: [],
+        section: "Arrange",
+        isEnabled: has(2),
+        run: () => align(by, label),
+      })),
+      ...DISTRIBUTIONS.map(([along, label]) => ({
+        id: `distribute-${along}`,
+        label,
+        keys: [],
+        section: "Arrange",
+        isEnabled: has(3),
+        run: () => distribute(along, label),
+      })),
+      {
+        id: "nextPool",
+        label: "Place in the next pool",
+        keys: ["p"],
+        section: "Arrange",
+        isEnabled: canPlace,
+        run: placeInNext,
+      },
+      ...pools
+        .split(" ")
+        .filter(Boolean)
+        .map((pool) => ({
+          id: `pool-${pool}`,
+          label: `Place in pool ${pool}`,
+          keys: [],
+          section: "Arrange",
+          isEnabled: canPlace,
+          run: () => place(pool),
+        })),
+      {
+        id: "noPool",
+        label: "Take out of the pool",
+        keys: [],
+        section: "Arrange",
+        isEnabled: canPlace,
+        run: () => place(null),
+      },
+    ];
+  }, [store, align, distribute, canPlace, place, placeInNext, pools]);
+}

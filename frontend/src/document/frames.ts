@@ -1,0 +1,144 @@
+/** Frames: each pool drawn round the nodes that name it, and which pool a moved node was put in. Pure. */
+import type { Catalog } from "@/api/types";
+import { type Area, areaOf, type Box, isInside, middleOf } from "./boxes";
+import { type Pool, placeable, poolField, poolOf, poolsOf } from "./pools";
+import type { LoopDocument, Point } from "./types";
+
+export interface Frame extends Area {
+  pool: Pool;
+  members: readonly string[];
+}
+
+/** Between a frame and its boxes: above for its head. Less than boxes of a column have between them. */
+const AROUND = { side: 14, top: 34, bottom: 10 } as const;
+/** A pool without nodes waits beside the graph, where no lines run. */
+const EMPTY = { width: 304, height: 120, gap: 32 } as const;
+
+export function framesOf(catalog: Catalog, document: LoopDocument, boxes: readonly Box[]): Frame[] {
+  const pools = poolsOf(document);
+  if (pools.length === 0) return [];
+  const found: Frame[] = [];
+  const empty: Pool[] = [];
+  for (const pool of pools) {
+    const own = boxes.filter(({ id }) => poolOf(catalog, document, id) === pool.name);
+    const area = areaOf(own);
+    if (area) found.push({ pool, members: own.map(({ id }) => id), ...grown(area) });
+    else empty.push(pool);
+  }
+  return [...found, ...waiting(empty, areaOf(boxes), found)];
+}
+
+/** While boxes are dragged: a frame goes with all of its nodes where these are several, else it stays. */
+export function framesWhile(
+  catalog: Catalog,
+  document: LoopDocument,
+  before: readonly Box[],
+  after: readonly Box[],
+  moved: ReadonlySet<string>,
+): Frame[] {
+  const frames = framesOf(catalog, document, before);
+  if (moved.size === 0) return frames;
+  return frames.map((frame) => {
+    const area = goesAlong(frame, moved)
+      ? areaOf(after.filter(({ id }) => frame.members.includes(id)))
+      : null;
+    return area ? { ...frame, ...grown(area) } : frame;
+  });
+}
+
+/** A node that is dragged alone leaves its frame behind, even where it is the only one in it: so it can be taken out. */
+function goesAlong({ members }: Frame, moved: ReadonlySet<string>): boolean {
+  return moved.size > 1 && members.length > 0 && members.every((id) => moved.has(id));
+}
+
+function grown({ left, top, right, bottom }: Area): Area {
+  return {
+    left: left - AROUND.side,
+    top: top - AROUND.top,
+    right: right + AROUND.side,
+    bottom: bottom + AROUND.bottom,
+  };
+}
+
+function waiting(pools: readonly Pool[], area: Area | null, frames: readonly Frame[]): Frame[] {
+  const right = Math.max(area?.right ?? 0, ...frames.map((frame) => frame.right));
+  const left = right + 2 * EMPTY.gap;
+  return pools.map((pool, place) => {
+    const top = (area?.top ?? 0) + place * (EMPTY.height + EMPTY.gap);
+    const bottom = top + EMPTY.height;
+    return { pool, members: [], left, top, right: left + EMPTY.width, bottom };
+  });
+}
+
+export interface Placing {
+  nodes: string[];
+  /** Null takes them out of the pool that they name. */
+  pool: string | null;
+}
+
+/**
+ * What a move means for pools: into the smallest frame under the middle of the first box, or out of its own; null where it
+ * means nothing. A move within a frame, or with it, means nothing.
+ */
+export function placingOf(
+  catalog: Catalog,
+  document: LoopDocument,
+  before: readonly Box[],
+  after: readonly Box[],
+  moved: readonly string[],
+): Placing | null {
+  const nodes = placeable(catalog, document, moved);
+  const [first] = nodes;
+  if (first === undefined) return null;
+  const going = new Set(moved);
+  const frames = framesOf(catalog, document, before).filter((frame) => !goesAlong(frame, going));
+  const start = under(frames, before, first);
+  const own = poolOf(catalog, document, first);
+  const end = under(frames, after, first) ?? touched(frames, after, first, own);
+  if (end === start || end === own) return null;
+  if (end !== null) return { nodes, pool: end };
+  return frames.some(({ pool }) => pool.name === own) ? { nodes, pool: null } : null;
+}
+
+/** The pool in whose frame a new node of this kind would stand; null where it can be in none. */
+export function poolAt(
+  catalog: Catalog,
+  document: LoopDocument,
+  boxes: readonly Box[],
+  kind: string,
+  { x, y }: { x: number; y: number },
+): string | null {
+  if (poolField(catalog, kind) === null) return null;
+  return smallestAt(framesOf(catalog, document, boxes), [x, y]);
+}
+
+/** The frame is as narrow as the only box in it, which is in it as long as the two overlap. */
+function touched(
+  frames: readonly Frame[],
+  boxes: readonly Box[],
+  id: string,
+  own: string | null,
+): string | null {
+  const frame = frames.find(({ pool, members }) => pool.name === own && members.length === 1);
+  const box = areaOf(boxes.filter((one) => one.id === id));
+  if (!frame || !box) return null;
+  const isApart =
+    box.left > frame.right ||
+    box.right < frame.left ||
+    box.top > frame.bottom ||
+    box.bottom < frame.top;
+  return isApart ? null : own;
+}
+
+function under(frames: readonly Frame[], boxes: readonly Box[], id: string): string | null {
+  const box = boxes.find((one) => one.id === id);
+  return box ? smallestAt(frames, middleOf(box)) : null;
+}
+
+function smallestAt(frames: readonly Frame[], point: Point): string | null {
+  const size = ({ left, right, top, bottom }: Area) => (right - left) * (bottom - top);
+  const over = frames
+    .filter((frame) => isInside(frame, point))
+    .toSorted((a, b) => size(a) - size(b));
+  return over[0]?.pool.name ?? null;
+}

@@ -1,0 +1,96 @@
+/** Who is paid by which sources, with which weights. Pure. */
+import type { Catalog } from "@/api/types";
+import { edgeKeys, portRef, runKey } from "./edges";
+import type { LoopDocument, PortRef } from "./types";
+
+/** A port at which scores of a node's own texts come together and teach it. */
+export interface Payee extends PortRef {
+  /** "actor.rewards". */
+  name: string;
+}
+
+export interface PayingEdge {
+  /** Among the edges of the document. */
+  key: string;
+  /** As the service calls it. */
+  name: string;
+  node: string;
+  weight: number;
+}
+
+/** The ports that are paid, those with an edge first. */
+export function payees(catalog: Catalog, document: LoopDocument): Payee[] {
+  const all = Object.entries(document.nodes).flatMap(([node, { kind }]) =>
+    (catalog.kinds[kind]?.inputs ?? [])
+      .filter((port) => port.teaching && port.of !== null)
+      .map((port) => ({ node, port: port.name, name: `${node}.${port.name}` })),
+  );
+  const paid = new Set(document.edges.map((edge) => edge.to));
+  return [
+    ...all.filter(({ name }) => paid.has(name)),
+    ...all.filter(({ name }) => !paid.has(name)),
+  ];
+}
+
+export function payingEdges(document: LoopDocument, payee: string): PayingEdge[] {
+  const keys = edgeKeys(document.edges);
+  return document.edges.flatMap((edge, place) =>
+    edge.to === payee
+      ? [
+          {
+            key: keys[place] ?? "",
+            name: runKey(edge),
+            node: portRef(edge.from).node,
+            weight: typeof edge.weight === "number" ? edge.weight : 1,
+          },
+        ]
+      : [],
+  );
+}
+
+/**
+ * One weight changed. Where the total is kept, the sources that are not locked share what is left in the
+ * proportions that they have, or alike where they have none.
+ */
+export function weighed(
+  edges: readonly PayingEdge[],
+  key: string,
+  weight: number,
+  keeps: { total: number; locked: ReadonlySet<string> } | null,
+): Record<string, number> {
+  if (keeps === null) return { [key]: weight };
+  const free = edges.filter((edge) => edge.key !== key && !keeps.locked.has(edge.key));
+  const fixed = edges
+    .filter((edge) => edge.key !== key && keeps.locked.has(edge.key))
+    .reduce((sum, edge) => sum + edge.weight, 0);
+  const own = free.length === 0 ? keeps.total - fixed : weight;
+  const left = keeps.total - fixed - own;
+  const present = free.reduce((sum, edge) => sum + edge.weight, 0);
+  const share = (edge: PayingEdge) =>
+    present === 0 ? left / free.length : (edge.weight / present) * left;
+  return {
+    [key]: rounded(own),
+    ...Object.fromEntries(free.map((edge) => [edge.key, rounded(share(edge))])),
+  };
+}
+
+export function rounded(weight: number): number {
+  return Math.round(weight * 1000) / 1000;
+}
+
+/** What a row is paid: the scores with their weights, put together as the learner's credit says. */
+export function totalOf(
+  scores: readonly (number | null)[],
+  weights: readonly number[],
+  missing: string,
+): number | null {
+  const live = scores.flatMap((score, place) => {
+    const weight = weights[place] ?? 0;
+    return weight === 0 ? [] : [{ score, weight }];
+  });
+  const said = live.filter((one) => one.score !== null);
+  if (said.length === 0 || (missing === "skip_row" && said.length < live.length)) return null;
+  const sum = said.reduce((total, { score, weight }) => total + weight * (score ?? 0), 0);
+  if (missing !== "mean_of_available") return sum;
+  return sum / said.reduce((total, { weight }) => total + Math.abs(weight), 0);
+}

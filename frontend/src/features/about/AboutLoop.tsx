@@ -1,0 +1,124 @@
+import { useQuery } from "@tanstack/react-query";
+import { ExternalLink, FlaskConical, X } from "lucide-react";
+import type { ReactNode } from "react";
+import { fetchAboutPreset } from "@/api/routes";
+import type { AboutPreset } from "@/api/types";
+import { useTour } from "@/session/tour";
+import { Button } from "@/ui/Button";
+import { classes } from "@/ui/classes";
+import { IconButton } from "@/ui/IconButton";
+import { RichText } from "@/ui/RichText";
+import { Failed, Loading } from "@/ui/States";
+import { AboutNodes } from "./AboutNodes";
+import { CostFacts } from "./CostFacts";
+import { useAbout } from "./useAbout";
+
+/** What the open preset teaches, how long it takes, which curves to expect and what each node does. */
+export function AboutLoop() {
+  const { preset, close } = useAbout();
+  const about = useQuery({
+    queryKey: ["about", preset],
+    queryFn: () => fetchAboutPreset(preset ?? ""),
+    enabled: preset !== null,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (preset === null) return null;
+  return (
+    <section
+      aria-label="About this loop"
+      className={classes(
+        about.isPending ? "h-[60%]" : "max-h-[60%]",
+        "shrink-0 overflow-y-auto border-line border-b bg-surface px-4 pt-3 pb-4",
+      )}
+    >
+      <header className="flex items-center gap-2">
+        <p className="flex-1 font-medium text-accent-text text-xs">About this loop</p>
+        <IconButton label="Close about" size="small" onClick={close}>
+          <X size={14} />
+        </IconButton>
+      </header>
+      {about.isPending ? <Loading label="Loading what this loop teaches" rows={4} /> : null}
+      {about.isError ? (
+        <Failed
+          title="What this loop teaches could not be read"
+          error={about.error}
+          onRetry={() => void about.refetch()}
+        />
+      ) : null}
+      {about.data ? <About about={about.data} /> : null}
+    </section>
+  );
+}
+
+function About({ about }: { about: AboutPreset }) {
+  return (
+    <div className="flex flex-col gap-3 text-sm">
+      <div>
+        <h2 className="font-semibold text-base leading-6">{about.lesson}</h2>
+        <p className="mt-1">
+          <RichText text={about.teaches} />
+        </p>
+      </div>
+      <TourOffer />
+      <CostFacts cost={about.cost} />
+      <Part title="Curves to expect">
+        <ul className="flex flex-col gap-1.5">
+          {about.curves.map(({ metric, expect }) => (
+            <li key={metric} className="text-xs">
+              <span className="font-medium font-mono">{metric}</span>
+              <span className="block text-muted">
+                <RichText text={expect} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      </Part>
+      <Part title="What each node does">
+        <AboutNodes nodes={about.nodes} />
+      </Part>
+      <p className="flex gap-2 rounded-2 bg-sunken px-3 py-2 text-xs">
+        <FlaskConical size={14} aria-hidden="true" className="mt-0.5 shrink-0 text-accent-text" />
+        <span>
+          <span className="font-medium">Try this: </span>
+          <RichText text={about.experiment} />
+        </span>
+      </p>
+      {about.source ? (
+        <a
+          href={about.source}
+          target="_blank"
+          rel="noreferrer"
+          className="inline-flex items-center gap-1 text-accent-text text-xs hover:underline"
+        >
+          The paper that it follows <ExternalLink size={12} aria-hidden="true" />
+        </a>
+      ) : null}
+    </div>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section>
+      <h3 className="mb-1 font-medium text-muted text-xs">{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+/** Offered once; after that the tour is in the menu. */
+function TourOffer() {
+  const { isOffered, start, decline } = useTour();
+  if (!isOffered) return null;
+  return (
+    <p className="flex flex-wrap items-center gap-2 rounded-2 border border-line px-3 py-2 text-xs">
+      <span className="min-w-32 flex-1">New here? A tour of the page, one minute.</span>
+      <Button size="small" onClick={start}>
+        Take the tour
+      </Button>
+      <Button size="small" look="quiet" onClick={decline}>
+        No, thanks
+      </Button>
+    </p>
+  );
+}

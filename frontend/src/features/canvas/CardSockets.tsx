@@ -1,0 +1,73 @@
+import { Handle, Position } from "@xyflow/react";
+import { ArrowUp } from "lucide-react";
+import type { InputPort, OutputPort } from "@/api/types";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { kindOf } from "@/document/geometry";
+import { PortMark } from "@/ui/PortMark";
+import { socketHandle } from "./handles";
+import { portTitle } from "./NodePort";
+import type { Socket } from "./sockets";
+import { useMeasured } from "./useNodePorts";
+import { usePortFit } from "./usePortFit";
+
+/** Ends of learning and of ties at the bottom or the top of a box: one for each edge. */
+export function CardSockets({ node, sockets }: { node: string; sockets: readonly Socket[] }) {
+  useMeasured(node, sockets.map(({ key, x, side }) => `${key} ${x} ${side}`).join(","));
+  return sockets.map((socket, index) => {
+    const isFirst = sockets.findIndex((one) => isSamePort(one, socket)) === index;
+    return <CardSocket key={`${socket.key} ${socket.isTarget}`} {...{ node, socket, isFirst }} />;
+  });
+}
+
+function isSamePort(a: Socket, b: Socket): boolean {
+  return a.port === b.port && a.isTarget === b.isTarget;
+}
+
+interface CardSocketProps {
+  node: string;
+  socket: Socket;
+  /** Of those of its port: it bears the name. */
+  isFirst: boolean;
+}
+
+function CardSocket({ node, socket, isFirst }: CardSocketProps) {
+  const { catalog } = useOpenLoop();
+  const { key, port: name, isTarget, isTie, side, x } = socket;
+  const kind = useDocument((state) => kindOf(catalog, state.document.nodes[node]?.kind));
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const { blocked, isOpen } = usePortFit(node, name, isTarget);
+  const ports: readonly (InputPort | OutputPort)[] =
+    (isTarget ? kind?.inputs : kind?.outputs) ?? [];
+  const port = ports.find((one) => one.name === name);
+  if (!port) return null;
+  const type = catalog.port_types[port.type];
+  const label = `${isTarget ? "input" : "output"} ${node}.${name}`;
+  const isTeaching = isTarget && "teaching" in port && port.teaching && !isTie;
+  return (
+    <Handle
+      id={socketHandle(name, key)}
+      type={isTarget ? "target" : "source"}
+      position={side === "top" ? Position.Top : Position.Bottom}
+      isConnectable={!isReadonly}
+      className="card-socket"
+      data-blocked={blocked !== null || undefined}
+      data-open={isOpen || undefined}
+      style={{ left: x }}
+      title={portTitle(port, blocked)}
+      role="img"
+      aria-label={isFirst ? label : `${label}, ${key}`}
+    >
+      {isTeaching ? (
+        <span className="card-socket-round">
+          <ArrowUp size={11} strokeWidth={3} aria-hidden="true" />
+        </span>
+      ) : (
+        <PortMark
+          shape={type?.shape ?? "circle"}
+          color={type?.color ?? ""}
+          isHandle={type?.handle ?? false}
+        />
+      )}
+    </Handle>
+  );
+}

@@ -1,0 +1,123 @@
+import { lazy, Suspense, useState } from "react";
+import type { Json } from "@/api/types";
+import type { Choice, Field } from "@/catalog/schema";
+import { setField } from "@/document/commands/setField";
+import { useDocument, useOpenLoop } from "@/document/context";
+import type { TellingValue } from "@/document/telling";
+import { useSelection } from "@/session/selection";
+import { Menu, MenuChoice } from "@/ui/Menu";
+import { useIsPicked } from "./usePick";
+import { ValueField } from "./ValueField";
+
+// Its list is not needed before one is opened.
+const CardPick = lazy(() => import("./CardPick").then((module) => ({ default: module.CardPick })));
+
+interface CardTextProps {
+  node: string;
+  value: TellingValue;
+  /** Whether the Tab key leads to it. */
+  isReachable: boolean;
+  onEditing?: (isEditing: boolean) => void;
+}
+
+const LOOK = "card-value-text nodrag";
+/** More choices than these are searched. */
+const FEW = 9;
+
+/** A value in the place where it is read: a click or Enter turns it into a field or opens its list. */
+export function CardText({ node, value, isReachable, onEditing }: CardTextProps) {
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const [isEditing, setEditing] = useState(false);
+  const [isPicking, setPicking] = useState(false);
+  const { label, path, field, text } = value;
+  const name = `${label} of ${node}`;
+  const choices = isReadonly ? null : choicesOf(field);
+  const isPicked = useIsPicked(node, path) && !isReadonly && !choices;
+  const typed = isReadonly || isPicked ? null : typedField(value);
+  const tabIndex = isReachable ? 0 : -1;
+
+  const edit = (edits: boolean) => {
+    setEditing(edits);
+    onEditing?.(edits);
+  };
+  const write = (next: Json | undefined) => {
+    edit(false);
+    if (next === value.value) return;
+    store
+      .getState()
+      .dispatch(setField, { node, path, value: next }, { label: `Change ${label} of ${node}` });
+  };
+  const open = () => {
+    useSelection.getState().select({ nodes: [node] });
+    if (isPicked) setPicking(true);
+    else if (typed) edit(true);
+    else useSelection.getState().focusField(node, path.join("."));
+  };
+  const button = (
+    <button
+      type="button"
+      className={LOOK}
+      tabIndex={tabIndex}
+      aria-label={`${name}: ${text || "not set"}`}
+      title={isPicked || typed || choices ? text : `${text}\nOpens the form`}
+      onClick={(event) => {
+        event.stopPropagation();
+        if (!choices) open();
+      }}
+    >
+      {text || "not set"}
+    </button>
+  );
+  if (isEditing && typed) {
+    return (
+      <ValueField
+        label={name}
+        field={typed}
+        value={value.value}
+        onWrite={write}
+        onCancel={() => edit(false)}
+      />
+    );
+  }
+  if (isPicking && isPicked) {
+    return (
+      <Suspense fallback={button}>
+        <CardPick node={node} value={value} className={LOOK} tabIndex={tabIndex} />
+      </Suspense>
+    );
+  }
+  if (!choices) return button;
+  return (
+    <Menu trigger={button} align="end">
+      {choices.map((choice) => (
+        <MenuChoice
+          key={choice.label}
+          isChosen={choice.label === text || choice.value === value.value}
+          onSelect={() => write(choice.value)}
+        >
+          {choice.label}
+        </MenuChoice>
+      ))}
+    </Menu>
+  );
+}
+
+/** So few that they need no search. */
+function choicesOf(field: Field | null): readonly Choice[] | null {
+  if (field?.shape === "flag") {
+    return [
+      { value: true, label: "yes" },
+      { value: false, label: "no" },
+    ];
+  }
+  const isFew = field?.shape === "choice" && field.choices.length <= FEW && !field.choosesFrom;
+  return isFew ? field.choices : null;
+}
+
+/** Null where it is not written on one line: text of several lines and code have the form. */
+function typedField({ field, value }: TellingValue) {
+  if (field?.shape === "number") return field;
+  if (field?.shape !== "text" || field.widget === "code" || field.widget === "text") return null;
+  return typeof value === "string" && value.includes("\n") ? null : field;
+}

@@ -1,0 +1,75 @@
+import { useRef, useState } from "react";
+import type { InputPort, OutputPort } from "@/api/types";
+import { formatPlural } from "@/lib/format";
+import { NodePort } from "./NodePort";
+import { useMeasured } from "./useNodePorts";
+import { usePointedAt } from "./usePointedAt";
+
+interface PortFoldProps {
+  node: string;
+  side: "input" | "output";
+  ports: readonly (InputPort | OutputPort)[];
+  /** Of these, those that can take the edge that is being drawn; null while none is. */
+  fitting: ReadonlySet<string> | null;
+  /** An edge is being drawn from one of these. */
+  isDrawnFrom: boolean;
+  /** From the top of the box. */
+  top: number;
+  isReachable: boolean;
+}
+
+/** How many ports without an edge a side has. They open over the box, above everything else. */
+export function PortFold(props: PortFoldProps) {
+  const { node, side, ports, fitting, isDrawnFrom, top, isReachable } = props;
+  const { isPointedAt, pointing } = usePointedAt();
+  const [isChosen, setChosen] = useState(false);
+  const frame = useRef<HTMLDivElement>(null);
+  const shown =
+    fitting === null || isDrawnFrom ? ports : ports.filter(({ name }) => fitting.has(name));
+  const isOpen = fitting === null ? isPointedAt || isChosen : isDrawnFrom || shown.length > 0;
+  useMeasured(node, `${isOpen} ${shown.length}`);
+  if (ports.length === 0) return null;
+  const names = ports.map((port) => port.name).join(", ");
+
+  return (
+    <div
+      ref={frame}
+      role="group"
+      aria-label={`Free ${side}s of ${node}`}
+      className="port-fold nodrag"
+      data-side={side}
+      data-open={isOpen || undefined}
+      style={{ top }}
+      {...pointing}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isChosen) return;
+        event.stopPropagation();
+        setChosen(false);
+      }}
+      onBlur={(event) => {
+        if (!frame.current?.contains(event.relatedTarget)) setChosen(false);
+      }}
+    >
+      <button
+        type="button"
+        className="port-fold-count"
+        tabIndex={isReachable ? 0 : -1}
+        aria-expanded={isOpen}
+        aria-label={`${formatPlural(ports.length, `free ${side}`)} of ${node}: ${names}`}
+        onClick={(event) => {
+          event.stopPropagation();
+          setChosen(!isChosen);
+        }}
+      >
+        +{ports.length}
+      </button>
+      {isOpen ? (
+        <div className="port-fold-list">
+          {shown.map((port) => (
+            <NodePort key={port.name} node={node} port={port} side={side} />
+          ))}
+        </div>
+      ) : null}
+    </div>
+  );
+}

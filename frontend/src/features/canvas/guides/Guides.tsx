@@ -1,0 +1,33 @@
+import { useStore, ViewportPortal } from "@xyflow/react";
+import { useEffect } from "react";
+import { useDropTarget } from "@/session/dropTarget";
+
+/** Lines through the boxes that a dragged one stands in line with, and a mark on the edge that it would be inserted in. */
+export function Guides() {
+  const guides = useDropTarget((state) => state.guides);
+  const edge = useDropTarget((state) => state.edge);
+  const zoom = useStore((state) => state.transform[2]);
+  useEffect(() => {
+    const found =
+      edge && document.querySelector(`.react-flow__edge[data-id="${CSS.escape(edge)}"]`);
+    if (!found) return;
+    found.setAttribute("data-target", "");
+    return () => found.removeAttribute("data-target");
+  }, [edge]);
+  if (guides.length === 0) return null;
+  return (
+    <ViewportPortal>
+      <svg className="canvas-guides" aria-hidden="true" role="presentation">
+        {guides.map(({ axis, at, from, to }) => (
+          <line
+            key={`${axis} ${at}`}
+            strokeWidth={1 / zoom}
+            {...(axis === "x"
+              ? { x1: at, x2: at, y1: from, y2: to }
+              : { x1: from, x2: to, y1: at, y2: at })}
+          />
+        ))}
+      </svg>
+    </ViewportPortal>
+  );
+}

@@ -1,0 +1,104 @@
+/** What a drag of boxes means besides their new places: lines to stand in, an edge to be inserted in, a pool. */
+import { type Node, type NodeChange, useReactFlow } from "@xyflow/react";
+import { useCallback, useMemo } from "react";
+import type { Box } from "@/document/boxes";
+import { boxesOf } from "@/document/boxes";
+import { insertOnEdge } from "@/document/commands/insertOnEdge";
+import { placeInPool } from "@/document/commands/placeInPool";
+import { useOpenLoop } from "@/document/context";
+import { edgeIndex } from "@/document/edges";
+import { placingOf } from "@/document/frames";
+import { guide } from "@/document/guides";
+import { poolOf } from "@/document/pools";
+import { isUnconnected, spliceOf } from "@/document/splice";
+import type { Point } from "@/document/types";
+import { aimAt, clearDropTarget, useDropTarget } from "@/session/dropTarget";
+import { placedLabel } from "@/session/usePlacing";
+import { edgeUnder } from "./edgeUnder";
+
+/** Pixels of the window within which a box is drawn to a line. */
+const REACH = 6;
+
+export function useDragging() {
+  const { catalog, store } = useOpenLoop();
+  const { getZoom, flowToScreenPosition } = useReactFlow();
+
+  const aim = useCallback(
+    (after: readonly Box[], moved: readonly Box[]) => {
+      const { document } = store.getState();
+      const before = boxesOf(catalog, document);
+      const ids = moved.map(({ id }) => id);
+      const placing = placingOf(catalog, document, before, after, ids);
+      const [only, ...more] = moved;
+      let edge: string | null = null;
+      if (only && more.length === 0 && isUnconnected(document, only.id)) {
+        const { x, y } = flowToScreenPosition({
+          x: only.x + only.width / 2,
+          y: only.y + only.height / 2,
+        });
+        const kind = document.nodes[only.id]?.kind;
+        edge = edgeUnder(x, y, (key) => {
+          const found = document.edges[edgeIndex(document, key)];
+          return found !== undefined && spliceOf(catalog, document, found, kind) !== null;
+        });
+      }
+      const left = placing?.nodes[0] ? poolOf(catalog, document, placing.nodes[0]) : null;
+      const name = placing?.pool ?? left;
+      return { edge, pool: placing && name ? { name, isLeft: placing.pool === null } : null };
+    },
+    [catalog, store, flowToScreenPosition],
+  );
+
+  /** The changes, drawn to lines of other boxes while a drag goes on. */
+  const steer = useCallback(
+    (changes: NodeChange[], nodes: readonly Node[]): NodeChange[] => {
+      const wanted = new Map<string, { x: number; y: number }>();
+      for (const change of changes) {
+        if (change.type === "position" && change.dragging && change.position)
+          wanted.set(change.id, change.position);
+      }
+      if (wanted.size === 0) return changes;
+      const boxes = nodes.map((node) => boxOf(node, wanted.get(node.id)));
+      const moved = boxes.filter(({ id }) => wanted.has(id));
+      const others = boxes.filter(({ id }) => !wanted.has(id));
+      const { by, guides } = guide(moved, others, REACH / getZoom());
+      const shifted = moved.map((box) => ({ ...box, x: box.x + by[0], y: box.y + by[1] }));
+      aimAt({ ...aim([...others, ...shifted], shifted), moved: [...wanted.keys()], guides });
+      return changes.map((change) => {
+        if (change.type !== "position" || !change.position || !wanted.has(change.id)) return change;
+        const { x, y } = change.position;
+        return { ...change, position: { x: x + by[0], y: y + by[1] } };
+      });
+    },
+    [aim, getZoom],
+  );
+
+  /** The end of a drag. False where it was a move and nothing else. */
+  const drop = useCallback(
+    (positions: Record<string, Point>, moved: readonly string[]): boolean => {
+      const { edge: key, pool } = useDropTarget.getState();
+      clearDropTarget();
+      const { document, dispatch } = store.getState();
+      const [node] = moved;
+      if (node === undefined) return false;
+      const edge = key === null ? undefined : document.edges[edgeIndex(document, key)];
+      const ports = edge && spliceOf(catalog, document, edge, document.nodes[node]?.kind);
+      if (key !== null && ports) {
+        dispatch(insertOnEdge, { key, node, ports, positions }, { label: `Insert ${node}` });
+        return true;
+      }
+      if (!pool) return false;
+      const name = pool.isLeft ? null : pool.name;
+      const label = placedLabel(moved, pool.name, pool.isLeft);
+      dispatch(placeInPool, { catalog, nodes: moved, pool: name, positions }, { label });
+      return true;
+    },
+    [catalog, store],
+  );
+
+  return useMemo(() => ({ steer, drop }), [steer, drop]);
+}
+
+function boxOf({ id, position, width, height }: Node, at = position): Box {
+  return { id, ...at, width: width ?? 0, height: height ?? 0 };
+}

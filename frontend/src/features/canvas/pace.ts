@@ -1,0 +1,56 @@
+/** Whether a node works, waits for rows or waits for its machine, and for how much of the time. Pure. */
+import type { LiveRun } from "@/live/LiveRun";
+
+export type PaceState =
+  | "busy"
+  | "starved"
+  | "blocked"
+  | "evaluates"
+  | "rests"
+  | "none"
+  | "starting";
+
+export interface Pace {
+  state: PaceState;
+  share: number;
+  /** Of the stage that takes most of the step's time, if it is one of this node: its name and its share. */
+  bottleneck: string | null;
+}
+
+/** A node that waits for less than this is said to work. */
+const LEAST_WAIT = 0.3;
+
+export function paceOf(live: LiveRun, node: string): Pace {
+  const { gauges } = live.state;
+  const gauge = gauges?.nodes?.[node];
+  const bottleneck = bottleneckOf(live, node);
+  if (!gauge || gauge.busy === null) {
+    const hasStepped = (gauges?.step_seconds ?? null) !== null;
+    return { state: hasStepped && !gauge ? "rests" : "none", share: 0, bottleneck };
+  }
+  if (gauge.evaluation) return { state: "evaluates", share: gauge.busy, bottleneck };
+  const { starved, blocked } = waitsOf(gauge);
+  const longest = Math.max(starved, blocked);
+  if (longest < LEAST_WAIT || longest <= gauge.busy) {
+    return { state: "busy", share: gauge.busy, bottleneck };
+  }
+  return { state: starved >= blocked ? "starved" : "blocked", share: longest, bottleneck };
+}
+
+/** Whether the run still waits, for another one or for its workers. */
+export function hasNotBegun(live: LiveRun): boolean {
+  const state = live.run?.state ?? live.state.state;
+  return state === "queued" || state === "starting";
+}
+
+function bottleneckOf(live: LiveRun, node: string): string | null {
+  const stage = live.state.gauges?.bottleneck;
+  if (!stage?.startsWith(`${node}.`)) return null;
+  const share = live.state.gauges?.stages?.[stage]?.share;
+  return `${stage.slice(node.length + 1)}\t${share ?? ""}`;
+}
+
+/** Shares of the last steps' time, where the run tells of them. */
+function waitsOf(gauge: { busy: number | null; starved?: number | null; blocked?: number | null }) {
+  return { starved: gauge.starved ?? 0, blocked: gauge.blocked ?? 0 };
+}

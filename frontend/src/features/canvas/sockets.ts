@@ -1,0 +1,116 @@
+/** Where edges end at the bottom and the top of boxes: learning below, ties between a node and its servant. Pure. */
+import type { RouteEdge } from "./routes";
+import type { RouteBox } from "./shapes";
+
+export interface Socket {
+  /** Of the edge. */
+  key: string;
+  port: string;
+  isTarget: boolean;
+  isTie: boolean;
+  side: "top" | "bottom";
+  /** From the left of the box. */
+  x: number;
+}
+
+const TIE_LEFT = 28;
+const TIE_APART = 30;
+const SOCKET_APART = 26;
+const SOCKET_RIGHT = 26;
+const LEAST_APART = 15;
+
+/** Of every box, from left to right, in an order in which lines of one box do not cross each other. */
+export function planSockets(
+  boxes: ReadonlyMap<string, RouteBox>,
+  edges: readonly RouteEdge[],
+): Map<string, Socket[]> {
+  const found = new Map<string, Socket[]>();
+  const add = (node: string, socket: Socket) => {
+    const list = found.get(node);
+    if (list) list.push(socket);
+    else found.set(node, [socket]);
+  };
+  planTies(boxes, edges, add);
+  planLearning(boxes, edges, found, add);
+  return found;
+}
+
+type Add = (node: string, socket: Socket) => void;
+
+/** Ties stand below each other: at the top of the servant, and at the same places of its master. */
+function planTies(
+  boxes: ReadonlyMap<string, RouteBox>,
+  edges: readonly RouteEdge[],
+  add: Add,
+): void {
+  const counts = new Map<string, number>();
+  for (const edge of edges) {
+    if (edge.way !== "tie" || edge.servant === null) continue;
+    const { servant } = edge;
+    const master = edge.source === servant ? edge.target : edge.source;
+    const [low, high] = [boxes.get(servant), boxes.get(master)];
+    if (!low || !high) continue;
+    const count = counts.get(servant) ?? 0;
+    counts.set(servant, count + 1);
+    const x = Math.min(TIE_LEFT + TIE_APART * count, low.width - 14);
+    const above = low.x + x - high.x;
+    const isBelow = above >= 12 && above <= high.width - 12;
+    const key = edge.key;
+    const own = { key, isTie: true } as const;
+    const [lowPort, highPort] =
+      edge.source === servant
+        ? [edge.sourcePort, edge.targetPort]
+        : [edge.targetPort, edge.sourcePort];
+    add(servant, { ...own, port: lowPort, isTarget: edge.target === servant, side: "top", x });
+    add(master, {
+      ...own,
+      port: highPort,
+      isTarget: edge.target === master,
+      side: "bottom",
+      x: isBelow ? above : TIE_LEFT + TIE_APART * count,
+    });
+  }
+}
+
+/**
+ * What goes to the left stands left, what goes to the right stands right; of several on one side the nearest is the
+ * outermost, as its track is the highest.
+ */
+function planLearning(
+  boxes: ReadonlyMap<string, RouteBox>,
+  edges: readonly RouteEdge[],
+  found: ReadonlyMap<string, Socket[]>,
+  add: Add,
+): void {
+  const ends = new Map<string, { key: string; port: string; isTarget: boolean; away: number }[]>();
+  const middle = (box: RouteBox) => box.x + box.width / 2;
+  for (const edge of edges) {
+    const [from, to] = [boxes.get(edge.source), boxes.get(edge.target)];
+    if (edge.way !== "learning" || !from || !to) continue;
+    const away = middle(to) - middle(from);
+    const leaving = { key: edge.key, port: edge.sourcePort, isTarget: false, away };
+    const coming = { key: edge.key, port: edge.targetPort, isTarget: true, away: -away };
+    ends.set(edge.source, [...(ends.get(edge.source) ?? []), leaving]);
+    ends.set(edge.target, [...(ends.get(edge.target) ?? []), coming]);
+  }
+  for (const [node, list] of ends) {
+    const box = boxes.get(node) as RouteBox;
+    const ties = (found.get(node) ?? []).filter(({ side }) => side === "bottom");
+    const from = Math.max(0, ...ties.map(({ x }) => x));
+    const sorted = list.toSorted((a, b) => rank(a.away) - rank(b.away));
+    const room = box.width - SOCKET_RIGHT - from - LEAST_APART;
+    const apart =
+      sorted.length < 2
+        ? SOCKET_APART
+        : Math.max(LEAST_APART, Math.min(SOCKET_APART, room / (sorted.length - 1)));
+    for (const [index, { key, port, isTarget }] of sorted.entries()) {
+      const x = Math.round(box.width - SOCKET_RIGHT - apart * (sorted.length - 1 - index));
+      add(node, { key, port, isTarget, isTie: false, side: "bottom", x });
+    }
+  }
+}
+
+/** To the left from near to far, then to the right from far to near. */
+function rank(away: number): number {
+  return away <= 0 ? -1e6 - away : 1e6 - away;
+}

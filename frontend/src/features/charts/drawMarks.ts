@@ -1,0 +1,78 @@
+/** What happened, on a chart: a line where a phase begins or a setting was changed, a tick for the rest. */
+import type uPlot from "uplot";
+import { resolveColor } from "@/lib/colors";
+import type { Mark } from "@/live/marks";
+
+const LOOKS: Record<Mark["kind"], { color: string; isLine: boolean }> = {
+  phase: { color: "var(--muted)", isLine: true },
+  edit: { color: "var(--accent-text)", isLine: true },
+  alert: { color: "var(--warning-mark)", isLine: false },
+  checkpoint: { color: "var(--faint)", isLine: false },
+};
+
+export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.font = font.replace(/\d+px/, `${12 * devicePixelRatio}px`);
+  ctx.lineWidth = devicePixelRatio;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "top";
+  let free = Number.NEGATIVE_INFINITY;
+  let lined = Number.NEGATIVE_INFINITY;
+  let ticked = Number.NEGATIVE_INFINITY;
+  for (const mark of marks) {
+    const x = Math.round(plot.valToPos(mark.step, "x", true));
+    if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
+    const { color, isLine } = LOOKS[mark.kind];
+    ctx.strokeStyle = resolveColor(color);
+    ctx.fillStyle = resolveColor(color);
+    if (!isLine) {
+      // Of ticks that stand closer than can be told apart one is enough.
+      if (x - ticked < 16 * devicePixelRatio) continue;
+      ticked = x;
+      drawTick(ctx, x, bbox.top + bbox.height);
+      continue;
+    }
+    // Phases that follow each other closely are a texture, not lines to read.
+    ctx.globalAlpha = x - lined < 24 * devicePixelRatio ? 0.2 : 0.7;
+    lined = x;
+    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.globalAlpha = 1;
+    if (x < free) continue;
+    const room = bbox.left + bbox.width - x;
+    if (ctx.measureText(mark.label).width > room) continue;
+    ctx.fillText(mark.label, x + 3 * devicePixelRatio, bbox.top);
+    free = x + ctx.measureText(mark.label).width + 10 * devicePixelRatio;
+  }
+  ctx.restore();
+}
+
+function drawTick(ctx: CanvasRenderingContext2D, x: number, foot: number): void {
+  const size = 4 * devicePixelRatio;
+  ctx.beginPath();
+  ctx.moveTo(x - size, foot);
+  ctx.lineTo(x + size, foot);
+  ctx.lineTo(x, foot - 1.6 * size);
+  ctx.closePath();
+  ctx.fill();
+}
+
+/** Where a replay is. */
+export function drawNow(plot: uPlot, step: number | null): void {
+  if (step === null) return;
+  const { ctx, bbox } = plot;
+  const x = Math.round(plot.valToPos(step, "x", true));
+  if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) return;
+  ctx.save();
+  ctx.strokeStyle = resolveColor("var(--accent)");
+  ctx.lineWidth = 2 * devicePixelRatio;
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.restore();
+}

@@ -1,0 +1,121 @@
+import { useEffect, useMemo, useRef } from "react";
+import type { MetricInfo, RunCurves, RunSeries } from "@/api/types";
+import { formatMetric } from "@/lib/format";
+import { useResolvedTheme } from "@/session/theme";
+import type { Compared } from "./compared";
+import { type Axis, lineOf, overlay } from "./overlay";
+import { createOverlayPlot, type LineLook } from "./overlayPlot";
+
+interface OverlayChartProps {
+  metric: string;
+  info: MetricInfo;
+  axis: Axis;
+  compared: readonly Compared[];
+  curves: readonly RunCurves[];
+}
+
+const HEIGHT = 208;
+/** Of a run's nodes that measure the same: the first is drawn whole, further ones dashed. */
+const DASHES: readonly number[][] = [[], [8, 5], [2, 4]];
+
+/** One metric of all runs, with the last value of each. */
+export function OverlayChart({ metric, info, axis, compared, curves }: OverlayChartProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const theme = useResolvedTheme();
+  const drawn = useMemo(() => linesOf(metric, compared, curves), [metric, compared, curves]);
+  const looks = JSON.stringify(drawn.map(({ look }) => look));
+  const data = useMemo(
+    () => overlay(drawn.map(({ series }) => lineOf(series, axis))),
+    [drawn, axis],
+  );
+  const latest = useRef(data);
+  const plot = useRef<ReturnType<typeof createOverlayPlot> | null>(null);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours
+  useEffect(() => {
+    const element = host.current;
+    if (!element) return;
+    const made = createOverlayPlot(element, {
+      width: element.clientWidth,
+      height: HEIGHT,
+      axis,
+      lines: JSON.parse(looks) as LineLook[],
+    });
+    made.setData(latest.current);
+    plot.current = made;
+    const resize = new ResizeObserver(() => made.setSize(element.clientWidth, HEIGHT));
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      plot.current = null;
+      made.destroy();
+    };
+  }, [axis, looks, theme]);
+  useEffect(() => {
+    latest.current = data;
+    plot.current?.setData(data);
+  }, [data]);
+
+  const summary = drawn.map(({ label, series }) => `${label} ${formatMetric(lastOf(series))}`);
+  return (
+    <figure
+      aria-label={`${info.title}: ${summary.join(", ")}`}
+      className="min-w-0 rounded-2 border border-line bg-surface p-3"
+    >
+      <figcaption className="truncate font-medium text-sm" title={metric}>
+        {info.title}
+      </figcaption>
+      <ul className="mt-1 mb-1 flex min-h-5 flex-wrap gap-x-4">
+        {drawn.map(({ label, look, series }) => (
+          <li key={label} className="tabular flex min-w-0 items-center gap-1.5 text-xs">
+            <span
+              className="w-4 border-t-2"
+              style={{
+                borderColor: look.color,
+                borderStyle: look.dash.length > 0 ? "dashed" : "solid",
+              }}
+            />
+            <span className="max-w-40 truncate text-muted" title={label}>
+              {label}
+            </span>
+            {formatMetric(lastOf(series))}
+          </li>
+        ))}
+      </ul>
+      <div ref={host} style={{ height: HEIGHT }} aria-hidden="true" />
+    </figure>
+  );
+}
+
+interface DrawnLine {
+  label: string;
+  look: LineLook;
+  series: RunSeries;
+}
+
+function linesOf(
+  metric: string,
+  compared: readonly Compared[],
+  curves: readonly RunCurves[],
+): DrawnLine[] {
+  const nodes = [...new Set(seriesOf(metric, curves).map(({ node }) => node))];
+  return compared.flatMap(({ run, color }) => {
+    const own = seriesOf(
+      metric,
+      curves.filter((one) => one.run === run.id),
+    );
+    return own.map((series) => ({
+      label: nodes.length > 1 ? `${run.name} · ${series.node}` : run.name,
+      look: { color, dash: DASHES[Math.min(nodes.indexOf(series.node), 2)] ?? [] },
+      series,
+    }));
+  });
+}
+
+function seriesOf(metric: string, curves: readonly RunCurves[]): RunSeries[] {
+  return curves.flatMap(({ series }) => series.filter((one) => one.metric === metric));
+}
+
+function lastOf(series: RunSeries): number | null {
+  return series.last.at(-1) ?? null;
+}

@@ -1,0 +1,43 @@
+import { X } from "lucide-react";
+import { Link } from "wouter";
+import { formatName, formatPlural } from "@/lib/format";
+import { IconButton } from "@/ui/IconButton";
+import type { Compared } from "./compared";
+
+interface RunLegendProps {
+  compared: readonly Compared[];
+  onRemove: (id: string) => void;
+}
+
+/** The runs with their colours; each leads to its own page. */
+export function RunLegend({ compared, onRemove }: RunLegendProps) {
+  return (
+    <ul aria-label="Compared runs" className="mb-3 flex flex-wrap gap-2">
+      {compared.map(({ run, color }) => (
+        <li
+          key={run.id}
+          className="flex items-center gap-2 rounded-full border border-line bg-surface py-1 pr-1 pl-3 text-sm"
+        >
+          <span className="size-3 rounded-full" style={{ background: color }} />
+          <Link href={`/runs/${run.id}`} className="max-w-56 truncate font-medium" title={run.id}>
+            {run.name}
+          </Link>
+          <span className="tabular text-muted text-xs">
+            {formatName(run.state)}
+            {run.step === null ? "" : `, ${formatPlural(run.step, "step")}`}
+          </span>
+          <IconButton
+            label={compared.length > 2 ? `Leave ${run.name} out` : "Two runs are the fewest"}
+            size="small"
+            aria-disabled={compared.length <= 2}
+            onClick={() => {
+              if (compared.length > 2) onRemove(run.id);
+            }}
+          >
+            <X size={14} />
+          </IconButton>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,65 @@
+import { RichText } from "@/ui/RichText";
+import { Failed, Loading } from "@/ui/States";
+import type { Compared, Difference } from "./compared";
+import { useDifferences } from "./useCompared";
+
+/** In what the loops differ, and nothing else; equal values of several runs stand once. */
+export function SpecDifferences({ compared }: { compared: readonly Compared[] }) {
+  const { found, isLoading, error } = useDifferences(compared.map(({ run }) => run.id));
+  return (
+    <section aria-label="What differs" className="rounded-2 border border-line bg-surface">
+      <h2 className="border-line border-b px-3 py-2 font-medium text-sm">What differs</h2>
+      {isLoading ? <Loading label="Comparing the loops" rows={3} /> : null}
+      {error ? <Failed title="The loops could not be compared" error={error} /> : null}
+      {!isLoading && !error && found.length === 0 ? (
+        <p className="p-3 text-muted text-sm">
+          The loops say the same. What differs is chance: seeds, order, the machine.
+        </p>
+      ) : null}
+      <dl>
+        {found.map((one) => (
+          <Field key={one.path} difference={one} compared={compared} />
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Field({
+  difference,
+  compared,
+}: {
+  difference: Difference;
+  compared: readonly Compared[];
+}) {
+  const groups = [...new Set(difference.values)].map((value) => ({
+    value,
+    runs: compared.filter((_, place) => difference.values[place] === value),
+  }));
+  return (
+    <div className="border-line border-t px-3 py-2 first:border-t-0">
+      <dt className="wrap-anywhere font-mono text-muted text-xs" title={difference.path}>
+        <RichText text={difference.where} />
+      </dt>
+      {groups.map(({ value, runs }) => (
+        <dd key={value} className="mt-1 flex items-start gap-2 text-sm">
+          <span className="flex shrink-0 gap-1 pt-1.5">
+            {runs.map(({ run, color }) => (
+              <span
+                key={run.id}
+                role="img"
+                aria-label={run.name}
+                title={run.name}
+                className="size-2.5 rounded-full"
+                style={{ background: color }}
+              />
+            ))}
+          </span>
+          <span className="wrap-anywhere tabular min-w-0">
+            <RichText text={value} />
+          </span>
+        </dd>
+      ))}
+    </div>
+  );
+}

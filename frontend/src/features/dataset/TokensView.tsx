@@ -1,0 +1,127 @@
+import { useState } from "react";
+import { previewTokens } from "@/api/routes";
+import type { TokenizedRows, TokenText } from "@/api/types";
+import { formatCount, formatPlural } from "@/lib/format";
+import { Button } from "@/ui/Button";
+import { classes } from "@/ui/classes";
+import { LabelledSelect } from "@/ui/LabelledSelect";
+import { Failed, Loading } from "@/ui/States";
+import { LengthChart } from "./LengthChart";
+import { useAsked } from "./useAsked";
+
+const PAGE = 4;
+const MEASURED = 2000;
+
+/** Rows as the tokens that a model reads, those that it learns in colour; and how long rows are. */
+export function TokensView({ node }: { node: string }) {
+  const [offset, setOffset] = useState(0);
+  const [reader, setReader] = useState<string | null>(null);
+  const asked = useAsked(["tokens", node, reader, offset], (yaml, signal) =>
+    previewTokens(
+      { what: "tokens", yaml, node, reader, offset, count: PAGE, measure: MEASURED },
+      signal,
+    ),
+  );
+  if (asked.isError)
+    return (
+      <Failed
+        title="The rows cannot be shown as tokens"
+        error={asked.error}
+        onRetry={() => void asked.refetch()}
+      />
+    );
+  if (!asked.data) return <Loading label="Writing the rows as tokens" rows={5} />;
+  return <Found found={asked.data} offset={offset} onOffset={setOffset} onReader={setReader} />;
+}
+
+interface FoundProps {
+  found: TokenizedRows;
+  offset: number;
+  onOffset: (offset: number) => void;
+  onReader: (reader: string) => void;
+}
+
+function Found({ found, offset, onOffset, onReader }: FoundProps) {
+  return (
+    <div className="flex min-h-0 flex-1 max-lg:flex-col max-lg:overflow-y-auto">
+      <section
+        aria-label="Tokens"
+        tabIndex={0}
+        className="min-w-0 flex-1 overflow-y-auto px-4 py-3 max-lg:overflow-visible"
+      >
+        <div className="mb-3 flex flex-wrap items-center gap-x-4 gap-y-2 text-muted text-xs">
+          <LabelledSelect
+            label="Reader"
+            value={found.reader}
+            options={found.readers.map((name) => ({ value: name, label: name }))}
+            onChange={onReader}
+          />
+          <span className="flex items-center gap-1.5">
+            <span className="token is-learned">learned</span>
+            <span className="token">only read</span>
+          </span>
+          <span className="flex-1" />
+          <Button
+            size="small"
+            disabled={offset === 0}
+            onClick={() => onOffset(Math.max(0, offset - PAGE))}
+          >
+            Before
+          </Button>
+          <Button
+            size="small"
+            disabled={found.texts.length === 0}
+            onClick={() => onOffset(offset + PAGE)}
+          >
+            Next
+          </Button>
+        </div>
+        <ol className="flex flex-col gap-3">
+          {found.texts.map((text) => (
+            <Text key={`${text.row} ${text.side}`} text={text} />
+          ))}
+        </ol>
+      </section>
+      <aside
+        aria-label="Lengths"
+        className="w-[340px] shrink-0 overflow-y-auto border-line border-l p-4 max-lg:w-full max-lg:border-l-0"
+      >
+        {found.lengths ? <LengthChart lengths={found.lengths} /> : null}
+        <p className="mt-3 text-muted text-xs">
+          The model knows {formatCount(found.vocabulary)} tokens.
+        </p>
+      </aside>
+    </div>
+  );
+}
+
+function Text({ text }: { text: TokenText }) {
+  const hidden = text.count - text.tokens.length;
+  return (
+    <li className="rounded-2 border border-line bg-surface">
+      <div className="flex gap-3 border-line border-b px-3 py-1.5 text-xs">
+        <b className="font-mono font-semibold">{text.row}</b>
+        {text.side === "whole" ? null : <span>{text.side}</span>}
+        <span className="tabular text-muted">
+          {formatPlural(text.count, "token")}, {text.learned} learned
+        </span>
+      </div>
+      {text.problem ? (
+        <p className="px-3 py-2 text-error text-xs">{text.problem}</p>
+      ) : (
+        <p className="px-3 py-2 font-mono text-xs leading-6">
+          {text.tokens.map((token, place) => (
+            <span
+              key={place}
+              title={`token ${token.id}, ${token.is_learned ? "learned" : "only read"}`}
+              className={classes("token", token.is_learned && "is-learned")}
+            >
+              {token.text.replaceAll("\n", "↵")}
+            </span>
+          ))}
+          {hidden > 0 ? <span className="text-muted"> and {hidden} more</span> : null}
+        </p>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,224 @@
+import { Lock, LockOpen, Undo2 } from "lucide-react";
+import type { FittedValue, FitWay } from "@/api/types";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { setLock, useLocks } from "@/document/locks";
+import { formatPlural, formatSeconds, formatShare } from "@/lib/format";
+import { Badge } from "@/ui/Badge";
+import { Button } from "@/ui/Button";
+import { IconButton } from "@/ui/IconButton";
+import { Gain } from "./StepSplit";
+import type { Budget } from "./useBudget";
+
+/** What the budget changes, each with its cost and its lock; taken or put back as one. */
+export function Changes({ budget }: { budget: Budget }) {
+  const { answer, isTrying, own, share } = budget;
+  const changes = (answer?.changes ?? []).filter(isTold);
+  return (
+    <section aria-label="What the budget changes" className="border-line border-b px-4 py-3">
+      <div className="flex items-baseline gap-2">
+        <h3 className="font-semibold text-base">What the slider changes</h3>
+        <span className="flex-1" />
+        {isTrying ? (
+          <span className="tabular text-muted text-xs">
+            {formatShare(own)} → {formatShare(share)}
+          </span>
+        ) : null}
+      </div>
+      {answer ? (
+        <>
+          <p
+            className={`mt-1 text-xs ${answer.fits || !budget.isSettled ? "text-muted" : "text-error"}`}
+            role="status"
+          >
+            {budget.isSettled ? answer.verdict : "Looking for settings…"}
+          </p>
+          <ul className="mt-1">
+            {changes.map((change) => (
+              <ChangeRow key={change.path} change={change} />
+            ))}
+          </ul>
+          {changes.length === 0 ? (
+            <p className="py-2 text-muted text-sm">
+              {isTrying
+                ? "No setting has to change."
+                : "Move the budget to see what would change, and what it costs."}
+            </p>
+          ) : null}
+        </>
+      ) : (
+        <p className="py-2 text-muted text-sm">Looking for settings…</p>
+      )}
+      <HeldLocks shown={changes.map((change) => change.path)} />
+      <p className="py-1.5 text-muted text-xs">
+        Batch, lengths and learning rate are never touched.
+      </p>
+      <Buttons budget={budget} count={changes.filter((change) => change.is_written).length} />
+      {answer && !answer.fits && budget.isSettled ? (
+        <Ways ways={answer.ways} isLooking={budget.isAsking} budget={budget} />
+      ) : null}
+    </section>
+  );
+}
+
+/** The budget itself is told above; what only writes down what holds anyway is nothing new. */
+function isTold({ node, old_text, new_text, is_locked }: FittedValue): boolean {
+  return node !== null && (is_locked || old_text !== new_text);
+}
+
+function ChangeRow({ change }: { change: FittedValue }) {
+  return (
+    <li
+      className="flex items-center gap-2 border-line border-b py-1.5 text-sm"
+      title={change.reason}
+    >
+      <LockButton path={change.path} name={`${change.title} of ${change.node ?? "the loop"}`} />
+      <span className="min-w-0 flex-1 leading-4">
+        <span className="block truncate font-medium">{change.title}</span>
+        <span className="block truncate text-muted text-xs">
+          {change.node}
+          {change.is_locked ? ", locked by you" : change.is_written ? "" : ", chosen anew"}
+        </span>
+      </span>
+      <span className="tabular text-right text-muted text-xs">
+        {change.old_text === change.new_text ? null : `${change.old_text} → `}
+        <b className="text-text">{change.new_text}</b>
+      </span>
+      <span className="tabular min-w-14 shrink-0 whitespace-nowrap text-right text-xs">
+        <CostText seconds={change.seconds} />
+      </span>
+    </li>
+  );
+}
+
+function CostText({ seconds }: { seconds: number | null }) {
+  if (seconds === null)
+    return (
+      <span className="text-faint" title="Counted in the line above">
+        ″
+      </span>
+    );
+  if (Math.abs(seconds) < 1e-3) return <span className="text-muted">0 s</span>;
+  return <Gain seconds={seconds} />;
+}
+
+/** Keeps a setting as it is, whatever the budget. */
+function LockButton({ path, name }: { path: string; name: string }) {
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const isLocked = useLocks().includes(path);
+  const label = isLocked ? `Unlock ${name}` : `Lock ${name}`;
+  return (
+    <IconButton
+      label={isReadonly ? `${label}: the loop cannot be changed here` : label}
+      size="small"
+      aria-pressed={isLocked}
+      onClick={() => store.getState().dispatch(setLock, { path, isLocked: !isLocked }, { label })}
+    >
+      {isLocked ? <Lock size={13} /> : <LockOpen size={13} className="text-faint" />}
+    </IconButton>
+  );
+}
+
+/** Locks of settings that the budget does not touch as it stands. */
+function HeldLocks({ shown }: { shown: readonly string[] }) {
+  const locks = useLocks().filter((path) => !shown.includes(path));
+  if (locks.length === 0) return null;
+  return (
+    <ul aria-label="Locked settings">
+      {locks.map((path) => (
+        <li key={path} className="flex items-center gap-2 border-line border-b py-1.5 text-sm">
+          <LockButton path={path} name={path} />
+          <span className="min-w-0 flex-1 truncate">{path.replace(/^nodes\./, "")}</span>
+          <span className="text-muted text-xs">locked by you</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Buttons({ budget, count }: { budget: Budget; count: number }) {
+  const { answer, isTrying, isSettled, apply, back, own } = budget;
+  const isReadonly = useDocument((state) => state.isReadonly);
+  if (!isTrying && count === 0) return null;
+  const why = isReadonly
+    ? "The loop cannot be changed here"
+    : !isSettled
+      ? "Still looking for settings"
+      : answer?.fits
+        ? null
+        : "It does not fit with what may change: see the ways below";
+  const band = answer?.after_time.time_band;
+  return (
+    <div className="flex flex-wrap items-center gap-2">
+      <Button
+        look="primary"
+        aria-disabled={why !== null}
+        title={why ?? undefined}
+        onClick={() => why === null && apply()}
+      >
+        Apply
+      </Button>
+      {isTrying ? (
+        <Button icon={<Undo2 size={14} />} onClick={back}>
+          Back to {formatShare(own)}
+        </Button>
+      ) : null}
+      <span className="flex-1" />
+      {band ? (
+        <span className="tabular text-muted text-xs">
+          predicted, ×{band.least} to ×{band.most}
+        </span>
+      ) : null}
+    </div>
+  );
+}
+
+const ASKS: Record<FitWay["touches"], string> = {
+  lock: "a lock",
+  budget: "the budget",
+  hardware: "the hardware",
+  learning: "what it learns",
+};
+
+/** What would make it fit, the least first. */
+function Ways({
+  ways,
+  isLooking,
+  budget,
+}: {
+  ways: readonly FitWay[];
+  isLooking: boolean;
+  budget: Budget;
+}) {
+  if (isLooking) return <p className="mt-2 text-muted text-sm">Looking for what would help…</p>;
+  if (ways.length === 0) {
+    return (
+      <p className="mt-2 text-muted text-sm">
+        Nothing that was tried makes it fit: take a smaller model, or more memory.
+      </p>
+    );
+  }
+  return (
+    <div className="mt-3">
+      <h4 className="font-semibold text-sm">{formatPlural(ways.length, "way")} to make it fit</h4>
+      <ul aria-label="Ways to make it fit">
+        {ways.map((way) => (
+          <li key={way.title} className="flex items-start gap-2 border-line border-b py-2 text-sm">
+            <span className="min-w-0 flex-1">
+              <span className="font-medium">{way.title}</span>{" "}
+              <Badge tone={way.touches === "learning" ? "warning" : "neutral"}>
+                {ASKS[way.touches]}
+              </Badge>
+              <span className="block text-muted text-xs">
+                {way.reason} · step {formatSeconds(way.step_seconds)}
+              </span>
+            </span>
+            <Button size="small" onClick={() => budget.take(way.edits, way.title, way.unlocks)}>
+              Take
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,231 @@
+import { CircleAlert, GripVertical, Wrench } from "lucide-react";
+import { useState } from "react";
+import type { Estimate, GpuEstimate } from "@/api/types";
+import { useDocument } from "@/document/context";
+import { isOnCpu } from "@/document/pools";
+import { partColor } from "@/lib/colors";
+import { partNames } from "@/lib/estimate";
+import { formatBytes, formatName } from "@/lib/format";
+import { Badge } from "@/ui/Badge";
+import { Button } from "@/ui/Button";
+import { MemoryBar } from "@/ui/MemoryBar";
+import { Segmented } from "@/ui/Segmented";
+import { usePoolColor } from "./colors";
+import {
+  fullestStage,
+  gpuRange,
+  largestPart,
+  type Pool,
+  poolsOf,
+  roleLabel,
+  rolesIn,
+  sumIn,
+  verbsOf,
+} from "./lanes";
+import { PoolSize } from "./PoolSize";
+import { RoleChip } from "./RoleChip";
+import { gainText } from "./StepSplit";
+import type { Budget } from "./useBudget";
+import { useDropRole } from "./usePlacing";
+
+const WORST = "worst";
+/** GPUs of a pool that have a lane each; of more, all are one lane. */
+const LANES = 16;
+/** Roles that stand on each lane of their pool; more stand above the lanes. */
+const ROLES = 3;
+
+/** Every GPU as a lane: the roles that work there, and what it holds. */
+export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Budget }) {
+  const [verb, setVerb] = useState(WORST);
+  const verbs = verbsOf(estimate);
+  const shown = verbs.includes(verb) ? verb : WORST;
+  const options = [
+    { value: WORST, label: "Worst instant" },
+    ...verbs.map((one) => ({ value: one, label: one })),
+  ];
+  return (
+    <section aria-label="GPUs" className="px-4 pt-2">
+      <div className="mb-2 flex flex-wrap items-center gap-x-4 gap-y-1">
+        <h3 className="font-semibold text-base">GPUs</h3>
+        <Segmented label="Moment of a step" value={shown} options={options} onChange={setVerb} />
+        <span className="flex-1" />
+        <ul className="flex flex-wrap gap-x-3 gap-y-0.5" aria-label="Parts of memory">
+          {partNames(estimate).map((part) => (
+            <li key={part} className="flex items-center gap-1.5 text-muted text-xs">
+              <span className="size-2.5 rounded-[2px]" style={{ background: partColor(part) }} />
+              {formatName(part)}
+            </li>
+          ))}
+        </ul>
+      </div>
+      {poolsOf(estimate).map((pool) => (
+        <PoolLanes
+          key={pool.name}
+          pool={pool}
+          budget={budget}
+          verb={shown === WORST ? null : shown}
+        />
+      ))}
+      <p className="flex items-center gap-1.5 pb-3 text-muted text-xs">
+        <GripVertical size={13} aria-hidden="true" />
+        Drag a role onto a lane to place it, or press it to choose. A role works on all lanes of its
+        pool.
+      </p>
+    </section>
+  );
+}
+
+interface PoolLanesProps {
+  pool: Pool;
+  budget: Budget;
+  verb: string | null;
+}
+
+function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
+  const roles = rolesIn(pool.name, budget.time);
+  const color = usePoolColor()(roles.map((role) => role.node));
+  const { isOver, ...drop } = useDropRole(pool.name, budget);
+  const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
+  const worst = pool.gpus.toSorted((a, b) => b.peak_bytes - a.peak_bytes)[0];
+  if (!worst) return null;
+  const lanes = pool.gpus.length > LANES ? [worst] : pool.gpus;
+  const spare = worst.usable_bytes - worst.peak_bytes;
+  const isCrowded = roles.length > ROLES;
+  const chips = (isFirst: boolean) =>
+    roles.map((role) => (
+      <RoleChip
+        key={`${role.node} ${role.verb}`}
+        role={role}
+        pool={pool.name}
+        budget={budget}
+        label={roleLabel(role, roles)}
+        isFirst={isFirst}
+      />
+    ));
+  return (
+    <div
+      role="group"
+      aria-label={`Pool ${pool.name}`}
+      data-pool={pool.name}
+      className="mb-3 overflow-hidden rounded-3 border"
+      style={{
+        borderColor: `color-mix(in srgb, ${color} ${isOver ? 90 : 35}%, var(--line))`,
+        background: `color-mix(in srgb, ${color} ${isOver ? 10 : 4}%, var(--surface))`,
+      }}
+      {...drop}
+    >
+      <div className="flex h-9 items-center gap-2 px-3 text-sm">
+        <span className="size-2.5 rounded-[3px]" style={{ background: color }} aria-hidden="true" />
+        <b className="truncate">{pool.name}</b>
+        <span className="text-muted text-xs">{range}</span>
+        <PoolSize pool={pool} budget={budget} />
+        <span className="flex-1" />
+        {worst.fits ? (
+          <span className="tabular text-xs">
+            <b>{formatBytes(Math.max(spare, 0))}</b> <span className="text-muted">spare</span>
+          </span>
+        ) : (
+          <Badge tone="error">over budget</Badge>
+        )}
+      </div>
+      {isCrowded ? <div className="flex flex-wrap gap-1 px-3 pb-2">{chips(true)}</div> : null}
+      <ul>
+        {lanes.map((gpu) => (
+          <li
+            key={gpu.index}
+            className="flex min-h-9 items-center gap-3 border-line border-t px-3 py-1"
+          >
+            <span className="tabular w-9 shrink-0 font-mono text-faint text-xs">
+              {lanes.length === pool.gpus.length ? pool.first + gpu.index : `×${pool.gpus.length}`}
+            </span>
+            {isCrowded ? null : (
+              <span className="flex w-64 shrink-0 flex-wrap gap-1 max-xl:w-44">
+                {chips(gpu === lanes[0])}
+              </span>
+            )}
+            <LaneMemory gpu={gpu} verb={verb} />
+          </li>
+        ))}
+      </ul>
+      {worst.fits ? null : <OverBudget pool={pool} worst={worst} budget={budget} />}
+    </div>
+  );
+}
+
+function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
+  const stage = verb === null ? gpu.peak_stage : fullestStage(gpu, verb);
+  const used = stage === null ? 0 : verb === null ? gpu.peak_bytes : sumIn(gpu, stage);
+  const isOver = used > gpu.usable_bytes;
+  return (
+    <>
+      <span className="min-w-24 flex-1">
+        {stage === null ? (
+          <span className="text-faint text-xs">nothing of it runs here</span>
+        ) : (
+          <MemoryBar gpu={gpu} stage={stage} height={20} />
+        )}
+      </span>
+      <span
+        className={`tabular w-20 shrink-0 text-right font-medium text-sm ${isOver ? "text-error" : ""}`}
+      >
+        {stage === null ? "" : formatBytes(used)}
+      </span>
+      <span className="w-28 shrink-0 truncate text-right text-muted text-xs max-xl:hidden">
+        {stage ?? ""}
+      </span>
+    </>
+  );
+}
+
+/** What is too much, and the fix as a button. */
+function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; budget: Budget }) {
+  const { answer, isTrying } = budget;
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const place = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
+  const over = worst.peak_bytes - worst.usable_bytes;
+  const part = largestPart(worst);
+  const canFit = answer?.fits && !isTrying;
+  const cost = canFit ? answer.after.step_seconds - answer.before.step_seconds : 0;
+  return (
+    <div
+      role="alert"
+      className="m-2 flex flex-wrap items-center gap-x-3 gap-y-1 rounded-2 bg-error-soft px-3 py-2 text-sm"
+    >
+      <CircleAlert size={16} className="shrink-0 text-error" aria-hidden="true" />
+      <p className="min-w-0 flex-1">
+        <b className="text-error">
+          {over > 0
+            ? `${formatBytes(over)} over budget on ${place}.`
+            : `An engine on ${place} has no room for one text of full length.`}
+        </b>{" "}
+        {part
+          ? `Most is ${formatName(part.part).toLowerCase()} of ${part.node}: ${formatBytes(part.bytes)} in ${worst.peak_stage}.`
+          : null}
+      </p>
+      {answer && !answer.fits && answer.ways.length > 0 ? (
+        <Button
+          size="small"
+          onClick={() =>
+            document
+              .querySelector("[aria-label='Ways to make it fit']")
+              ?.scrollIntoView({ block: "center" })
+          }
+        >
+          See each of {answer.ways.length} ways
+        </Button>
+      ) : null}
+      {canFit ? (
+        <Button
+          size="small"
+          look="primary"
+          icon={<Wrench size={12} />}
+          aria-disabled={isReadonly}
+          title={isReadonly ? "The loop cannot be changed here" : undefined}
+          onClick={() => !isReadonly && budget.take(answer.edits, "Make it fit")}
+        >
+          Make it fit{Math.abs(cost) > 1e-3 ? ` ${gainText(cost)}` : ""}
+        </Button>
+      ) : null}
+    </div>
+  );
+}

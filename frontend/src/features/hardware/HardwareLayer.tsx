@@ -1,0 +1,20 @@
+import { lazy, Suspense } from "react";
+import { useHardwareView } from "@/session/hardware";
+import { Loading } from "@/ui/States";
+
+const HardwareView = lazy(() =>
+  import("./HardwareView").then((module) => ({ default: module.HardwareView })),
+);
+
+/** The hardware in place of the graph, while it is asked for. */
+export function HardwareLayer() {
+  const isOpen = useHardwareView((state) => state.isOpen);
+  if (!isOpen) return null;
+  return (
+    <div className="absolute inset-0 z-35 bg-surface">
+      <Suspense fallback={<Loading label="Hardware" />}>
+        <HardwareView />
+      </Suspense>
+    </div>
+  );
+}

@@ -1,0 +1,75 @@
+import { Flame } from "lucide-react";
+import type { PredictedTime } from "@/api/types";
+import { useSync } from "@/document/context";
+import { formatSeconds, formatShare } from "@/lib/format";
+import { useStageColor } from "./colors";
+import { limitOf, mainPhase, stepShares, verbShares } from "./lanes";
+
+interface StepSplitProps {
+  time: PredictedTime | null;
+  /** Whether the step of the loop as it is stands beside it. */
+  before: "own" | null;
+}
+
+/** The predicted step: how long, what of, and what it waits for. */
+export function StepSplit({ time, before }: StepSplitProps) {
+  const own = useSync((state) => state.check?.time ?? null);
+  const phase = mainPhase(time);
+  const color = useStageColor();
+  const shares = stepShares(phase);
+  const limit = limitOf(phase);
+  if (!phase) return null;
+  const gain = before === "own" ? phase.step_seconds - (mainPhase(own)?.step_seconds ?? 0) : 0;
+  const told = verbShares(shares).map(({ verb, seconds }) => `${verb} ${formatSeconds(seconds)}`);
+  return (
+    <section
+      aria-label="Predicted step"
+      className="flex min-w-0 flex-[4_1_0] flex-col justify-between max-lg:flex-[2_1_0]"
+    >
+      <div className="flex min-w-0 items-center gap-2">
+        <b className="tabular whitespace-nowrap text-sm">{formatSeconds(phase.step_seconds)}</b>
+        <span className="whitespace-nowrap text-muted text-xs">a step</span>
+        <Gain seconds={gain} />
+        <span className="flex-1" />
+        {limit ? (
+          <span
+            className="flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning text-xs max-lg:hidden"
+            title={`${limit.stage} takes ${formatShare(limit.share)} of a step: it is predicted to limit the loop`}
+          >
+            <Flame size={12} className="shrink-0" aria-hidden="true" />
+            <span className="truncate">
+              {limit.stage} limits, {formatShare(limit.share)}
+            </span>
+          </span>
+        ) : null}
+      </div>
+      <div className="flex h-2.5 w-full gap-px overflow-hidden rounded-1" aria-hidden="true">
+        {shares.map(({ stage, seconds }) => (
+          <span
+            key={stage}
+            title={`${stage}: ${formatSeconds(seconds)}`}
+            className="h-full"
+            style={{ flexGrow: seconds, background: color(stage) }}
+          />
+        ))}
+      </div>
+      <p className="tabular truncate text-muted text-xs">{told.join("   ")}</p>
+    </section>
+  );
+}
+
+/** What a step gains or costs. */
+export function Gain({ seconds }: { seconds: number | null }) {
+  if (seconds === null || Math.abs(seconds) < 1e-3) return null;
+  return (
+    <span
+      className={`tabular whitespace-nowrap font-semibold text-xs ${seconds < 0 ? "text-success" : "text-warning"}`}
+    >
+      {gainText(seconds)}
+    </span>
+  );
+}
+
+export function gainText(seconds: number): string {
+  return `${seconds < 0 ? "−" : "+"}${formatSeconds(Math.abs(seconds))}`;
+}

@@ -1,0 +1,22 @@
+import { useNodeColors } from "@/document/context";
+import { nodeOf, verbOf } from "./lanes";
+
+const CARRYING = new Set(["sync"]);
+/** Drawn lighter, with dark text on it. */
+export const SOFT = new Set(["learn"]);
+
+/** Of a stage: its node's colour, lighter where it learns; what only carries weights is grey. */
+export function useStageColor(): (stage: string) => string {
+  const colors = useNodeColors();
+  return (stage) => {
+    const color = colors[nodeOf(stage)] ?? "var(--muted)";
+    if (CARRYING.has(verbOf(stage))) return "var(--line-strong)";
+    return SOFT.has(verbOf(stage)) ? `color-mix(in srgb, ${color} 55%, var(--surface))` : color;
+  };
+}
+
+/** Of a pool: that of the first who works there. */
+export function usePoolColor(): (nodes: readonly string[]) => string {
+  const colors = useNodeColors();
+  return ([first = ""]) => colors[first] ?? "var(--muted)";
+}

@@ -1,0 +1,137 @@
+/** GPUs, pools and steps as the hardware is drawn. Pure. */
+import type {
+  Estimate,
+  GpuEstimate,
+  MemoryPart,
+  PhaseEstimate,
+  PredictedTime,
+  SpanEstimate,
+} from "@/api/types";
+
+export interface Pool {
+  name: string;
+  /** Its first GPU, counted over all pools. */
+  first: number;
+  gpus: GpuEstimate[];
+}
+
+export function poolsOf(estimate: Estimate): Pool[] {
+  const pools: Pool[] = [];
+  for (const [at, gpu] of estimate.gpus.entries()) {
+    const last = pools.at(-1);
+    if (last && last.name === gpu.pool) last.gpus.push(gpu);
+    else pools.push({ name: gpu.pool, first: at, gpus: [gpu] });
+  }
+  return pools;
+}
+
+export const verbOf = (stage: string) => stage.slice(stage.lastIndexOf(".") + 1);
+export const nodeOf = (stage: string) => stage.slice(0, stage.lastIndexOf("."));
+
+/** GPUs of a pool by number: "GPU 0-5"; of a loop that runs on none its processes: "CPU", "CPU 0-5". */
+export function gpuRange({ first, gpus }: Pool, isOnCpu: boolean): string {
+  const last = first + gpus.length - 1;
+  if (isOnCpu) return last === 0 ? "CPU" : first === last ? `CPU ${first}` : `CPU ${first}-${last}`;
+  return first === last ? `GPU ${first}` : `GPU ${first}-${last}`;
+}
+
+/** What is done on GPUs, in the order of a step. */
+export function verbsOf(estimate: Estimate): string[] {
+  const verbs = estimate.gpus.flatMap((gpu) =>
+    gpu.parts.flatMap((part) => part.stages.map(verbOf)),
+  );
+  const known = new Set(verbs);
+  const inOrder = estimate.stages.map((stage) => verbOf(stage.stage));
+  return [...new Set(inOrder)].filter((verb) => known.has(verb));
+}
+
+/** The stage of a verb in which a GPU holds most; null: nothing of it runs there. */
+export function fullestStage(gpu: GpuEstimate, verb: string): string | null {
+  const stages = [...new Set(gpu.parts.flatMap((part) => part.stages))];
+  const sums = stages
+    .filter((stage) => verbOf(stage) === verb)
+    .map((stage) => ({ stage, bytes: sumIn(gpu, stage) }));
+  return sums.toSorted((a, b) => b.bytes - a.bytes)[0]?.stage ?? null;
+}
+
+export function sumIn(gpu: GpuEstimate, stage: string): number {
+  return gpu.parts
+    .filter((part) => part.stages.includes(stage))
+    .reduce((sum, part) => sum + part.bytes, 0);
+}
+
+/** The part that is most of a GPU's worst moment. */
+export function largestPart(gpu: GpuEstimate): MemoryPart | null {
+  const there = gpu.parts.filter((part) => part.stages.includes(gpu.peak_stage));
+  return there.toSorted((a, b) => b.bytes - a.bytes)[0] ?? null;
+}
+
+export interface Role {
+  node: string;
+  verb: string;
+}
+
+const PLACED = ["generate", "score", "learn"];
+
+/** Who does what in a pool. */
+export function rolesIn(pool: string, time: PredictedTime | null): Role[] {
+  const spans = (time?.phases ?? []).flatMap((phase) => phase.spans);
+  const stages = [...new Set(spans.filter((one) => one.pool === pool).map((one) => one.stage))];
+  return stages
+    .map((stage) => ({ node: nodeOf(stage), verb: verbOf(stage) }))
+    .filter((role) => PLACED.includes(role.verb));
+}
+
+/** A role as short as tells it from the others of its pool: what is done, or by whom. */
+export function roleLabel({ node, verb }: Role, roles: readonly Role[]): string {
+  if (node === roles[0]?.node) return verb;
+  return roles.filter((role) => role.node === node).length > 1 ? `${node} ${verb}` : node;
+}
+
+/** The phase that takes most of the run. */
+export function mainPhase(time: PredictedTime | null): PhaseEstimate | null {
+  return time?.phases.find((phase) => phase.name === time.main) ?? null;
+}
+
+export interface Share {
+  stage: string;
+  seconds: number;
+}
+
+/** Stages of a step, longest first within none: as they run. Those too short to see are left out. */
+export function stepShares(phase: PhaseEstimate | null): Share[] {
+  const spans = phase?.spans ?? [];
+  const whole = spans.reduce((sum, one) => sum + one.end - one.start, 0);
+  return spans
+    .map((one) => ({ stage: one.stage, seconds: one.end - one.start }))
+    .filter((one) => one.seconds > whole * 0.002);
+}
+
+/** Seconds of a step by what is done. */
+export function verbShares(shares: readonly Share[]): { verb: string; seconds: number }[] {
+  const sums = new Map<string, number>();
+  for (const { stage, seconds } of shares) {
+    sums.set(verbOf(stage), (sums.get(verbOf(stage)) ?? 0) + seconds);
+  }
+  return [...sums].map(([verb, seconds]) => ({ verb, seconds }));
+}
+
+/** The stage that a step waits for longest, and its share of the step. */
+export function limitOf(phase: PhaseEstimate | null): { stage: string; share: number } | null {
+  const longest = stepShares(phase).toSorted((a, b) => b.seconds - a.seconds)[0];
+  if (!longest || !phase || phase.step_seconds <= 0) return null;
+  return { stage: longest.stage, share: Math.min(longest.seconds / phase.step_seconds, 1) };
+}
+
+/** How much of a step a pool does nothing. */
+export function idleShare(pool: string, phase: PhaseEstimate): number {
+  const busy = phase.spans
+    .filter((one) => one.pool === pool)
+    .reduce((sum, one) => sum + one.end - one.start, 0);
+  const end = stepEnd(phase.spans);
+  return end > 0 ? Math.max(1 - busy / end, 0) : 0;
+}
+
+export function stepEnd(spans: readonly SpanEstimate[]): number {
+  return Math.max(...spans.map((one) => one.end), 0);
+}

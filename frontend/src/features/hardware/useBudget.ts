@@ -1,0 +1,91 @@
+import { useEffect, useMemo, useRef } from "react";
+import { errorMessage } from "@/api/client";
+import type { Change, Estimate, FitAnswer, PredictedTime } from "@/api/types";
+import { applyFit } from "@/document/commands/applyFit";
+import { useDocument, useOpenLoop, useSync } from "@/document/context";
+import { toSpec } from "@/document/convert";
+import { formatShare } from "@/lib/format";
+import { toast } from "@/session/toast";
+import { fitNow, giveUp, moveTo, useTrial } from "./trial";
+
+export interface Budget {
+  /** Share of each GPU, where the slider stands. */
+  share: number;
+  own: number;
+  isTrying: boolean;
+  /** Whether the answer is about where the slider stands. */
+  isSettled: boolean;
+  isAsking: boolean;
+  answer: FitAnswer | null;
+  /** Costs under the budget: as tried, else of the loop as it is. */
+  estimate: Estimate | null;
+  time: PredictedTime | null;
+  move: (share: number) => void;
+  back: () => void;
+  /** The settings that were found become the loop's, as one step of its history. */
+  apply: () => void;
+  take: (edits: readonly Change[], label: string, unlocks?: readonly string[]) => void;
+  /** Settings that fit under the loop's own budget, at once; false where there are none. */
+  makeItFit: () => Promise<boolean>;
+}
+
+/** The memory budget of the open loop, and what the slider tries. */
+export function useBudget(): Budget {
+  const { store, catalog } = useOpenLoop();
+  const own = useSync((state) => state.check?.budget ?? 1);
+  const check = useSync((state) => state.check);
+  const { budget, answer, isAsking } = useTrial();
+  const isTrying = budget !== null && budget !== own;
+  const shown = isTrying ? answer : null;
+  const isSettled = answer !== null && isNear(answer.budget_fraction, budget ?? own);
+
+  return useMemo(() => {
+    const spec = () => toSpec(store.getState().document);
+    const take: Budget["take"] = (edits, label, unlocks = []) => {
+      giveUp();
+      store.getState().dispatch(applyFit, { catalog, edits, unlocks }, { label });
+    };
+    return {
+      share: budget ?? own,
+      own,
+      isTrying,
+      isSettled,
+      isAsking,
+      answer,
+      estimate: shown?.after ?? check?.estimate ?? null,
+      time: shown?.after_time ?? check?.time ?? null,
+      move: (share) => (share === own ? giveUp() : moveTo(share, spec())),
+      back: giveUp,
+      apply: () => {
+        if (answer && isSettled)
+          take(answer.edits, `Fit to ${formatShare(answer.budget_fraction)} of the memory`);
+      },
+      take,
+      makeItFit: async () => {
+        try {
+          const found = await fitNow(spec());
+          if (found.fits) take(found.edits, "Make it fit");
+          return found.fits;
+        } catch (error) {
+          toast.error("No settings were found.", { description: errorMessage(error) });
+          return false;
+        }
+      },
+    };
+  }, [store, catalog, own, budget, isTrying, isSettled, isAsking, answer, shown, check]);
+}
+
+/** What was tried was about the loop as it was: a change of it, and leaving it, puts the slider back. */
+export function useResetTrial(): void {
+  const document = useDocument((state) => state.document);
+  const last = useRef(document);
+  useEffect(() => {
+    if (last.current !== document) giveUp();
+    last.current = document;
+  }, [document]);
+  useEffect(() => giveUp, []);
+}
+
+function isNear(a: number, b: number): boolean {
+  return Math.abs(a - b) < 1e-4;
+}

@@ -1,0 +1,117 @@
+import { type DragEvent, useState } from "react";
+import type { Catalog } from "@/api/types";
+import { type Choices, type Field, readSchema } from "@/catalog/schema";
+import { placeNode, resizePool } from "@/document/commands/placeNode";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
+import { isOnCpu, type PoolSizes, poolSizes } from "@/document/pools";
+import type { Path } from "@/lib/paths";
+import { poolsOf, type Role } from "./lanes";
+import type { Budget } from "./useBudget";
+
+const POOLS: Choices = "pools";
+const TYPE = "application/x-coloop-role";
+
+/** GPUs of each pool, as the loop says and else as they are laid out. */
+function useLaidOut(budget: Budget): PoolSizes {
+  const written = useDocument((state) => state.document);
+  const sizes = poolSizes(written)?.sizes;
+  if (sizes) return sizes;
+  const pools = budget.estimate ? poolsOf(budget.estimate) : [];
+  return Object.fromEntries(pools.map((pool) => [pool.name, pool.gpus.length]));
+}
+
+interface Placing {
+  pools: readonly string[];
+  /** Why nothing can be placed here; null where it can. */
+  reason: string | null;
+  canSplit: boolean;
+  place: (role: Role, pool: string) => void;
+  resize: (pool: string, gpus: number) => void;
+}
+
+/** Gives roles to pools, and GPUs from one pool to another. */
+export function usePlacing(budget: Budget): Placing {
+  const { store } = useOpenLoop();
+  const catalog = useCatalog();
+  const laidOut = useLaidOut(budget);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const onCpu = useDocument(
+    (state) => isOnCpu(state.document) && poolSizes(state.document) === null,
+  );
+  const reason = isReadonly
+    ? "The loop cannot be changed here"
+    : onCpu
+      ? "Without GPUs the compiler chooses the processes itself"
+      : null;
+  return {
+    pools: Object.keys(laidOut),
+    reason,
+    canSplit: Object.values(laidOut).some((size) => size > 1),
+    place: (role, pool) => {
+      if (reason !== null) return;
+      const kind = store.getState().document.nodes[role.node]?.kind ?? "";
+      const path = poolPath(catalog, kind, LEARNING.has(role.verb));
+      if (path === null) return;
+      const args = { node: role.node, pool, path, laidOut };
+      const label = `Place ${role.node} ${role.verb} in ${pool}`;
+      store.getState().dispatch(placeNode, args, { label });
+    },
+    resize: (pool, gpus) => {
+      const other = Object.keys(laidOut).find((name) => name !== pool);
+      if (reason !== null || other === undefined) return;
+      const label = `Give ${pool} ${gpus} GPUs`;
+      store.getState().dispatch(resizePool, { pool, gpus, other, laidOut }, { label });
+    },
+  };
+}
+
+/** What works on weights where they are held. */
+const LEARNING = new Set(["learn"]);
+
+/** The field of a kind that names a pool: of its weights, or where it writes of that; null: it has none. */
+function poolPath(catalog: Catalog, kind: string, ofWeights: boolean): Path | null {
+  const schema = catalog.kinds[kind]?.schema;
+  const found = schema ? poolPaths(readSchema(schema)) : [];
+  const byDepth = found.toSorted((a, b) => a.length - b.length);
+  return (ofWeights ? byDepth[0] : byDepth.at(-1)) ?? null;
+}
+
+function poolPaths(field: Field, depth = 0): Path[] {
+  if (field.shape !== "object" || depth > 1) return [];
+  return field
+    .properties()
+    .flatMap(({ name, field: own }) =>
+      own.choosesFrom === POOLS
+        ? [[name]]
+        : poolPaths(own, depth + 1).map((path) => [name, ...path]),
+    );
+}
+
+/** A pool takes roles that are dropped on it. */
+export function useDropRole(pool: string, budget: Budget) {
+  const { place } = usePlacing(budget);
+  const [isOver, setOver] = useState(false);
+  return {
+    isOver,
+    onDragOver: (event: DragEvent) => {
+      if (!event.dataTransfer.types.includes(TYPE)) return;
+      event.preventDefault();
+      setOver(true);
+    },
+    onDragLeave: () => setOver(false),
+    onDrop: (event: DragEvent) => {
+      setOver(false);
+      const text = event.dataTransfer.getData(TYPE);
+      if (!text) return;
+      event.preventDefault();
+      place(JSON.parse(text) as Role, pool);
+    },
+  };
+}
+
+export function dragRole(role: Role) {
+  return (event: DragEvent) => {
+    event.dataTransfer.setData(TYPE, JSON.stringify(role));
+    event.dataTransfer.effectAllowed = "move";
+  };
+}

@@ -1,0 +1,57 @@
+import { type Ladder, type Rung, useLadders } from "@/document/ladder";
+
+/** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
+export function BatchLadders({ node }: { node: string }) {
+  const ladders = useLadders(node);
+  const [first] = ladders;
+  if (!first) return null;
+  const isOne = ladders.every((one) => said(one) === said(first));
+  const shown = isOne ? [first] : ladders;
+  const notes = [...new Set(shown.map(({ note }) => note).filter((note) => note !== ""))];
+  return (
+    <section aria-label="Batch of a step" className="my-2 rounded-2 bg-sunken px-3 py-2 text-xs">
+      {shown.map((ladder) => (
+        <div key={ladder.phase} className="py-0.5">
+          {isOne ? null : <p className="truncate text-muted">{ladder.phase}</p>}
+          <ol className="flex flex-wrap gap-x-2 gap-y-1">
+            {ladder.rungs.map((rung) => (
+              <Step key={rung.name} rung={rung} />
+            ))}
+          </ol>
+        </div>
+      ))}
+      {notes.map((note) => (
+        <p key={note} className="pt-1 text-muted">
+          {note}
+        </p>
+      ))}
+    </section>
+  );
+}
+
+/** A number, and by what it came of the one before. */
+function Step({ rung: { sign, by, of, count, name } }: { rung: Rung }) {
+  return (
+    <li className="flex gap-2 leading-4">
+      {sign === "" ? null : (
+        <span className="tabular text-muted" title={`${sign} ${short(by)} ${of}`}>
+          {sign} {short(by)}
+          <span className="sr-only"> {of}</span>
+        </span>
+      )}
+      <span>
+        <b className="tabular block font-semibold">{short(count)}</b>
+        <span className="text-muted">{name}</span>
+      </span>
+    </li>
+  );
+}
+
+function said({ rungs }: Ladder): string {
+  return JSON.stringify(rungs);
+}
+
+/** At most one decimal. */
+function short(value: number): string {
+  return value.toLocaleString("en-US", { maximumFractionDigits: 1 });
+}

@@ -1,0 +1,18 @@
+import { useCallback } from "react";
+import { fetchLoopYaml } from "@/api/routes";
+import { useOpenLoop } from "@/document/context";
+import { NOT_SAVED } from "@/document/sync/Saver";
+import { pendingText } from "@/document/sync/state";
+
+/** The YAML that the user sees: as the server has it after saving what is new, or as it was typed. */
+export function useLoopText(): () => Promise<string> {
+  const { loopId, store, sync, syncStore } = useOpenLoop();
+  return useCallback(async () => {
+    await sync?.flush();
+    const typed = pendingText(syncStore.getState());
+    const { save, revision } = syncStore.getState();
+    const isSaved = sync !== null && save === "saved" && revision !== NOT_SAVED;
+    const saved = typed === null && loopId && isSaved ? await fetchLoopYaml(loopId) : null;
+    return typed ?? saved ?? store.getState().text;
+  }, [loopId, store, sync, syncStore]);
+}

@@ -1,0 +1,69 @@
+import { GitCompareArrows, Trash2, X } from "lucide-react";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import type { RunSummary } from "@/api/types";
+import { isFinal } from "@/live/reducer";
+import { Button } from "@/ui/Button";
+import { IconButton } from "@/ui/IconButton";
+import { Tooltip } from "@/ui/Tooltip";
+import { DeleteRunDialog } from "./DeleteRunDialog";
+
+/** As many runs as can be told apart on one chart. */
+export const MOST_COMPARED = 6;
+
+interface ChosenBarProps {
+  runs: readonly RunSummary[];
+  onClear: () => void;
+}
+
+/** What can be done with the runs that were chosen; it lies over the foot of the page. */
+export function ChosenBar({ runs, onClear }: ChosenBarProps) {
+  const [, navigate] = useLocation();
+  const [isDeleting, setDeleting] = useState(false);
+  if (runs.length === 0) return null;
+  const goesOn = runs.find((run) => !isFinal(run.state));
+  const ids = runs.map((run) => encodeURIComponent(run.id)).join(",");
+  return (
+    <section
+      aria-label="Chosen runs"
+      className="sticky bottom-4 mx-auto mt-4 flex w-fit items-center gap-2 rounded-3 border border-line bg-raised px-3 py-2 shadow-3"
+    >
+      <span className="tabular px-1 text-sm">{runs.length} chosen</span>
+      <Tooltip text={runs.length < 2 ? "Choose a second run to compare with" : null}>
+        <Button
+          look="primary"
+          icon={<GitCompareArrows size={14} />}
+          aria-disabled={runs.length < 2}
+          onClick={() => {
+            if (runs.length > 1) navigate(`/runs/compare?runs=${ids}`);
+          }}
+        >
+          Compare
+        </Button>
+      </Tooltip>
+      <Tooltip text={goesOn ? `${goesOn.name} goes on; stop it before deleting` : null}>
+        <Button
+          icon={<Trash2 size={14} />}
+          aria-disabled={goesOn !== undefined}
+          onClick={() => {
+            if (!goesOn) setDeleting(true);
+          }}
+        >
+          Delete…
+        </Button>
+      </Tooltip>
+      <IconButton label="Choose none" size="small" onClick={onClear}>
+        <X size={16} />
+      </IconButton>
+      {isDeleting ? (
+        <DeleteRunDialog
+          runs={runs}
+          onClose={() => {
+            setDeleting(false);
+            onClear();
+          }}
+        />
+      ) : null}
+    </section>
+  );
+}

@@ -1,0 +1,60 @@
+import { useQuery } from "@tanstack/react-query";
+import { fetchValueChanges } from "@/api/routes";
+import type { Bodies, RunSummary } from "@/api/types";
+import { formatPlural } from "@/lib/format";
+import { RadioCards } from "@/ui/RadioCards";
+import { Failed, Loading } from "@/ui/States";
+import { ChangeList } from "./ChangeList";
+import { useLoopChanges } from "./useLoopChanges";
+
+export type Values = Readonly<Bodies["CompareValues"]["set"]>;
+
+interface ForkChangesProps {
+  run: Pick<RunSummary, "id" | "loop_id">;
+  /** What the new run is to have otherwise; without it, its loop may be that of now. */
+  values: Values | undefined;
+  isAsNow: boolean;
+  onAsNow: (isAsNow: boolean) => void;
+}
+
+/** In what the new run will differ, before it starts. */
+export function ForkChanges({ run, values, isAsNow, onAsNow }: ForkChangesProps) {
+  if (values) return <OfValues id={run.id} values={values} />;
+  return <OfLoop run={run} isAsNow={isAsNow} onAsNow={onAsNow} />;
+}
+
+function OfValues({ id, values }: { id: string; values: Values }) {
+  const { data, error } = useQuery({
+    queryKey: ["runChanges", id, "values", JSON.stringify(values)],
+    queryFn: () => fetchValueChanges(id, values),
+    retry: false,
+  });
+  if (error) return <Failed title="The loop does not take this" error={error} />;
+  if (!data) return <Loading label="Comparing the loops" rows={1} />;
+  if (data.changes.length === 0) return <p className="text-muted">Its loop has that already.</p>;
+  return <ChangeList label="What will differ" changes={data.changes} />;
+}
+
+function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
+  const { data } = useLoopChanges(run.id, run.loop_id);
+  const changes = data?.changes ?? [];
+  if (changes.length === 0) return null;
+  return (
+    <>
+      <RadioCards
+        legend="Loop of the new run"
+        value={isAsNow ? "now" : "then"}
+        options={[
+          { value: "then", title: "As this run ran it", help: "Nothing but the beginning differs" },
+          {
+            value: "now",
+            title: "As it is now",
+            help: `${formatPlural(changes.length, "change")} since this run`,
+          },
+        ]}
+        onChange={(value) => onAsNow(value === "now")}
+      />
+      {isAsNow ? <ChangeList label="What will differ" changes={changes} /> : null}
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { errorMessage } from "@/api/client";
+import { fetchCheckpoints, fetchLoop, forkRun } from "@/api/routes";
+import type { RunSummary } from "@/api/types";
+import { toast } from "@/session/toast";
+import { Button } from "@/ui/Button";
+import { Dialog } from "@/ui/Dialog";
+import { Select } from "@/ui/Select";
+import { Failed, Loading } from "@/ui/States";
+import { ForkChanges, type Values } from "./ForkChanges";
+import { checkpointBefore, whyCheckpoint } from "./fork";
+import { withTrust } from "./trust";
+
+interface ForkDialogProps {
+  run: Pick<RunSummary, "id" | "name" | "loop_id">;
+  isOpen: boolean;
+  onClose: () => void;
+  /** The step from which it is to go on; without it, the newest checkpoint. */
+  at?: number;
+  /** The step of the best checkpoint so far, where that is known. */
+  best?: number | undefined;
+  /** Fields that the new run has otherwise, value by path. */
+  changes?: Values;
+  /** Why, in a sentence. */
+  reason?: string;
+}
+
+const WHAT =
+  "A new run begins with the weights, optimizer and place in the schedule of a checkpoint. This run stays as it is.";
+
+/** A new run that begins with a checkpoint of another one. */
+export function ForkDialog(props: ForkDialogProps) {
+  const { run, isOpen, onClose, at, best, changes, reason } = props;
+  const kept = useQuery({
+    queryKey: ["run", run.id, "checkpoints"],
+    queryFn: () => fetchCheckpoints(run.id),
+    enabled: isOpen,
+    staleTime: 0,
+  });
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [isAsNow, setAsNow] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const [, navigate] = useLocation();
+  const steps = kept.data?.steps.toReversed() ?? [];
+  const wanted = at === undefined ? steps[0] : (checkpointBefore(steps, at) ?? steps.at(-1));
+  const step = chosen ?? (wanted === undefined ? "" : String(wanted));
+  const why = at === undefined || chosen !== null ? null : whyCheckpoint(steps, at);
+  const fork = async () => {
+    setBusy(true);
+    try {
+      const loop = isAsNow && run.loop_id ? { yaml: (await fetchLoop(run.loop_id)).yaml } : {};
+      const name = `${run.name} from ${step}`;
+      const asked = { step: Number(step), set: { ...changes }, name, force: false, ...loop };
+      const made = await withTrust((trust) => forkRun(run.id, { ...asked, trust }));
+      onClose();
+      if (made) navigate(`/runs/${made.id}`);
+    } catch (error) {
+      toast.error("The run was not forked.", { description: errorMessage(error) });
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title="Fork this run"
+      description={reason ?? WHAT}
+      isOpen={isOpen}
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          {steps.length > 0 ? (
+            <Button look="primary" disabled={isBusy} onClick={() => void fork()}>
+              {isBusy ? "Starting" : `Fork from step ${step}`}
+            </Button>
+          ) : null}
+        </>
+      }
+    >
+      {kept.isPending ? <Loading label="Looking for checkpoints" rows={2} /> : null}
+      {kept.error ? <Failed title="The checkpoints could not be read" error={kept.error} /> : null}
+      {kept.data && steps.length === 0 ? (
+        <p className="text-sm">
+          No checkpoint is kept yet. A run writes one as often as its loop says, and when it is
+          stopped.
+        </p>
+      ) : null}
+      {steps.length > 0 ? (
+        <div className="flex flex-col gap-3 text-sm">
+          <div className="flex items-center gap-3">
+            <span className="w-24 text-muted">Checkpoint</span>
+            <Select
+              label="Checkpoint"
+              value={step}
+              className="w-60"
+              options={steps.map((one) => ({ value: String(one), label: named(one, steps, best) }))}
+              onChange={setChosen}
+            />
+          </div>
+          {why ? <p className="rounded-2 bg-warning-soft px-3 py-1.5 text-warning">{why}</p> : null}
+          <ForkChanges run={run} values={changes} isAsNow={isAsNow} onAsNow={setAsNow} />
+        </div>
+      ) : null}
+    </Dialog>
+  );
+}
+
+function named(step: number, steps: readonly number[], best: number | undefined): string {
+  const more = step === best ? " (best so far)" : step === steps[0] ? " (newest)" : "";
+  return `step ${step}${more}`;
+}

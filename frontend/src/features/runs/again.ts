@@ -1,0 +1,15 @@
+/** What begins with a run that there is already: the same loop again, or it itself. */
+import { fetchRunSpec, resumeRun, startRun } from "@/api/routes";
+import type { RunSummary } from "@/api/types";
+import { withTrust } from "./trust";
+
+export async function runAgain(run: RunSummary): Promise<RunSummary | null> {
+  const { yaml } = await fetchRunSpec(run.id);
+  const asked = { yaml, name: run.name, tags: run.tags };
+  const loop = run.loop_id === null ? {} : { loop_id: run.loop_id };
+  return withTrust((trust) => startRun({ ...asked, ...loop, trust }));
+}
+
+export function resumeFrom(run: RunSummary): Promise<RunSummary | null> {
+  return withTrust((trust) => resumeRun(run.id, trust));
+}

@@ -1,0 +1,80 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+import { errorMessage } from "@/api/client";
+import { useOpenLoop } from "@/document/context";
+import { flowsOf } from "@/document/flows";
+import { useLiveRun } from "@/live/hooks";
+import { ReplayPlayer } from "@/live/ReplayPlayer";
+import { toast } from "@/session/toast";
+
+const TICK = 100;
+export const SPEEDS = [1, 10, 60, 300] as const;
+
+export interface Replay {
+  isOn: boolean;
+  player: ReplayPlayer | null;
+  isPlaying: boolean;
+  speed: number;
+  start: () => void;
+  stop: () => void;
+  seek: (step: number) => void;
+  setPlaying: (isPlaying: boolean) => void;
+  setSpeed: (speed: number) => void;
+}
+
+/** The replay of the watched run: off, or somewhere in its past. */
+export function useReplay(): Replay {
+  const live = useLiveRun();
+  const { catalog, store } = useOpenLoop();
+  const [player, setPlayer] = useState<ReplayPlayer | null>(null);
+  const [isPlaying, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState<number>(SPEEDS[1]);
+  const wanted = useRef(0);
+
+  const seek = useCallback(
+    (step: number, of: ReplayPlayer | null = player) => {
+      const request = ++wanted.current;
+      of?.seek(step).catch((error: unknown) => {
+        if (request === wanted.current) {
+          toast.error("That part of the run could not be read.", {
+            description: errorMessage(error),
+          });
+        }
+      });
+    },
+    [player],
+  );
+  const start = () => {
+    if (!live) return;
+    const last = live.run?.step ?? live.state.step ?? 0;
+    const flows = flowsOf(catalog, store.getState().document);
+    const made = new ReplayPlayer(live.id, live.state.lastSeq, last, flows);
+    setPlayer(made);
+    seek(last, made);
+  };
+  useEffect(() => {
+    if (!player || !isPlaying) return;
+    const timer = setInterval(() => {
+      if (player.hasEnded) setPlaying(false);
+      else void player.advance(TICK / 1000, speed).catch(() => setPlaying(false));
+    }, TICK);
+    return () => clearInterval(timer);
+  }, [player, isPlaying, speed]);
+  return {
+    isOn: player !== null,
+    player,
+    isPlaying,
+    speed,
+    start,
+    stop: () => {
+      setPlaying(false);
+      setPlayer(null);
+    },
+    seek: (step) => seek(step),
+    setPlaying: (plays) => {
+      // From the end it begins anew.
+      if (plays && player?.hasEnded) seek(0);
+      setPlaying(plays);
+    },
+    setSpeed,
+  };
+}

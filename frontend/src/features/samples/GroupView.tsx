@@ -1,0 +1,159 @@
+import { ArrowLeft, ArrowRight } from "lucide-react";
+import { useState } from "react";
+import type { SampleRow } from "@/api/types";
+import { Badge } from "@/ui/Badge";
+import { Button } from "@/ui/Button";
+import { GroupList } from "./GroupList";
+import { childrenOf, groupsOf, idOf, parentOf, rootOf, type Sorting } from "./groups";
+import { SamplePane } from "./SamplePane";
+import { sampleText } from "./sampleText";
+import type { TokenView } from "./shades";
+import { useSampleTokens } from "./useSampleTokens";
+
+interface GroupViewProps {
+  rows: readonly SampleRow[];
+  step: number;
+  sorting: Sorting;
+  /** The id of the row that is read; null: the first. */
+  chosen: string | null;
+  onChoose: (id: string) => void;
+}
+
+/** The rows of one prompt; the one that is read, and beside it what answers to it. */
+export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewProps) {
+  const [view, setView] = useState<TokenView>("ofAdvantage");
+  const tokens = useSampleTokens(step, rows);
+  const groups = groupsOf(rows, sorting);
+  const read = rows.find((row) => idOf(row) === chosen) ?? groups[0]?.rows[0];
+  if (!read) return <p className="p-4 text-muted text-sm">No text matches.</p>;
+  const root = rootOf(read, rows);
+  const at = Math.max(
+    0,
+    groups.findIndex((group) => group.rows.includes(root)),
+  );
+  const group = groups[at];
+  if (!group) return null;
+  // A text that answers to another one stands to its right.
+  const left = parentOf(read, rows) ?? read;
+  const answers = childrenOf(left, rows);
+  const right = answers.includes(read) ? read : answers[0];
+  const numberOf = (row: SampleRow, all: readonly SampleRow[], word: string) =>
+    all.length > 1 ? `${word} ${all.indexOf(row) + 1} of ${all.length}` : word;
+  return (
+    <div className="flex min-h-0 flex-1">
+      <GroupList
+        group={group}
+        number={at}
+        count={groups.length}
+        step={step}
+        read={root}
+        onChoose={(row) => onChoose(idOf(row))}
+        onGroup={(by) => {
+          const next = groups[(at + by + groups.length) % groups.length]?.rows[0];
+          if (next) onChoose(idOf(next));
+        }}
+      />
+      <SamplePane
+        row={left}
+        title={left === root ? numberOf(left, group.rows, "text") : "answers to another text"}
+        tokens={tokens.get(idOf(left)) ?? null}
+        view={view}
+        onView={setView}
+        links={<Up row={left} rows={rows} onChoose={onChoose} />}
+      />
+      {right ? (
+        <SamplePane
+          row={right}
+          title={numberOf(right, answers, `on ${left.node}’s text`)}
+          tokens={tokens.get(idOf(right)) ?? null}
+          view={view}
+          onView={setView}
+          links={<Siblings row={right} rows={rows} siblings={answers} onChoose={onChoose} />}
+        />
+      ) : (
+        <Target row={left} />
+      )}
+    </div>
+  );
+}
+
+interface LinkProps {
+  row: SampleRow;
+  rows: readonly SampleRow[];
+  onChoose: (id: string) => void;
+}
+
+/** The way to the text that a text answers to, where that is not beside it. */
+function Up({ row, rows, onChoose }: LinkProps) {
+  const above = parentOf(row, rows);
+  if (!above) return null;
+  return (
+    <Button
+      size="small"
+      look="quiet"
+      icon={<ArrowLeft size={13} />}
+      onClick={() => onChoose(idOf(above))}
+    >
+      {above.node}
+    </Button>
+  );
+}
+
+/** Other answers to the same text, and what answers to this one. */
+function Siblings({
+  row,
+  rows,
+  siblings,
+  onChoose,
+}: LinkProps & { siblings: readonly SampleRow[] }) {
+  const [below] = childrenOf(row, rows);
+  return (
+    <>
+      {siblings.length > 1
+        ? siblings.slice(0, 8).map((one, place) => (
+            <button
+              key={idOf(one)}
+              type="button"
+              aria-label={`Answer ${place + 1}, of ${one.node}`}
+              aria-pressed={one === row}
+              className="tabular size-5 rounded-1 text-xs hover:bg-hover aria-pressed:bg-accent-soft aria-pressed:text-accent-text"
+              onClick={() => onChoose(idOf(one))}
+            >
+              {place + 1}
+            </button>
+          ))
+        : null}
+      {below ? (
+        <Button
+          size="small"
+          look="quiet"
+          icon={<ArrowRight size={13} />}
+          onClick={() => onChoose(idOf(below))}
+        >
+          {below.node}
+        </Button>
+      ) : null}
+    </>
+  );
+}
+
+/** Where nothing answers to a text: what was wanted of it. */
+function Target({ row }: { row: SampleRow }) {
+  const target = sampleText(row.target);
+  return (
+    <section
+      aria-label="What was wanted"
+      className="flex min-h-0 w-64 shrink-0 flex-col border-line border-l max-lg:w-44"
+    >
+      <h3 className="flex min-h-10 items-center px-3 text-muted text-sm">What was wanted</h3>
+      <div className="min-h-0 flex-1 overflow-y-auto px-3 pb-2 font-mono text-sm">
+        <p className="whitespace-pre-wrap wrap-anywhere">{target === "" ? "–" : target}</p>
+        {row.finished === false ? (
+          <Badge tone="warning" className="mt-2 font-sans text-xs">
+            cut by its limit
+          </Badge>
+        ) : null}
+      </div>
+    </section>
+  );
+}

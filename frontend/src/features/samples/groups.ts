@@ -1,0 +1,74 @@
+/** Rows of one prompt together, and which text answers to which. Pure. */
+import type { SampleRow } from "@/api/types";
+import { sampleText } from "./sampleText";
+
+export interface PromptGroup {
+  key: string;
+  prompt: string;
+  /** What was written for it first: it answers to no other text. */
+  rows: SampleRow[];
+}
+
+export type Sorting = "given" | "best" | "worst";
+
+const SIGNS: Record<Sorting, number> = { given: 0, best: -1, worst: 1 };
+
+export function idOf(row: SampleRow): string {
+  return typeof row.id === "string" ? row.id : String(row.id ?? row.seq);
+}
+
+export function parentsOf(row: SampleRow): string[] {
+  return Array.isArray(row.parents) ? row.parents.map(String) : [];
+}
+
+/** Rows that answer to a row: a critique of it, say. */
+export function childrenOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow[] {
+  const id = idOf(row);
+  return rows.filter((one) => parentsOf(one)[0] === id);
+}
+
+export function parentOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow | null {
+  const [nearest] = parentsOf(row);
+  return rows.find((one) => idOf(one) === nearest) ?? null;
+}
+
+/** The first text that a row goes back to; itself where it answers to none. */
+export function rootOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow {
+  const above = parentOf(row, rows);
+  return above === null || above === row ? row : rootOf(above, rows);
+}
+
+export function groupsOf(rows: readonly SampleRow[], sorting: Sorting): PromptGroup[] {
+  const ids = new Set(rows.map(idOf));
+  const groups = new Map<string, PromptGroup>();
+  for (const row of rows) {
+    if (parentsOf(row).some((id) => ids.has(id))) continue;
+    const prompt = sampleText(row.prompt);
+    const key = `${row.node ?? ""} ${row.group === null || row.group === undefined ? prompt : String(row.group)}`;
+    const group = groups.get(key) ?? { key, prompt, rows: [] };
+    groups.set(key, group);
+    group.rows.push(row);
+  }
+  const all = [...groups.values()];
+  const sign = SIGNS[sorting];
+  if (sign === 0) return all;
+  return all.toSorted((a, b) => sign * (meanReward(a) - meanReward(b)));
+}
+
+function meanReward({ rows }: PromptGroup): number {
+  const known = rows.flatMap(({ reward }) => (typeof reward === "number" ? [reward] : []));
+  return known.reduce((sum, one) => sum + one, 0) / Math.max(1, known.length);
+}
+
+/** The part of a text that answers: what is boxed, or stands in its last line. */
+export function shortAnswer(text: string): string {
+  const boxed = /\\boxed\{([^{}]*)\}/.exec(text)?.[1] ?? /<answer>([^<]*)/.exec(text)?.[1];
+  const last = text.trim().split("\n").at(-1) ?? "";
+  return (boxed ?? last).trim();
+}
+
+export function isWanted(row: SampleRow, words: string): boolean {
+  if (words === "") return true;
+  const text = `${sampleText(row.prompt)} ${sampleText(row.completion)}`.toLowerCase();
+  return text.includes(words.toLowerCase());
+}

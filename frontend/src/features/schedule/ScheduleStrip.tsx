@@ -1,0 +1,178 @@
+import { TrendingDown } from "lucide-react";
+import { useMemo } from "react";
+import type { JsonObject } from "@/api/types";
+import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/document/context";
+import { schedule } from "@/document/phases";
+import { formatCount } from "@/lib/format";
+import { isObject } from "@/lib/paths";
+import { usePreferences } from "@/session/preferences";
+import { useSelection } from "@/session/selection";
+import { Button } from "@/ui/Button";
+import { classes } from "@/ui/classes";
+import { entryText, settingName } from "./phaseText";
+import { Rows } from "./StripRows";
+import { type Strip, type StripItem, stripOf } from "./strip";
+
+/** The schedule at a glance, in true proportion: one row a learner, one round enlarged. */
+export function ScheduleStrip() {
+  const { catalog } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const plan = useSync((state) => state.check?.plan);
+  const colors = useNodeColors();
+  const strip = useMemo(() => stripOf(catalog, document, plan), [catalog, document, plan]);
+  const phase = useSelection((state) => state.phase);
+  const groups = strip.items.filter((item) => item.round !== null);
+  const enlarged = groups.find((item) => item.at[0] === phase?.[0]) ?? groups[0];
+  const colorOf = (node: string) => colors[node] ?? "var(--muted)";
+  const learners = [...strip.learners.keys()];
+  return (
+    <section
+      aria-label="Schedule at a glance"
+      className="flex h-[104px] shrink-0 gap-4 overflow-hidden border-line border-t bg-surface px-4 py-2"
+    >
+      <div className="flex w-28 shrink-0 flex-col text-xs leading-4">
+        <h2 className="font-semibold text-sm leading-5">Schedule</h2>
+        <span className="tabular text-muted">{lengthText(strip)}</span>
+        <ul
+          className="flex flex-col justify-around overflow-y-auto"
+          style={{ height: heightOf(strip) }}
+        >
+          {learners.map((node) => (
+            <li key={node} className="flex items-center gap-1.5">
+              <i
+                aria-hidden="true"
+                className="size-2 shrink-0 rounded-[2px]"
+                style={{ background: colorOf(node) }}
+              />
+              <span className="truncate" title={node}>
+                {node}
+              </span>
+            </li>
+          ))}
+          {learners.length === 0 ? <li className="text-muted">Nothing learns yet.</li> : null}
+        </ul>
+      </div>
+      <div className="flex min-w-0 flex-1 flex-col">
+        <div className="flex h-9 shrink-0">
+          {strip.items.map((item) => (
+            <Item key={item.at.join(".")} item={item} share={item.steps / strip.steps} />
+          ))}
+        </div>
+        <div style={{ height: heightOf(strip) }}>
+          <Rows strip={strip} colorOf={colorOf} />
+        </div>
+      </div>
+      <Ramps />
+      {enlarged?.round ? (
+        <OneRound item={enlarged} round={enlarged.round} colorOf={colorOf} />
+      ) : null}
+    </section>
+  );
+}
+
+const LINE = 16;
+const MOST_HEIGHT = 50;
+const ROW_HEIGHT = 24;
+
+/** Of all rows of learners: few are not drawn thick. */
+function heightOf({ learners }: Strip): number {
+  return Math.min(MOST_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
+}
+
+function lengthText({ steps, isKnown }: Strip): string {
+  return isKnown ? `${formatCount(steps)} ${steps === 1 ? "step" : "steps"}` : "ends by itself";
+}
+
+function Item({ item, share }: { item: StripItem; share: number }) {
+  const chosen = useSelection((state) => state.phase);
+  const isChosen = item.at.length > 0 && chosen?.[0] === item.at[0];
+  return (
+    <button
+      type="button"
+      aria-pressed={isChosen}
+      title={`${item.name}: ${item.length}`}
+      className={classes(
+        "min-w-0 overflow-hidden border-line border-l pl-1 text-left text-xs leading-4 hover:bg-hover",
+        isChosen && "bg-accent-soft",
+      )}
+      style={{ width: `${share * 100}%` }}
+      onClick={() => {
+        const { select, clear } = useSelection.getState();
+        if (item.at.length > 0) select({ phase: item.at });
+        else clear();
+      }}
+    >
+      <span className="sr-only">Choose</span>{" "}
+      <span className="block truncate font-semibold">{item.name}</span>{" "}
+      <span className="tabular block truncate text-muted">{item.length}</span>
+    </button>
+  );
+}
+
+/** Values that move over the steps, each a chip that opens its settings. */
+function Ramps() {
+  const whole = useDocument((state) => schedule(state.document));
+  const { anneal } = whole;
+  const entries = Array.isArray(anneal) ? anneal : [];
+  const ramps = entries.filter(isObject);
+  if (ramps.length === 0) return null;
+  const paths = ramps.map((ramp) => String(ramp.path));
+  return (
+    <ul
+      aria-label="Values that move"
+      className="flex w-36 shrink-0 flex-col gap-1 overflow-y-auto border-line border-l pl-4"
+    >
+      {ramps.map((ramp, index) => (
+        <li key={index} className="min-w-0">
+          <button
+            type="button"
+            title={entryText(ramp)}
+            className="flex h-6 max-w-full items-center gap-1 rounded-full border border-line bg-sunken px-2 text-xs hover:bg-hover"
+            onClick={() => useSelection.getState().select({ entry: { list: "anneal", index } })}
+          >
+            <TrendingDown size={12} aria-hidden="true" className="shrink-0 text-muted" />
+            <span className="truncate">{rampText(ramp, paths)}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function rampText({ path, from, to }: JsonObject, paths: readonly string[]): string {
+  return `${settingName(String(path), paths)} ${String(from)} → ${String(to)}`;
+}
+
+interface OneRoundProps {
+  item: StripItem;
+  round: Strip;
+  colorOf: (node: string) => string;
+}
+
+function OneRound({ item, round, colorOf }: OneRoundProps) {
+  const set = usePreferences((state) => state.set);
+  const parts = round.items.map((part) => `${part.name} × ${part.steps}`).join(", ");
+  return (
+    <div className="hidden w-56 shrink-0 flex-col border-line border-l pl-4 text-xs lg:flex">
+      <div className="flex h-6 shrink-0 items-center gap-2">
+        <span className="font-semibold">one round</span>
+        <span className="tabular min-w-0 flex-1 truncate text-muted">
+          {round.steps} {round.steps === 1 ? "step" : "steps"}, {item.rounds} ×
+        </span>
+        <Button
+          size="small"
+          look="quiet"
+          onClick={() => set({ dockTab: "schedule", isDockOpen: true })}
+        >
+          Edit
+        </Button>
+      </div>
+      <div style={{ height: heightOf(round) - LINE }}>
+        <Rows strip={round} colorOf={colorOf} hasGaps />
+      </div>
+      <span className="truncate text-muted" title={parts}>
+        {parts}
+      </span>
+    </div>
+  );
+}

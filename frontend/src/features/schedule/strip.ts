@@ -1,0 +1,192 @@
+/** The schedule in true proportion: which learner learns in which steps, phase by phase and round by round. Pure. */
+import type { Catalog, JsonObject, PlanSummary } from "@/api/types";
+import { portRef } from "@/document/edges";
+import { isGroup, type PhasePath, phaseList, schedule } from "@/document/phases";
+import { teachingPorts } from "@/document/teaching";
+import type { LoopDocument } from "@/document/types";
+import { isObject } from "@/lib/paths";
+import { phaseLength } from "./phaseText";
+
+/** A phase or a group of the schedule's own list. */
+export interface StripItem {
+  at: PhasePath;
+  name: string;
+  /** "40 steps", "67 rounds of 3 + 1". */
+  length: string;
+  from: number;
+  steps: number;
+  /** Whether its steps are known before the run. */
+  isKnown: boolean;
+  /** One round of a group; null of a phase. */
+  round: Strip | null;
+  rounds: number;
+}
+
+export interface Span {
+  from: number;
+  to: number;
+}
+
+export interface Strip {
+  steps: number;
+  isKnown: boolean;
+  items: StripItem[];
+  /** When each learner learns, in the order in which they first do. */
+  learners: Map<string, Span[]>;
+}
+
+/** Of what nobody knows how long it lasts, among phases whose lengths are known. */
+const GUESSED_SHARE = 0.2;
+const LEAST = 1;
+/** More rounds than these are drawn as one. */
+const MOST_SPANS = 2000;
+
+export function stripOf(
+  catalog: Catalog,
+  document: LoopDocument,
+  plan: PlanSummary | null | undefined,
+): Strip {
+  const whole = schedule(document);
+  const phases = phaseList(document, []);
+  const all = teachingPorts(catalog, document).map((port) => port.name);
+  const list: JsonObject[] = phases?.filter(isObject) ?? [
+    { ...whole, name: "whole run", learn: all },
+  ];
+  const reader = new Reader(plan, rhythms(whole), guess(list, plan));
+  const strip = reader.read(list, []);
+  return phases ? strip : { ...strip, items: strip.items.map((item) => ({ ...item, at: [] })) };
+}
+
+interface Rhythm {
+  every: number;
+  after: number;
+}
+
+function rhythms({ learn }: JsonObject): ReadonlyMap<string, Rhythm> {
+  const rules = Object.entries(isObject(learn) ? learn : {});
+  return new Map(
+    rules.map(([node, rule]) => {
+      const { every, after } = isObject(rule) ? rule : {};
+      return [node, { every: whole(every, 1), after: whole(after, 0) }];
+    }),
+  );
+}
+
+/** Steps of a phase without an end: so that it can be seen beside the others. */
+function guess(list: readonly JsonObject[], plan: PlanSummary | null | undefined): number {
+  const known = plan?.phases.map((phase) => (phase.steps ?? 0) * phase.rounds) ?? [];
+  const own = list.map((phase) => whole(phase.steps, 0));
+  const total = Math.max(known.reduce(add, 0), own.reduce(add, 0));
+  return Math.max(LEAST, Math.round(total * GUESSED_SHARE));
+}
+
+class Reader {
+  /** Place of the next phase among all that are written. */
+  private index = 0;
+
+  constructor(
+    private readonly plan: PlanSummary | null | undefined,
+    private readonly rhythms: ReadonlyMap<string, Rhythm>,
+    private readonly guessed: number,
+  ) {}
+
+  read(list: readonly JsonObject[], parent: PhasePath): Strip {
+    const items: StripItem[] = [];
+    const learners = new Map<string, Span[]>();
+    let at = 0;
+    for (const [place, phase] of list.entries()) {
+      const item = isGroup(phase)
+        ? this.group(phase, [...parent, place], at, learners)
+        : this.phase(phase, [...parent, place], at, learners);
+      items.push(item);
+      at += item.steps;
+    }
+    return { steps: at, isKnown: items.every((item) => item.isKnown), items, learners };
+  }
+
+  private phase(
+    phase: JsonObject,
+    at: PhasePath,
+    from: number,
+    learners: Map<string, Span[]>,
+  ): StripItem {
+    const planned = this.plan?.phases.find(({ index }) => index === this.index)?.steps;
+    this.index += 1;
+    const known = whole(phase.steps, planned ?? 0);
+    const steps = known || this.guessed;
+    const ports = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
+    for (const node of new Set(ports.map((name) => portRef(name).node))) {
+      append(learners, node, spansOf(from, steps, this.rhythms.get(node)));
+    }
+    const name = String(phase.name ?? `phase ${(at.at(-1) ?? 0) + 1}`);
+    const length = known > 0 && planned ? phaseLength({ steps: known }) : phaseLength(phase);
+    return { at, name, length, from, steps, isKnown: known > 0, round: null, rounds: 1 };
+  }
+
+  private group(
+    group: JsonObject,
+    at: PhasePath,
+    from: number,
+    learners: Map<string, Span[]>,
+  ): StripItem {
+    const round = this.read(phaseListOf(group), at);
+    const rounds = Math.max(1, whole(group.repeat, 1));
+    for (const [node, spans] of round.learners) {
+      append(learners, node, repeated(spans, rounds, round.steps, from));
+    }
+    const parts = round.items.map((item) => item.steps).join(" + ");
+    return {
+      at,
+      name: String(group.name ?? round.items.map((item) => item.name).join(", ")),
+      length: `${rounds} ${rounds === 1 ? "round" : "rounds"} of ${parts}`,
+      from,
+      steps: round.steps * rounds,
+      isKnown: round.isKnown,
+      round,
+      rounds,
+    };
+  }
+}
+
+function phaseListOf({ phases }: JsonObject): JsonObject[] {
+  return Array.isArray(phases) ? phases.filter(isObject) : [];
+}
+
+function repeated(spans: readonly Span[], rounds: number, steps: number, from: number): Span[] {
+  if (rounds * spans.length > MOST_SPANS) return [{ from, to: from + rounds * steps }];
+  return Array.from({ length: rounds }, (_, round) => from + round * steps).flatMap((start) =>
+    spans.map((span) => ({ from: start + span.from, to: start + span.to })),
+  );
+}
+
+/** Every step of a phase, or those of a learner's own rhythm. */
+function spansOf(from: number, steps: number, rhythm: Rhythm | undefined): Span[] {
+  const { every, after } = rhythm ?? { every: 1, after: 0 };
+  const start = from + after;
+  const count = Math.ceil((steps - after) / every);
+  if (count <= 0) return [];
+  if (every === 1 || count > MOST_SPANS) return [{ from: start, to: from + steps }];
+  return Array.from({ length: count }, (_, at) => ({
+    from: start + at * every,
+    to: start + at * every + 1,
+  }));
+}
+
+/** Spans that follow each other at once are one. */
+function append(learners: Map<string, Span[]>, node: string, spans: readonly Span[]): void {
+  const own = learners.get(node) ?? [];
+  for (const span of spans) {
+    const last = own.at(-1);
+    if (last && last.to === span.from) last.to = span.to;
+    else own.push({ ...span });
+  }
+  learners.set(node, own);
+}
+
+function whole(value: unknown, otherwise: number): number {
+  return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : otherwise;
+}
+
+function add(sum: number, one: number): number {
+  return sum + one;
+}

@@ -1,0 +1,92 @@
+import { useMemo } from "react";
+import type { ScoredRows } from "@/api/types";
+import { useNodeColors } from "@/document/context";
+import type { PayingEdge } from "@/document/rewards";
+import { formatMetric } from "@/lib/format";
+import { correlation } from "@/lib/statistics";
+import { Histogram } from "./Histogram";
+import { tableRows } from "./table";
+
+interface DistributionsProps {
+  found: ScoredRows | null;
+  edges: readonly PayingEdge[];
+}
+
+/** How the scores of each source and the total are spread, and which sources go together. */
+export function Distributions({ found, edges }: DistributionsProps) {
+  const colors = useNodeColors();
+  const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
+  return (
+    <aside
+      aria-label="Distribution"
+      className="w-[264px] shrink-0 overflow-y-auto border-line border-l bg-surface max-xl:hidden"
+    >
+      <h2 className="flex h-12 items-center px-4 font-semibold text-base">Distribution</h2>
+      {table === null ? (
+        <p className="border-line border-t p-4 text-muted text-sm">
+          How often each score comes is shown here after a preview.
+        </p>
+      ) : (
+        <>
+          <Histogram
+            title="Total"
+            color="var(--accent)"
+            values={numbers(table.rows.map(({ total }) => total))}
+            failed={0}
+          />
+          {table.sources.map(({ edge, node, failures }, place) => (
+            <Histogram
+              key={edge}
+              title={node}
+              color={colors[node] ?? "var(--muted)"}
+              values={numbers(table.rows.map(({ scores }) => scores[place] ?? null))}
+              failed={failures.length}
+            />
+          ))}
+          <Agreement
+            names={table.sources.map(({ node }) => node)}
+            columns={table.sources.map((_, place) =>
+              table.rows.map(({ scores }) => scores[place] ?? null),
+            )}
+          />
+        </>
+      )}
+    </aside>
+  );
+}
+
+function numbers(values: readonly (number | null)[]): number[] {
+  return values.filter((value) => value !== null);
+}
+
+interface AgreementProps {
+  names: readonly string[];
+  columns: readonly (readonly (number | null)[])[];
+}
+
+function Agreement({ names, columns }: AgreementProps) {
+  const pairs = names.flatMap((first, left) =>
+    names.slice(left + 1).map((second, step) => ({
+      first,
+      second,
+      value: correlation(columns[left] ?? [], columns[left + 1 + step] ?? []),
+    })),
+  );
+  if (pairs.length === 0) return null;
+  return (
+    <section className="border-line border-t px-4 py-3">
+      <h3 className="font-semibold text-sm">Agreement</h3>
+      <p className="mb-2 text-muted text-xs">Correlation: 1 says the same, -1 the opposite.</p>
+      <ul className="flex flex-col gap-1 text-xs">
+        {pairs.map(({ first, second, value }) => (
+          <li key={`${first} ${second}`} className="flex gap-2">
+            <span className="min-w-0 flex-1 truncate text-muted">
+              {first} and {second}
+            </span>
+            <b className="tabular">{value === null ? "does not vary" : formatMetric(value)}</b>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,120 @@
+import { Play, X } from "lucide-react";
+import { useMemo, useState } from "react";
+import { errorMessage } from "@/api/client";
+import { previewScores } from "@/api/routes";
+import type { RowsFrom, ScoredRows } from "@/api/types";
+import type { Payee, PayingEdge } from "@/document/rewards";
+import { formatPlural, formatSeconds } from "@/lib/format";
+import type { Preview } from "@/session/usePreview";
+import { Button } from "@/ui/Button";
+import { LabelledSelect } from "@/ui/LabelledSelect";
+import { Empty, Loading } from "@/ui/States";
+import { RowsChoice } from "./RowsChoice";
+import { ScoreTable } from "./ScoreTable";
+import { type Sorting, sorted, tableRows } from "./table";
+
+const SORTINGS: readonly { value: Sorting; label: string }[] = [
+  { value: "given", label: "as they come" },
+  { value: "disagreement", label: "disagreement" },
+  { value: "failed", label: "failed first" },
+  { value: "most", label: "paid most" },
+  { value: "least", label: "paid least" },
+];
+
+interface PreviewPaneProps {
+  payee: Payee;
+  edges: readonly PayingEdge[];
+  preview: Preview<ScoredRows>;
+  onChoose: (node: string) => void;
+}
+
+/** What the sources say of rows, before anything is trained. */
+export function PreviewPane({ payee, edges, preview, onChoose }: PreviewPaneProps) {
+  const [rows, setRows] = useState<RowsFrom | string>("Choose rows.");
+  const [sorting, setSorting] = useState<Sorting>("given");
+  const { found, error, isPending, ask, cancel } = preview;
+  const reason =
+    edges.length === 0 ? "Add a source first." : typeof rows === "string" ? rows : null;
+  const run = () => {
+    if (typeof rows === "string" || reason !== null) return;
+    ask((yaml, signal) =>
+      previewScores({ what: "scores", yaml, learner: payee.node, rows }, signal),
+    );
+  };
+  return (
+    <section aria-label="Preview" className="flex min-h-0 flex-1 flex-col bg-surface">
+      <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-2 border-line border-b px-4 py-2 text-sm">
+        <h2 className="font-semibold text-base">Preview</h2>
+        <RowsChoice payee={payee} onChange={setRows} />
+        <span className="flex-1" />
+        {isPending ? (
+          <Button icon={<X size={14} />} onClick={cancel}>
+            Cancel
+          </Button>
+        ) : (
+          <Button
+            icon={<Play size={14} />}
+            title={reason ?? undefined}
+            aria-disabled={reason !== null}
+            onClick={run}
+          >
+            Run preview
+          </Button>
+        )}
+      </div>
+      {reason !== null && !isPending && found !== null ? (
+        <p className="px-4 py-1.5 text-muted text-xs">{reason}</p>
+      ) : null}
+      {error === null || isPending ? null : (
+        <p role="alert" className="bg-error-soft px-4 py-2 text-error text-sm">
+          {errorMessage(error)}
+        </p>
+      )}
+      <Found
+        found={found}
+        edges={edges}
+        isPending={isPending}
+        reason={reason}
+        sorting={sorting}
+        onSort={setSorting}
+        onChoose={onChoose}
+      />
+    </section>
+  );
+}
+
+interface FoundProps {
+  found: ScoredRows | null;
+  edges: readonly PayingEdge[];
+  isPending: boolean;
+  reason: string | null;
+  sorting: Sorting;
+  onSort: (sorting: Sorting) => void;
+  onChoose: (node: string) => void;
+}
+
+function Found({ found, edges, isPending, reason, sorting, onSort, onChoose }: FoundProps) {
+  const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
+  if (table === null || found === null) {
+    if (isPending) return <Loading label="Scoring the rows" rows={6} />;
+    return (
+      <Empty title="No preview yet">
+        {reason ??
+          "Press Run preview: every source is asked about these rows by the code that a run uses."}
+      </Empty>
+    );
+  }
+  return (
+    <div className="flex min-h-0 flex-1 flex-col" aria-busy={isPending}>
+      <div className="flex shrink-0 items-center gap-3 px-4 py-1.5 text-muted text-xs">
+        <p className="min-w-0 flex-1" role="status">
+          {formatPlural(found.rows.length, "row")} in {formatSeconds(found.seconds)}
+          {found.note === null ? "" : `. ${found.note}`}
+          {isPending ? " · scoring again" : ""}
+        </p>
+        <LabelledSelect label="Sort" value={sorting} options={SORTINGS} onChange={onSort} />
+      </div>
+      <ScoreTable sources={table.sources} rows={sorted(table.rows, sorting)} onChoose={onChoose} />
+    </div>
+  );
+}

@@ -1,0 +1,141 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { fetchRuns } from "@/api/routes";
+import type { RowsFrom, RunSummary } from "@/api/types";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
+import { datasetsOf } from "@/document/datasets";
+import type { Payee } from "@/document/rewards";
+import { Segmented } from "@/ui/Segmented";
+import { Select } from "@/ui/Select";
+import { Pasting } from "./Pasting";
+import { readPasted } from "./pasted";
+
+type Way = RowsFrom["type"];
+
+const WAYS: readonly { value: Way; label: string; title: string }[] = [
+  { value: "of_run", label: "Run", title: "Rows that a run kept" },
+  {
+    value: "of_dataset",
+    label: "Dataset",
+    title: "Rows of the data, with the right answer written",
+  },
+  { value: "pasted", label: "Pasted", title: "Rows of your own" },
+  { value: "rolled_out", label: "Roll out now", title: "Rows that the model writes now" },
+];
+const COUNT = 64;
+const FEW = 16;
+const MOST_RUNS = 50;
+
+interface RowsChoiceProps {
+  payee: Payee;
+  /** The rows, or why there are none. */
+  onChange: (rows: RowsFrom | string) => void;
+}
+
+/** Which rows are scored. */
+export function RowsChoice({ payee, onChange }: RowsChoiceProps) {
+  const catalog = useCatalog();
+  const document = useDocument((state) => state.document);
+  const { all: runs, hasOwn } = useRuns();
+  const [chosenWay, setWay] = useState<Way | null>(null);
+  const [run, setRun] = useState<string | null>(null);
+  const [weights, setWeights] = useState("");
+  const [dataset, setDataset] = useState<string | null>(null);
+  const [pasted, setPasted] = useState("");
+  const datasets = useMemo(
+    () => datasetsOf(catalog, document, payee.node),
+    [catalog, document, payee.node],
+  );
+  const way = chosenWay ?? (hasOwn ? "of_run" : datasets.length > 0 ? "of_dataset" : "pasted");
+  const chosenRun = run ?? runs[0]?.id ?? null;
+  const chosenDataset = dataset !== null && datasets.includes(dataset) ? dataset : datasets[0];
+
+  const rows = useMemo<RowsFrom | string>(() => {
+    switch (way) {
+      case "of_run":
+        return chosenRun === null
+          ? "There is no run yet: start one, or take rows of a dataset."
+          : { type: way, run: chosenRun, step: null, count: COUNT };
+      case "of_dataset":
+        return chosenDataset === undefined
+          ? "No dataset reaches this learner."
+          : { type: way, node: chosenDataset, offset: 0, count: COUNT, completion: null };
+      case "pasted": {
+        const read = readPasted(pasted);
+        return "problem" in read ? read.problem : { type: way, rows: read.rows };
+      }
+      case "rolled_out":
+        return { type: way, count: FEW, run: weights === "" ? null : weights };
+    }
+  }, [way, chosenRun, chosenDataset, pasted, weights]);
+  useEffect(() => onChange(rows), [rows, onChange]);
+
+  return (
+    <>
+      <Segmented label="Rows from" value={way} options={WAYS} onChange={setWay} />
+      {way === "of_run" && runs.length > 0 ? (
+        <div className="w-48">
+          <Select
+            label="Run whose rows are scored"
+            value={chosenRun ?? ""}
+            options={runs.map((run) => ({ value: run.id, label: shortId(run), help: run.name }))}
+            onChange={setRun}
+          />
+        </div>
+      ) : null}
+      {way === "of_dataset" && datasets.length > 1 ? (
+        <div className="w-40">
+          <Select
+            label="Dataset whose rows are scored"
+            value={chosenDataset ?? ""}
+            options={datasets.map((name) => ({ value: name, label: name }))}
+            onChange={setDataset}
+          />
+        </div>
+      ) : null}
+      {way === "pasted" ? <Pasting text={pasted} onChange={setPasted} /> : null}
+      {way === "rolled_out" && runs.length > 0 ? (
+        <div className="w-48">
+          <Select
+            label="Weights that write"
+            value={weights}
+            options={[
+              { value: "", label: "as the loop begins" },
+              ...runs.map((run) => ({
+                value: run.id,
+                label: `after ${shortId(run)}`,
+                help: run.name,
+              })),
+            ]}
+            onChange={setWeights}
+          />
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+/** What tells a run from others of its loop. */
+function shortId({ id, name }: RunSummary): string {
+  return id.startsWith(`${name}-`) ? id.slice(name.length + 1) : id;
+}
+
+interface Runs {
+  /** Of this loop, the newest first, then of others. */
+  all: RunSummary[];
+  hasOwn: boolean;
+}
+
+function useRuns(): Runs {
+  const { loopId } = useOpenLoop();
+  const { data } = useQuery({
+    queryKey: ["runs", "", 0, MOST_RUNS],
+    queryFn: () => fetchRuns({ limit: MOST_RUNS, offset: 0, search: "" }),
+  });
+  return useMemo(() => {
+    const all = data?.items ?? [];
+    const own = all.filter((run) => run.loop_id === loopId);
+    const others = all.filter((run) => run.loop_id !== loopId);
+    return { all: [...own, ...others], hasOwn: own.length > 0 };
+  }, [data, loopId]);
+}

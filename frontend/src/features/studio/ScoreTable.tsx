@@ -1,0 +1,147 @@
+import { ChevronRight, TriangleAlert } from "lucide-react";
+import { Fragment, useState } from "react";
+import type { SourceScores } from "@/api/types";
+import { useNodeColors } from "@/document/context";
+import { Badge } from "@/ui/Badge";
+import { RowDetail } from "./RowDetail";
+import { APART, plainText, type TableRow } from "./table";
+
+interface ScoreTableProps {
+  sources: readonly SourceScores[];
+  rows: readonly TableRow[];
+  onChoose: (node: string) => void;
+}
+
+/** A line a row: what each source says of it, and what it is paid. */
+export function ScoreTable({ sources, rows, onChoose }: ScoreTableProps) {
+  const colors = useNodeColors();
+  const [open, setOpen] = useState<number | null>(null);
+  const columns = 6 + sources.length;
+  return (
+    <div className="min-h-0 flex-1 overflow-auto" role="region" aria-label="Scores" tabIndex={0}>
+      <table className="w-full border-separate border-spacing-0 text-sm">
+        <thead className="sticky top-0 z-10 bg-surface text-left text-muted text-xs">
+          <tr className="[&>th]:border-line [&>th]:border-b [&>th]:px-2 [&>th]:py-2 [&>th]:font-medium">
+            <th className="w-8">
+              <span className="sr-only">Open</span>
+            </th>
+            <th className="w-[22%]">Prompt</th>
+            <th className="w-[18%]">Answer</th>
+            <th className="w-[10%]">Gold</th>
+            {sources.map(({ edge, node }) => (
+              <th key={edge} className="min-w-28">
+                <button
+                  type="button"
+                  className="flex max-w-36 items-center gap-1.5 rounded-1 hover:text-text"
+                  onClick={() => onChoose(node)}
+                >
+                  <span
+                    className="size-2.5 shrink-0 rounded-[2px]"
+                    style={{ background: colors[node] ?? "var(--muted)" }}
+                  />
+                  <span className="truncate">{node}</span>
+                </button>
+              </th>
+            ))}
+            <th className="w-16 text-right">Total</th>
+            <th className="w-36">
+              <span className="sr-only">Remark</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => {
+            const isOpen = open === row.place;
+            return (
+              <Fragment key={row.place}>
+                <tr
+                  className="cursor-pointer hover:bg-hover [&>td]:h-9 [&>td]:border-line [&>td]:border-b [&>td]:px-2"
+                  onClick={() => setOpen(isOpen ? null : row.place)}
+                >
+                  <td>
+                    <button
+                      type="button"
+                      aria-expanded={isOpen}
+                      aria-label={`Row ${row.place + 1}`}
+                      className="flex text-faint"
+                    >
+                      <ChevronRight size={14} className={isOpen ? "rotate-90" : ""} />
+                    </button>
+                  </td>
+                  <td className="max-w-0 truncate">{plainText(row.row.prompt)}</td>
+                  <td className="max-w-0 truncate font-mono text-xs">
+                    {plainText(row.row.completion)}
+                  </td>
+                  <td className="max-w-0 truncate font-mono text-muted text-xs">
+                    {plainText(row.row.target)}
+                  </td>
+                  {sources.map((source, place) => (
+                    <td key={source.edge}>
+                      <Score
+                        score={row.scores[place] ?? null}
+                        failure={
+                          row.failures[place] ??
+                          (source.error === null
+                            ? null
+                            : { message: source.error, line: source.line })
+                        }
+                        color={colors[source.node] ?? "var(--muted)"}
+                      />
+                    </td>
+                  ))}
+                  <td className="tabular text-right font-semibold">
+                    {row.total === null ? "–" : row.total.toFixed(2)}
+                  </td>
+                  <td>
+                    {row.spread >= APART ? (
+                      <Badge tone="warning">
+                        <TriangleAlert size={12} aria-hidden="true" /> sources disagree
+                      </Badge>
+                    ) : null}
+                  </td>
+                </tr>
+                {isOpen ? (
+                  <tr>
+                    <td colSpan={columns} className="border-line border-b bg-sunken p-3">
+                      <RowDetail row={row} sources={sources} />
+                    </td>
+                  </tr>
+                ) : null}
+              </Fragment>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface ScoreProps {
+  score: number | null;
+  failure: { message: string; line: number | null } | null;
+  color: string;
+}
+
+/** A score as a bar and a number; a failure by its line. */
+function Score({ score, failure, color }: ScoreProps) {
+  if (score === null) {
+    if (failure === null) return <span className="text-faint">–</span>;
+    return (
+      <Badge tone="error" title={failure.message}>
+        {failure.line === null ? "failed" : `line ${failure.line}`}
+      </Badge>
+    );
+  }
+  const share = Math.min(1, Math.max(0, Math.abs(score)));
+  return (
+    <span className="flex items-center gap-2">
+      <span className="h-1.5 w-12 shrink-0 overflow-hidden rounded-full bg-hover">
+        <span
+          className="block h-full"
+          style={{ width: `${share * 100}%`, background: color, opacity: score < 0 ? 0.5 : 1 }}
+        />
+      </span>
+      <span className="tabular">{score.toFixed(2)}</span>
+    </span>
+  );
+}

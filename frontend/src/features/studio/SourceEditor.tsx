@@ -1,0 +1,217 @@
+import { CircleAlert } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useMemo } from "react";
+import type { SourceScores } from "@/api/types";
+import { codeOf } from "@/catalog/scorers";
+import { setField } from "@/document/commands/setField";
+import { useCatalog, useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
+import { problemsAt } from "@/document/problems";
+import type { LoopDocument } from "@/document/types";
+import { readPath } from "@/lib/paths";
+import { useWords } from "@/session/useWords";
+import { Button } from "@/ui/Button";
+import type { Mark } from "@/ui/code/editor";
+import { Empty, Loading } from "@/ui/States";
+
+const CodeEditor = lazy(() =>
+  import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),
+);
+
+interface SourceEditorProps {
+  node: string | null;
+  /** What it said when it was previewed. */
+  said: SourceScores | null;
+  settings: (node: string) => ReactNode;
+}
+
+/** The code of a source; the settings of one that has none. */
+export function SourceEditor({ node, said, settings }: SourceEditorProps) {
+  const catalog = useCatalog();
+  const data = useDocument((state) => (node === null ? undefined : state.document.nodes[node]));
+  const color = useNodeColor(node ?? "");
+  if (node === null || !data) {
+    return (
+      <div className="h-[40%] min-h-40 border-line border-b">
+        <Empty title="No source yet">Add one on the left; it is tried on rows below.</Empty>
+      </div>
+    );
+  }
+  const place = codeOf(catalog.kinds[data.kind], data);
+  return (
+    <section
+      aria-label={`Source ${node}`}
+      className="flex h-[42%] min-h-48 shrink-0 flex-col border-line border-b"
+    >
+      <div className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-4">
+        <span className="size-2.5 rounded-[2px]" style={{ background: color }} />
+        <h2 className="font-semibold text-base">{node}</h2>
+        <span className="font-mono text-muted text-xs">{place?.path.join(".") ?? "settings"}</span>
+        <span className="flex-1" />
+        <Words node={node} />
+      </div>
+      {place === null ? (
+        <div className="min-h-0 flex-1 overflow-y-auto bg-surface">{settings(node)}</div>
+      ) : (
+        <Code
+          node={node}
+          path={place.path}
+          text={place.text}
+          starter={place.field.starter}
+          said={said}
+        />
+      )}
+    </section>
+  );
+}
+
+/** What code and settings may name, as a list that opens. */
+function Words({ node }: { node: string }) {
+  const words = useWords(node);
+  if (words.length === 0) return null;
+  return (
+    <details className="relative text-xs">
+      <summary className="cursor-pointer rounded-2 px-2 py-1 text-muted hover:bg-hover">
+        Columns
+      </summary>
+      <ul className="absolute right-0 z-20 mt-1 max-h-64 w-72 overflow-y-auto rounded-2 border border-line bg-raised p-2 shadow-3">
+        {words.map(({ label, detail }) => (
+          <li key={label} className="flex gap-2 py-0.5">
+            <code className="font-mono">{label}</code>
+            <span className="truncate text-muted">{detail}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+interface CodeProps {
+  node: string;
+  path: readonly string[];
+  text: string;
+  starter: string | null;
+  said: SourceScores | null;
+}
+
+function Code({ node, path, text, starter, said }: CodeProps) {
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const diagnostics = useSync((state) => state.check?.report.diagnostics);
+  const words = useWords(node);
+  // Of the text that was previewed: what is typed meanwhile moves them.
+  const marks = useMemo(
+    () => marksOf(said, store.getState().document, node, path),
+    [said, store, node, path],
+  );
+  const found = useMemo(
+    () =>
+      problemsAt(
+        (diagnostics ?? []).filter((one) => one.node === node),
+        path.join("."),
+        true,
+      ),
+    [diagnostics, node, path],
+  );
+  const write = (value: string) =>
+    store
+      .getState()
+      .dispatch(
+        setField,
+        { node, path, value },
+        { group: `code of ${node}`, label: `Edit ${node}` },
+      );
+  return (
+    <>
+      <div className="min-h-0 flex-1 bg-surface">
+        <Suspense fallback={<Loading label="Loading the editor" />}>
+          <CodeEditor
+            label={`Code of ${node}`}
+            language="python"
+            value={text}
+            words={words}
+            marks={marks}
+            isReadonly={isReadonly}
+            onChange={write}
+          />
+        </Suspense>
+      </div>
+      {text.trim() === "" && starter !== null && !isReadonly ? (
+        <div className="border-line border-t bg-surface px-4 py-2">
+          <Button size="small" onClick={() => write(starter)}>
+            Start with the signature
+          </Button>
+        </div>
+      ) : null}
+      {found.map(({ message, hint, code }) => (
+        <Told key={`${code} ${message}`}>{[message, hint].filter(Boolean).join(". ")}</Told>
+      ))}
+      <Problem said={said} />
+    </>
+  );
+}
+
+function Problem({ said }: { said: SourceScores | null }) {
+  if (said === null) return null;
+  const [first] = said.failures;
+  const line = said.error === null ? (first?.line ?? null) : said.line;
+  const count = said.failures.length;
+  const why = (said.error ?? first?.message ?? "").replace(/^[^:]*: /, "");
+  const told =
+    count > 0
+      ? `${why} in ${count} of ${said.scores.length} rows`
+      : said.error === null
+        ? null
+        : why;
+  return (
+    <>
+      {told === null ? null : (
+        <Told>
+          {line === null ? null : <b>Line {line}. </b>}
+          {told}
+        </Told>
+      )}
+      {said.printed === "" ? null : (
+        <details className="border-line border-t bg-surface px-4 py-1.5 text-xs">
+          <summary className="cursor-pointer text-muted">What it printed</summary>
+          <pre className="mt-1 max-h-32 overflow-auto whitespace-pre-wrap font-mono">
+            {said.printed}
+          </pre>
+        </details>
+      )}
+    </>
+  );
+}
+
+function Told({ children }: { children: ReactNode }) {
+  return (
+    <p
+      role="status"
+      className="flex items-start gap-2 border-line border-t bg-error-soft px-4 py-2 text-error text-sm"
+    >
+      <CircleAlert size={15} className="mt-0.5 shrink-0" aria-hidden="true" />
+      <span className="min-w-0 wrap-anywhere">{children}</span>
+    </p>
+  );
+}
+
+function marksOf(
+  said: SourceScores | null,
+  document: LoopDocument,
+  node: string,
+  path: readonly string[],
+): Mark[] {
+  if (said === null) return [];
+  const text = readPath(document.nodes[node], path);
+  const written = typeof text === "string" ? text.split("\n") : [];
+  const own: { line: number | null; message: string }[] =
+    said.error === null ? said.failures : [{ line: said.line, message: said.error }];
+  const lines = new Map<number, string>();
+  for (const { line, message } of own) {
+    if (line !== null && !lines.has(line)) lines.set(line, message);
+  }
+  return [...lines].map(([line, message]) => ({
+    line,
+    column: (written[line - 1]?.search(/\S/) ?? 0) + 1,
+    severity: "error",
+    message,
+  }));
+}

@@ -1,0 +1,135 @@
+import { useEffect, useRef, useState } from "react";
+import { useNodeColors } from "@/document/context";
+import type { StageSpan } from "@/live/state";
+import { useResolvedTheme } from "@/session/theme";
+import { AXIS, drawTimeline, type Painting, spanAt } from "./draw";
+import { type Range, zoomRange } from "./rows";
+
+interface TimelineCanvasProps extends Omit<Painting, "colorOf" | "brush"> {
+  onHover: (span: StageSpan | null) => void;
+  /** A range that was chosen; null: back to the last seconds. */
+  onRange: (range: Range | null) => void;
+}
+
+/** The bars. Moves by drags and arrow keys, zooms by the wheel, + and −, a Shift drag or a double press. */
+export function TimelineCanvas({ onHover, onRange, ...painting }: TimelineCanvasProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const theme = useResolvedTheme();
+  const colors = useNodeColors();
+  const [brush, setBrush] = useState<Range | null>(null);
+  const { rows, rowHeight, range, origin, now, steps, hovered } = painting;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new theme needs new colours; ranges by their ends
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const colorOf = (node: string) => colors[node] ?? "var(--muted)";
+    const draw = () =>
+      drawTimeline(element, {
+        rows,
+        rowHeight,
+        range,
+        origin,
+        now,
+        steps,
+        hovered,
+        brush,
+        colorOf,
+      });
+    draw();
+    const resize = new ResizeObserver(draw);
+    resize.observe(element);
+    return () => resize.disconnect();
+  }, [rows, rowHeight, range.start, range.end, origin, now, hovered, brush, theme, colors]);
+
+  useWheelZoom(canvas, range, onRange);
+
+  const timeAt = (event: React.PointerEvent<HTMLCanvasElement>) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    return range.start + ((event.clientX - box.left) / box.width) * (range.end - range.start);
+  };
+  const move = (event: React.PointerEvent<HTMLCanvasElement>) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    if (brush) setBrush({ start: brush.start, end: timeAt(event) });
+    else if (event.buttons === 1) {
+      const by = (-event.movementX / box.width) * (range.end - range.start);
+      onRange({ start: range.start + by, end: range.end + by });
+    } else {
+      onHover(spanAt(painting, box.width, event.clientX - box.left, event.clientY - box.top));
+    }
+  };
+  const finish = () => {
+    if (!brush) return;
+    const [start, end] = [Math.min(brush.start, brush.end), Math.max(brush.start, brush.end)];
+    setBrush(null);
+    if (end - start > 20) onRange({ start, end });
+  };
+  return (
+    <canvas
+      ref={canvas}
+      role="img"
+      tabIndex={0}
+      aria-label={`Timeline of ${rows.length} rows: arrow keys move, plus and minus zoom`}
+      className="min-w-0 flex-1 cursor-grab touch-none active:cursor-grabbing"
+      style={{ height: AXIS + rows.length * rowHeight }}
+      onPointerMove={move}
+      onPointerLeave={() => onHover(null)}
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        if (event.shiftKey) setBrush({ start: timeAt(event), end: timeAt(event) });
+      }}
+      onPointerUp={finish}
+      onDoubleClick={() => onRange(null)}
+      onKeyDown={(event) => {
+        const moved = movedRange(range, event.key);
+        if (moved === undefined) return;
+        event.preventDefault();
+        onRange(moved);
+      }}
+    />
+  );
+}
+
+/** Where a key leads; undefined: nowhere. */
+function movedRange(range: Range, key: string): Range | null | undefined {
+  const length = range.end - range.start;
+  const by = (share: number) => ({
+    start: range.start + share * length,
+    end: range.end + share * length,
+  });
+  const middle = (range.start + range.end) / 2;
+  switch (key) {
+    case "ArrowLeft":
+      return by(-0.2);
+    case "ArrowRight":
+      return by(0.2);
+    case "+":
+      return zoomRange(range, middle, 1 / 1.5);
+    case "-":
+      return zoomRange(range, middle, 1.5);
+    case "0":
+      return null;
+    default:
+      return undefined;
+  }
+}
+
+/** React listens to the wheel passively, so the page would scroll. */
+function useWheelZoom(
+  canvas: React.RefObject<HTMLCanvasElement | null>,
+  range: Range,
+  setRange: (range: Range) => void,
+): void {
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const zoom = (event: WheelEvent) => {
+      event.preventDefault();
+      const box = element.getBoundingClientRect();
+      const at = range.start + ((event.clientX - box.left) / box.width) * (range.end - range.start);
+      setRange(zoomRange(range, at, event.deltaY > 0 ? 1.2 : 1 / 1.2));
+    };
+    element.addEventListener("wheel", zoom, { passive: false });
+    return () => element.removeEventListener("wheel", zoom);
+  }, [canvas, range, setRange]);
+}

@@ -1,0 +1,20 @@
+/** Ends of a vertical axis. */
+
+/**
+ * Of the largest value: ends nearer to each other are one value that was computed twice. Marks
+ * between them would be so near to each other that adding their distance changes nothing, and
+ * drawing them would not end.
+ */
+const ONE_VALUE = 1e-9;
+/** No mark is nearer to zero than this. */
+const NOTHING = 1e-30;
+
+/** A little air above and below; a flat line lies in the middle, zero at the foot. */
+export function roomy(min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
+  const largest = Math.max(Math.abs(min), Math.abs(max));
+  if (largest < NOTHING) return [0, 1];
+  if (max - min <= largest * ONE_VALUE) return [min - largest * 0.2, max + largest * 0.2];
+  const air = (max - min) * 0.06;
+  return [min >= 0 && min < air ? 0 : min - air, max + air];
+}

@@ -1,0 +1,51 @@
+/** Moments of a run that charts show as lines: what happened at which step. */
+import type { RunEvent } from "@/api/types";
+
+export interface Mark {
+  kind: "phase" | "checkpoint" | "edit" | "alert";
+  step: number;
+  label: string;
+}
+
+export interface Checkpoint {
+  step: number;
+  path: string;
+  isBest: boolean;
+}
+
+export const MAX_MARKS = 1000;
+
+/** By the type of an event, what its mark says; null: there is none. */
+const LABELS: Record<Mark["kind"], (event: RunEvent) => string | null> = {
+  phase: (event) => (event.state === "started" ? String(event.phase ?? event.name ?? "") : null),
+  checkpoint: (event) => (event.best === true ? null : "checkpoint"),
+  edit: (event) => editLabel(event.changes),
+  alert: (event) =>
+    event.cleared === true || event.level === "info"
+      ? null
+      : String(event.message ?? event.code ?? "alert"),
+};
+
+function isMarked(type: string): type is Mark["kind"] {
+  return type in LABELS;
+}
+
+export function markOf({ type, ...event }: RunEvent): Mark | null {
+  if (typeof event.step !== "number" || !isMarked(type)) return null;
+  const label = LABELS[type]({ type, ...event });
+  return label === null ? null : { kind: type, step: event.step, label };
+}
+
+function editLabel(changes: unknown): string {
+  if (typeof changes !== "object" || changes === null) return "changed";
+  return Object.entries(changes)
+    .map(([path, value]) => `${path.split(".").at(-1)} = ${JSON.stringify(value)}`)
+    .join(", ");
+}
+
+const WRITTEN: ReadonlySet<string> = new Set(["checkpoint"]);
+
+export function checkpointOf(event: RunEvent): Checkpoint | null {
+  if (!WRITTEN.has(event.type) || typeof event.step !== "number") return null;
+  return { step: event.step, path: String(event.path ?? ""), isBest: event.best === true };
+}
