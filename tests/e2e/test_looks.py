@@ -22,7 +22,7 @@ from tests.e2e.conftest import SHOTS, THEMES
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 KEPT = HERE / "looks"
@@ -176,6 +176,9 @@ def test_how_a_loop_is_begun(server: "Server", at: Callable[..., Page], see: See
 
 def test_how_a_loop_is_composed(preset: Callable[..., Page], see: See) -> None:
     page = preset("tango-qwen2.5-7b-8xH200", arranged=False)
+    expect(page.get_by_role("region", name="About this loop")).to_be_visible()
+    expect(page.get_by_role("region", name="Predicted step")).to_be_visible()
+    expect(page.get_by_text("No problems")).to_be_visible()
     see(page, "editor")
     card(page, "verifier").click()
     expect(page.get_by_label("Name of the node")).to_have_value("verifier")
@@ -233,13 +236,11 @@ def test_how_a_run_is_watched(recorded: str, at: Callable[..., Page], see: See) 
     expect(page.get_by_role("region", name="Texts of one prompt")).to_contain_text("step 100")
     see(page, "run")
     page.get_by_role("button", name="Report").click()
-    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_role("row").nth(3)).to_be_visible()
     see(page, "report")
     page.keyboard.press("Escape")
     page.get_by_text("Replay", exact=True).click()
-    page.get_by_role("slider", name="Step that is shown").fill("50")
-    expect(page.get_by_test_id("replay-step")).to_have_text("50")
+    page.get_by_role("slider", name="Step that is shown").fill("80")
+    expect(page.get_by_test_id("replay-step")).to_have_text("80")
+    expect(page.get_by_role("region", name="Texts of one prompt")).to_contain_text("step 80")
     see(page, "replay")
-    page.goto("/runs")
-    expect(page.get_by_role("row").nth(1)).to_be_visible()
-    see(page, "runs")
