@@ -29,6 +29,7 @@ playwright_api = pytest.importorskip("playwright.sync_api", reason="Playwright i
 
 from playwright.sync_api import (  # noqa: E402
     Browser,
+    BrowserContext,
     ConsoleMessage,
     Page,
     expect,
@@ -238,16 +239,20 @@ def eventually() -> Callable[..., Any]:
     return wait_until
 
 
-def environment(page: Path) -> dict[str, str]:
-    """Of a server that shows this page, with nothing that the caller's own coloop is told."""
-    kept = {
+def untold() -> dict[str, str]:
+    """The environment without what the caller's own coloop is told."""
+    return {
         name: value
         for name, value in os.environ.items()
         if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
     }
+
+
+def environment(page: Path) -> dict[str, str]:
+    """Of a server that shows this page."""
     paths = (str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", ""))
     return {
-        **kept,
+        **untold(),
         "OMP_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
@@ -288,6 +293,18 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+def signed_in(chromium: Browser, server: Server, **options: Any) -> BrowserContext:
+    """A window of its own in which nothing moves by itself; options are those of its context."""
+    defaults = {
+        "viewport": {"width": 1440, "height": 900},
+        "color_scheme": "light",
+        "reduced_motion": "reduce",
+    }
+    context = chromium.new_context(base_url=server.url, **defaults | options)
+    assert context.request.post("/api/session", data={"token": server.token}).ok
+    return context
+
+
 @pytest.fixture
 def open_page(
     server: Server, chromium: Browser, request: pytest.FixtureRequest
@@ -311,17 +328,9 @@ def open_page(
     def open_page(
         path: str = "/", *, beside: Page | None = None, arranged: bool = True, **options: Any
     ) -> Page:
-        defaults = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
-        context = (
-            chromium.new_context(base_url=server.url, reduced_motion="reduce", **defaults | options)
-            if beside is None
-            else beside.context
-        )
-        if beside is None:
-            signed_in = context.request.post("/api/session", data={"token": server.token})
-            assert signed_in.ok
-            if arranged:
-                context.add_init_script(ARRANGED)
+        context = beside.context if beside else signed_in(chromium, server, **options)
+        if beside is None and arranged:
+            context.add_init_script(ARRANGED)
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
         page.on("console", hear)
@@ -428,16 +437,11 @@ def headless(server: Server) -> Callable[..., dict[str, Any]]:
 
     def run(spec: Path, *options: str, run_id: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "coloop", "run", str(spec), "--json", *options]
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
-        }
         process = subprocess.Popen(
             [*command, "--runs-dir", str(server.runs), "--run-id", run_id],
             cwd=ROOT,
             env={
-                **kept,
+                **untold(),
                 "PYTHONPATH": str(ROOT / "engine"),
                 "OMP_NUM_THREADS": "2",
                 "RAY_ADDRESS": "local",

@@ -12,18 +12,25 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from tests.e2e.conftest import BROWSERS, CHROMIUM_OPTIONS, PAGE, ROOT, Server, environment
+from tests.e2e.conftest import (
+    BROWSERS,
+    CHROMIUM_OPTIONS,
+    FINAL,
+    PAGE,
+    ROOT,
+    Server,
+    environment,
+    signed_in,
+)
 
 from coloop.diagnostics import Change
 from coloop.spec.io import patch
 
 DOCS = ROOT / "docs"
-WIDTH, HEIGHT = 1440, 900
 SMALL = (960, 600)
 FRAMES = 40
 FRAME_MS = 400
 STEPS = {"schedule.phases.0.steps": 400, "schedule.phases.1.steps": 150}
-FINAL = ("finished", "stopped", "failed")
 
 
 def main() -> None:
@@ -41,18 +48,8 @@ def main() -> None:
             server.stop()
 
 
-def window(server: Server, browser: Browser, theme: str = "light") -> Page:
-    context = browser.new_context(
-        base_url=server.url,
-        viewport={"width": WIDTH, "height": HEIGHT},
-        color_scheme="dark" if theme == "dark" else "light",
-    )
-    assert context.request.post("/api/session", data={"token": server.token}).ok
-    return context.new_page()
-
-
 def editor(server: Server, browser: Browser) -> None:
-    page = window(server, browser)
+    page = signed_in(browser, server).new_page()
     page.goto(server.open_loop(preset(server, "tango-qwen2.5-7b-8xH200")))
     page.get_by_role("article", name=re.compile("^generator,")).click()
     expect(page.get_by_label("Name of the node")).to_have_value("generator")
@@ -60,7 +57,7 @@ def editor(server: Server, browser: Browser) -> None:
 
 
 def hardware(server: Server, browser: Browser) -> None:
-    page = window(server, browser)
+    page = signed_in(browser, server).new_page()
     page.goto(server.open_loop(preset(server, "grpo-qwen2.5-7b-8xH100")))
     expect(page.locator("[data-save]")).to_have_attribute("data-save", "saved")
     page.get_by_role("button", name="Open hardware").click()
@@ -73,7 +70,7 @@ def run(server: Server, browser: Browser) -> None:
     """The run in frames as it goes on, each of as many steps; then its end, in the dark."""
     cuts = [Change(op="set", path=path, value=value) for path, value in STEPS.items()]
     id_ = server.post("/runs", {"yaml": patch(preset(server, "two-halves"), cuts)})["id"]
-    page = window(server, browser)
+    page = signed_in(browser, server, reduced_motion="no-preference").new_page()
     page.goto(f"/runs/{id_}")
     frames: list[Image.Image] = []
     between = sum(STEPS.values()) / FRAMES
@@ -94,7 +91,7 @@ def run(server: Server, browser: Browser) -> None:
         quality=70,
         method=6,
     )
-    dark = window(server, browser, "dark")
+    dark = signed_in(browser, server, color_scheme="dark").new_page()
     dark.goto(f"/runs/{id_}")
     expect(dark.get_by_role("figure").first).to_contain_text("step")
     keep(dark, "run")

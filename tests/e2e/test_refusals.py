@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from tests.e2e.conftest import signed_in
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
@@ -208,8 +209,7 @@ def test_a_cluster_that_is_away_is_said_with_its_address_and_the_loop_is_kept(
     )
     away.start()
     try:
-        context = chromium.new_context(base_url=away.url)
-        assert context.request.post("/api/session", data={"token": away.token}).ok
+        context = signed_in(chromium, away)
         page = context.new_page()
         page.goto(away.open_loop(LOOP))
         page.get_by_role("button", name="Run", exact=True).click()
