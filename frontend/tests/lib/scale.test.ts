@@ -16,7 +16,7 @@ describe("the ends of a vertical axis", () => {
   });
 
   it("take two values that differ by rounding only for one", () => {
-    const [min, max] = roomy(6.830000000000001, 6.83);
+    const [min, max] = roomy(6.83, 6.830000000000001);
 
     expect(min).toBeCloseTo(5.464, 6);
     expect(max).toBeCloseTo(8.196, 6);
