@@ -317,9 +317,8 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
 
         async def ended_by(what: str, limits: Limits, gone: Callable[[], Any]) -> None:
             work = asyncio.ensure_future(desk.ask(job_of(), limits, gone))
-            if limits is lasting:
-                await at_work()
             if what == "server.ending":
+                await at_work()
                 ending.set()
             with pytest.raises(ServerError) as told:
                 await work
