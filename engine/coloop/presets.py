@@ -16,9 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from coloop.errors import PresetNotFound
+from coloop.spec.text.reader import data_of
 
 GIB = 2**30
 GPU_TABLE = "gpus"
@@ -334,7 +333,7 @@ def _gpu_table() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = data_of(path.read_text(encoding="utf-8"))
     return loaded
 
 

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
-from ruamel.yaml import YAML
 
 from coloop import presets
 from coloop.errors import PresetNotFound
@@ -25,6 +24,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.modes import ModeName
 from coloop.spec.purpose import mode_of
+from coloop.spec.text.reader import data_of
 
 
 class Value(BaseModel):
@@ -98,7 +98,7 @@ def _written() -> dict[str, dict[str, Any]]:
     path = presets.presets_root() / "about.yaml"
     if not path.exists():
         return {}
-    loaded: dict[str, dict[str, Any]] = YAML(typ="safe").load(path.read_text("utf-8"))
+    loaded: dict[str, dict[str, Any]] = data_of(path.read_text("utf-8"))
     return {name: {**loaded.get(own.get("like", ""), {}), **own} for name, own in loaded.items()}
 
 

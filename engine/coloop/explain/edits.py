@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+from coloop.spec.text.reader import data_of
 
 LOOPS = Path(__file__).parent / "loops"
 
@@ -22,7 +22,7 @@ Document = dict[str, Any]
 
 @cache
 def _load(name: str) -> Document:
-    loaded: Document = YAML(typ="safe").load((LOOPS / f"{name}.yaml").read_text("utf-8"))
+    loaded: Document = data_of((LOOPS / f"{name}.yaml").read_text("utf-8"))
     return loaded
 
 

@@ -21,6 +21,7 @@ from coloop.spec.migrate import VERSION, migrate
 from coloop.spec.text.edits import Editor
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.opening import opened
+from coloop.spec.text.reader import data_of
 from coloop.spec.text.sharing import set_apart
 from coloop.spec.text.stretches import read, replaced
 
@@ -48,13 +49,11 @@ def patch(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
 
 
 def _document(text: str) -> dict[str, Any]:
-    reading = read(text)
-    if reading.diagnostics:
-        raise SpecProblem(reading.diagnostics[0].describe(), reading.diagnostics)
-    if not isinstance(reading.data, dict):
+    document = data_of(text)
+    if not isinstance(document, dict):
         found = Diagnostic(code="yaml.not_a_mapping", message="the document is no mapping")
         raise SpecProblem(found.describe(), (found,))
-    return reading.data
+    return document
 
 
 def _carried_out(

@@ -14,25 +14,16 @@ import copy
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 
 from coloop.diagnostics import Diagnostic
-from coloop.spec.text import speech
+from coloop.errors import SpecProblem
+from coloop.spec.text import scan, speech
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 64
@@ -139,11 +130,27 @@ def read(text: str) -> Reading:
     return replace(reading, data=copy.deepcopy(reading.data))
 
 
+def data_of(text: str) -> Any:
+    """What a text says; raises `SpecProblem` where it cannot be read. The data is the caller's."""
+    reading = read(text)
+    if reading.diagnostics:
+        raise SpecProblem(reading.diagnostics[0].describe(), reading.diagnostics)
+    return reading.data
+
+
 @lru_cache(maxsize=8)
 def _read(text: str) -> Reading:
-    """Scanning takes longer than all checks together, and an edit reads the same text over: to
-    change it, to see that it says what it should, to check it."""
-    builder = _Builder(text)
+    """An edit reads the same text over: to change it, to see that it says what it should, to
+    check it."""
+    quick = scan.quick_events(text)
+    if quick is not None:
+        with suppress(_Refused, scan.Broken, ValueError):
+            return _Builder(text, quick).build()
+    return _read_with_errors(text)
+
+
+def _read_with_errors(text: str) -> Reading:
+    builder = _Builder(text, scan.events(text))
     try:
         return builder.build()
     except _Refused as refused:
@@ -162,8 +169,9 @@ def _failed(code: str, message: str, hint: str | None = None) -> Reading:
 class _Builder:
     """Follows the events of one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, events: Iterator[Any]) -> None:
         self.text = text
+        self.events = events
         self.stack: list[_Open] = []
         self.anchors: dict[str, _Anchor] = {}
         self.root: tuple[Any, Place] | None = None
@@ -172,19 +180,19 @@ class _Builder:
 
     def build(self) -> Reading:
         documents = 0
-        for event in self._events():
-            if isinstance(event, DocumentStartEvent):
+        for event in self.events:
+            if isinstance(event, scan.DOCUMENT):
                 documents += 1
                 if documents > 1:
                     message = "a second document starts here, behind `---`"
                     self._refuse(event, "yaml.several_documents", message, "a file holds one loop")
-            elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
+            elif isinstance(event, scan.MAPPING + scan.SEQUENCE):
                 self._start(event)
-            elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
+            elif isinstance(event, scan.END):
                 self._finish(event)
-            elif isinstance(event, ScalarEvent):
+            elif isinstance(event, scan.SCALAR):
                 self._scalar(event)
-            elif isinstance(event, AliasEvent):
+            elif isinstance(event, scan.ALIAS):
                 self._alias(event)
         if self.root is None:
             return _failed("yaml.empty", "the text holds no document", "start from a preset")
@@ -201,15 +209,12 @@ class _Builder:
                 parts.append(held.key)
         return tuple(parts)
 
-    def _events(self) -> Iterator[Event]:
-        return iter(YAML(typ="safe", pure=True).parse(self.text))
-
     def _start(self, event: Any) -> None:
         self._no_tag(event)
         if len(self.stack) >= MAX_DEPTH:
             message = f"values are nested more than {MAX_DEPTH} deep"
             self._refuse(event, "yaml.too_deep", message)
-        is_map = isinstance(event, MappingStartEvent)
+        is_map = isinstance(event, scan.MAPPING)
         if is_map and self._wants_key():
             line = self.text.splitlines()[event.start_mark.line]
             message, hint = speech.braces(line, speech.name_of(self.path)) or (
@@ -236,15 +241,21 @@ class _Builder:
         if _SURROGATE.search(event.value):
             self._refuse(event, "yaml.character", "the text holds half of a character")
         place = self._place(event, "scalar")
-        place.end, place.style = event.end_mark.index, event.style
+        place.end, place.style = event.end_mark.index, event.style or None
         if place.start == place.end and not event.style:
-            place.start = place.end = self._empty_place(place.start)
+            self._put_empty(place)
         self.last_end = place.end
         if self._wants_key():
             self._key(event, place)
         else:
             value = event.value if event.style else self._plain(event)
             self._deliver(event, value, place, 1)
+
+    def _put_empty(self, place: Place) -> None:
+        start = self._empty_place(place.start)
+        place.start = place.end = start
+        place.line = self.text.count("\n", 0, start) + 1
+        place.column = start - self.text.rfind("\n", 0, start)
 
     def _empty_place(self, mark: int) -> int:
         """Where an empty value belongs: right behind its colon or dash, not before what follows."""

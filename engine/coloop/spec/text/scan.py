@@ -1,0 +1,62 @@
+"""Events of a YAML text: from libyaml where its grammar is that of YAML 1.2, else from ruamel.yaml.
+
+libyaml (through PyYAML) scans twenty times as fast, and an edit scans the text several times. It
+follows YAML 1.1, so a text is left to ruamel.yaml, whose events are the ones that count, where the
+two could read it differently: other breaks of lines than `\\n`, tabs, marks of the order of bytes,
+directives, several documents, explicit keys, values right behind a quoted key, blocks that begin
+with blanks, signs right behind the name of an anchor. A text that libyaml cannot read, or that
+breaks a rule of ours, is read again by ruamel.yaml, so that there is one wording of errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml import events as ruamel
+from yaml import events as libyaml
+
+DOCUMENT = (ruamel.DocumentStartEvent, libyaml.DocumentStartEvent)
+MAPPING = (ruamel.MappingStartEvent, libyaml.MappingStartEvent)
+SEQUENCE = (ruamel.SequenceStartEvent, libyaml.SequenceStartEvent)
+END = (
+    ruamel.MappingEndEvent,
+    ruamel.SequenceEndEvent,
+    libyaml.MappingEndEvent,
+    libyaml.SequenceEndEvent,
+)
+SCALAR = (ruamel.ScalarEvent, libyaml.ScalarEvent)
+ALIAS = (ruamel.AliasEvent, libyaml.AliasEvent)
+
+_ODD = re.compile(
+    r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+    r"|^(?:%|---|\.\.\.)"
+    r"|(?:^|[\s\[{,:-])\?(?:\s|$)"
+    r"|[^(][\"']:\S"
+    r"|[|>][-+\d]{0,2}#"
+    r"|[|>][-+\d]{0,2}(?: [^\n]*)?\n\n* +\n"
+    r"|(?:^|[\s\[{,:?-])[*&][\w-]+[?:%@`]",
+    re.MULTILINE | re.ASCII,
+)
+
+Broken = yaml.YAMLError
+"""What libyaml says of a text that it cannot read."""
+
+SCANNER: Any = getattr(yaml, "CSafeLoader", None)
+"""libyaml, where PyYAML was built with it."""
+
+
+def events(text: str) -> Iterator[Any]:
+    """By ruamel.yaml."""
+    return iter(YAML(typ="safe", pure=True).parse(text))
+
+
+def quick_events(text: str) -> Iterator[Any] | None:
+    """By libyaml; None where it is not there or might read the text differently."""
+    if SCANNER is None or _ODD.search(text):
+        return None
+    scanned: Iterator[Any] = iter(yaml.parse(text, Loader=SCANNER))
+    return scanned
