@@ -13,6 +13,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -174,5 +175,5 @@ def _free_name(folder: Path, owner: Owner, step: int) -> str:
     """A name that no file of the folder has."""
     safe = "".join(sign if sign.isalnum() or sign in ".-_" else "_" for sign in owner)
     stem = f"{safe}-{step}"
-    tries = (f"{stem}{again}.rows" for again in ("", *(f"-{n}" for n in range(2, 1_000_000))))
+    tries = chain([f"{stem}.rows"], (f"{stem}-{again}.rows" for again in count(2)))
     return next(name for name in tries if not (folder / name).exists())
