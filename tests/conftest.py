@@ -25,7 +25,7 @@ os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_VNNI"
 """The machine of the tests, whichever it is: one core without products in bfloat16. So plans, bits
 and curves are the same everywhere, in processes that tests start as well."""
 
-os.fsync = lambda file: None
+os.fsync = lambda fd: None
 """No machine loses its power under a test; what was written is there for everybody who reads it."""
 
 settings.register_profile(
