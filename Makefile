@@ -44,7 +44,7 @@ test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
 test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not slow and not network" tests/e2e $(PYTEST)
 
-looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the pictures anew that the slow test_looks.py compares with
+looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the pictures anew that test_looks.py compares with
 	@COLOOP_LOOKS=take OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/e2e/test_looks.py
 
 pictures: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the README's pictures anew, from a real run

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -55,7 +56,7 @@ SHOTS = Path(os.environ.get("COLOOP_SHOTS", ROOT / "test-results"))
 """Where pictures of the page are left: those that a test takes, and the last of one that failed."""
 SIZES = ((1440, 900), (1024, 768))
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-START_SECONDS = 90.0
+START_SECONDS = 180.0
 WAIT_MS = 20_000
 """For what the page is to show or do, on a machine that does other things as well."""
 expect.set_options(timeout=WAIT_MS)
@@ -79,8 +80,9 @@ AXE_LOOKS = """async () => {
 }"""
 
 
-ARRANGED = """localStorage.getItem("coloop.preferences") ?? localStorage.setItem(
-    "coloop.preferences", JSON.stringify({ state: { isDockOpen: true }, version: 3 }))"""
+ARRANGED = """if (origin !== "null") localStorage.getItem("coloop.preferences")
+    ?? localStorage.setItem("coloop.preferences",
+        JSON.stringify({ state: { isDockOpen: true }, version: 3 }))"""
 """The lower panel is open, as who works with it leaves it; a first visit has it closed."""
 
 WATCH = """() => {
@@ -261,15 +263,14 @@ def environment(page: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service with its default launcher: the first run starts a Ray that later runs share."""
+@contextmanager
+def serving(folder: Path, **told: str) -> Iterator[Server]:
+    """A service with its own data in this folder; `told` is its environment besides."""
     if not (PAGE / "index.html").exists():
         pytest.skip("the page is not built; `make web` builds it")
-    folder = tmp_path_factory.mktemp("e2e")
     # A page that is built anew in the middle of the session does not disturb it.
     shutil.copytree(PAGE, folder / "page")
-    server = Server(data=folder / "data", environment=environment(folder / "page"))
+    server = Server(data=folder / "data", environment=environment(folder / "page") | told)
     server.start()
     try:
         # Made at the first question, which no page's patience is meant for.
@@ -278,6 +279,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The service with its default launcher: the first run starts a Ray that later runs share."""
+    with serving(tmp_path_factory.mktemp("e2e")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
