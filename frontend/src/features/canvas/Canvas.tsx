@@ -7,7 +7,7 @@ import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { NODE_DRAG, useAddNode } from "@/session/useAddNode";
 import { CanvasEmpty } from "./CanvasEmpty";
-import { CanvasGrid } from "./CanvasGrid";
+import { CanvasGround } from "./CanvasGround";
 import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
 import { FIT } from "./fit";
@@ -24,6 +24,7 @@ import { useConnect } from "./useConnect";
 import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
+import { useMoves } from "./useMoves";
 import { useReveal } from "./useReveal";
 import { useRoving } from "./useRoving";
 import { useSockets } from "./useSockets";
@@ -51,6 +52,7 @@ export function Canvas() {
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
   const { frame, onTouch, fit, isTooLarge } = useFit(drawing);
+  const moves = useMoves(frame);
   // An empty canvas is not fitted to the first box: that stays where it was put.
   const [fitsAtFirst] = useState(nodes.length > 0);
   const roving = useRoving();
@@ -100,6 +102,7 @@ export function Canvas() {
           onNodeDragStop={onDragStop}
           // A move that nobody made by hand is the fit itself.
           onMoveStart={(event) => event && onTouch()}
+          {...moves}
           onSelectionDragStop={onDragStop}
           onPaneClick={() => useSelection.getState().clear()}
           {...connecting}
@@ -119,7 +122,7 @@ export function Canvas() {
           attributionPosition="bottom-right"
           ariaLabelConfig={HOW_TO_GET_ABOUT}
         >
-          <CanvasGrid />
+          <CanvasGround />
           <LearningLane drawing={drawing} />
           <Frames nodes={nodes} />
           <Notes />

@@ -1,9 +1,10 @@
-import { MiniMap, useReactFlow, useStore } from "@xyflow/react";
+import { useReactFlow, useStore } from "@xyflow/react";
 import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-react";
-import { useDocument, useNodeColors } from "@/document/context";
+import { useDocument } from "@/document/context";
 import { usePreferences } from "@/session/preferences";
 import { useArrange } from "@/session/useArrange";
 import { IconButton } from "@/ui/IconButton";
+import { Overview } from "./Overview";
 import { PortLegend } from "./PortLegend";
 
 interface CanvasToolsProps {
@@ -91,20 +92,4 @@ function CanvasControls({ onFit }: { onFit: () => void }) {
 function Zoom() {
   const percent = useStore((state) => Math.round(state.transform[2] * 100));
   return <span className="tabular w-11 text-center text-muted text-xs">{percent} %</span>;
-}
-
-function Overview() {
-  const colors = useNodeColors();
-  return (
-    <div className="canvas-overview ml-auto">
-      <MiniMap
-        pannable
-        zoomable
-        style={{ width: 168, height: 54 }}
-        ariaLabel="Overview of the graph"
-        maskColor="color-mix(in oklab, var(--canvas) 70%, transparent)"
-        nodeColor={(node) => colors[node.id] ?? "var(--muted)"}
-      />
-    </div>
-  );
 }

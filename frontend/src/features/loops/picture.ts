@@ -9,7 +9,8 @@ const AROUND = 32;
 const SCALE = 2;
 const MOST_PIXELS = 8192;
 const DRAWN = ".react-flow__node, .react-flow__edge-path, .loop-edge, .pool-frame, .canvas-note";
-const LEFT_OUT = ".react-flow__edgeupdater, .react-flow__nodesselection, .canvas-guides, .sr-only";
+const LEFT_OUT =
+  ".react-flow__edgeupdater, .react-flow__nodesselection, .canvas-ground, .canvas-guides, .sr-only";
 
 interface Area {
   left: number;

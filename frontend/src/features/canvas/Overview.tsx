@@ -1,0 +1,66 @@
+import { type ReactFlowState, useStore } from "@xyflow/react";
+import { memo, useRef } from "react";
+import { useNodeColors } from "@/document/context";
+import { useMoving } from "./useMoves";
+import { useOverviewDrag } from "./useOverviewDrag";
+
+export const OVERVIEW = { width: 168, height: 54 };
+const AROUND = 5;
+
+/** The whole graph in small, and what the window shows of it. While the graph moves, only that is drawn again. */
+export function Overview() {
+  const isMoving = useMoving((state) => state.isMoving);
+  const held = useRef("");
+  const shown = useStore((state) => (isMoving && held.current) || shownOf(state));
+  held.current = shown;
+  const svg = useOverviewDrag();
+  return (
+    <div className="canvas-overview ml-auto">
+      <svg ref={svg} {...OVERVIEW} viewBox={shown} role="img" aria-label="Overview of the graph">
+        <Boxes />
+        <Hidden shown={shown} />
+      </svg>
+    </div>
+  );
+}
+
+const Boxes = memo(function Boxes() {
+  const nodes = useStore((state) => state.nodes);
+  const colors = useNodeColors();
+  return nodes.map(({ id, position, width, height }) => (
+    <rect
+      key={id}
+      {...position}
+      width={width}
+      height={height}
+      rx={5}
+      shapeRendering="crispEdges"
+      fill={colors[id] ?? "var(--muted)"}
+    />
+  ));
+});
+
+/** All but the window. */
+function Hidden({ shown }: { shown: string }) {
+  const seen = useStore(({ transform: [x, y, zoom], width, height }) => {
+    const right = width / zoom;
+    return `M${-x / zoom},${-y / zoom}h${right}v${height / zoom}h${-right}z`;
+  });
+  const [x = 0, y = 0, width = 0, height = 0] = shown.split(" ").map(Number);
+  const all = `M${x - width},${y - height}h${3 * width}v${3 * height}h${-3 * width}z`;
+  return <path className="canvas-overview-hidden" d={`${all}${seen}`} fillRule="evenodd" />;
+}
+
+/** Boxes and window with something around, in the proportions of the overview. */
+function shownOf({ nodes, transform: [x, y, zoom], width, height }: ReactFlowState): string {
+  const seen = { x: -x / zoom, y: -y / zoom, width: width / zoom, height: height / zoom };
+  const all = [...nodes.map((node) => ({ ...node, ...node.position })), seen];
+  const left = Math.min(...all.map((box) => box.x));
+  const top = Math.min(...all.map((box) => box.y));
+  const across = Math.max(...all.map((box) => box.x + (box.width ?? 0))) - left;
+  const down = Math.max(...all.map((box) => box.y + (box.height ?? 0))) - top;
+  const scale = Math.max(across / OVERVIEW.width, down / OVERVIEW.height);
+  const size = [scale * (OVERVIEW.width + 2 * AROUND), scale * (OVERVIEW.height + 2 * AROUND)];
+  const [wide = 0, high = 0] = size;
+  return `${left - (wide - across) / 2} ${top - (high - down) / 2} ${wide} ${high}`;
+}

@@ -1,0 +1,49 @@
+/** Whether the graph is on the move under a hand: it is then one picture that is shifted, and drawn anew where it rests. */
+import type { Viewport } from "@xyflow/react";
+import { type RefObject, useCallback, useEffect, useRef } from "react";
+import { create } from "zustand";
+
+export const useMoving = create<{ isMoving: boolean }>()(() => ({ isMoving: false }));
+
+/** How much larger or smaller the picture may be than it was drawn before it is drawn anew. */
+const STRETCH = 2;
+/** After so long the hand does not go on: a wheel turns in steps. */
+const REST = 150;
+
+interface Moves {
+  onMove: (event: unknown, view: Viewport) => void;
+  onMoveEnd: () => void;
+}
+
+/** @param frame tells styles by `data-moving` */
+export function useMoves(frame: RefObject<HTMLElement | null>): Moves {
+  const drawnAt = useRef(1);
+  const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const onMove = useCallback((event: unknown, { zoom }: Viewport) => {
+    // A move that nobody makes by hand is over at once.
+    if (!event) return;
+    clearTimeout(resting.current);
+    if (!useMoving.getState().isMoving) drawnAt.current = zoom;
+    const stretch = zoom / drawnAt.current;
+    useMoving.setState({ isMoving: stretch < STRETCH && stretch > 1 / STRETCH });
+  }, []);
+  const onMoveEnd = useCallback(() => {
+    clearTimeout(resting.current);
+    resting.current = setTimeout(rest, REST);
+  }, []);
+  useEffect(() => {
+    const leave = useMoving.subscribe(({ isMoving }) =>
+      frame.current?.toggleAttribute("data-moving", isMoving),
+    );
+    return () => {
+      leave();
+      clearTimeout(resting.current);
+      rest();
+    };
+  }, [frame]);
+  return { onMove, onMoveEnd };
+}
+
+function rest() {
+  useMoving.setState({ isMoving: false });
+}
