@@ -1,19 +1,18 @@
 import { useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { createPortal } from "react-dom";
+import "prism-code-editor/layout.css";
+import "prism-code-editor/search.css";
+import "prism-code-editor/autocomplete.css";
 import "@/styles/code.css";
+import { addOverlay } from "prism-code-editor/utils";
 import { CodeModel } from "./CodeModel";
-import { Completions } from "./Completions";
 import type { Word } from "./completions";
+import { offerWords } from "./completions";
+import { addKeys, type Language, libraryEditor } from "./editor";
 import { Gutter } from "./Gutter";
 import { MarksOfLine, MarkTip } from "./MarkTip";
 import { type Mark, placeOf } from "./marks";
-import { Painted } from "./Painted";
-import { SearchPanel } from "./SearchPanel";
-import type { Language } from "./tokens";
-import { useCaret } from "./useCaret";
-import { useCompletions } from "./useCompletions";
-import { useKeys } from "./useKeys";
-import { useSearch } from "./useSearch";
-import { useVisibleLines } from "./useVisibleLines";
+import { Spots } from "./Spots";
 
 interface CodeEditorProps {
   label: string;
@@ -37,6 +36,16 @@ export function CodeEditor(props: CodeEditorProps) {
   return <Editor key={`${props.language} ${props.label}`} {...props} />;
 }
 
+/** What a library's editor is made of, once. */
+function begin(label: string, language: Language, text: string, tell: (text: string) => void) {
+  const model = new CodeModel(libraryEditor(label, language, text), tell);
+  addKeys(model);
+  const layer = document.createElement("div");
+  layer.className = "code-layer";
+  addOverlay(model.editor, layer);
+  return { model, layer };
+}
+
 function Editor({
   label,
   language,
@@ -48,67 +57,48 @@ function Editor({
   goTo,
   onChange,
 }: CodeEditorProps) {
-  const area = useRef<HTMLTextAreaElement>(null);
-  const scroller = useRef<HTMLDivElement>(null);
+  const host = useRef<HTMLDivElement>(null);
   const change = useRef(onChange);
   change.current = onChange;
-  const [model] = useState(
-    () => new CodeModel({ text: value, language, onChange: (text) => change.current(text) }),
+  const [{ model, layer }] = useState(() =>
+    begin(label, language, value, (text) => change.current(text)),
   );
   const [isFocused, setFocused] = useState(false);
   const state = useSyncExternalStore(model.subscribe, model.get);
+  const { editor } = model;
 
-  useLayoutEffect(() => (area.current ? model.attach(area.current) : undefined), [model]);
+  useLayoutEffect(() => {
+    host.current?.append(editor.container);
+    return () => editor.remove();
+  }, [editor]);
+  useLayoutEffect(() => editor.setOptions({ readOnly: isReadonly }), [editor, isReadonly]);
   useEffect(() => model.setText(value), [model, value]);
   useEffect(() => model.setMarks(marks), [model, marks]);
+  useEffect(() => offerWords(editor, words), [editor, words]);
   useEffect(() => {
     if (!goTo) return;
     const { lines, shown } = model.state;
-    const texts = lines.map(({ text }) => text);
-    model.select(placeOf(texts, shown.starts, goTo.line, goTo.column));
-    area.current?.focus({ preventScroll: true });
+    model.select(placeOf(lines, shown.starts, goTo.line, goTo.column));
+    model.editor.textarea.focus({ preventScroll: true });
   }, [model, goTo]);
-
-  const visible = useVisibleLines(scroller, state.shown.lines.length);
-  const caret = useCaret(scroller, state, visible);
-  const search = useSearch(model, state, area);
-  const completions = useCompletions(model, language === "python" ? words : null);
-  const onKeyDown = useKeys(model, [completions.onKey, search.onKey]);
 
   return (
     <div className="code-editor" style={{ minHeight }}>
-      <div ref={scroller} className="code-scroller">
-        <div className="code-page">
-          <Gutter model={model} state={state} visible={visible} />
-          <div className="code-body">
-            <Painted state={state} visible={visible} hits={search.hits} caret={caret} />
-            <textarea
-              ref={area}
-              aria-label={label}
-              className="code-area"
-              wrap="off"
-              readOnly={isReadonly}
-              spellCheck={false}
-              autoCapitalize="off"
-              autoComplete="off"
-              autoCorrect="off"
-              onKeyDown={onKeyDown}
-              onCopy={(event) => model.copy(event.nativeEvent)}
-              onCut={(event) => model.copy(event.nativeEvent)}
-              onFocus={() => setFocused(true)}
-              onBlur={() => {
-                setFocused(false);
-                completions.close();
-              }}
-              {...completions.ofArea}
-            />
-            <MarkTip state={state} area={area} />
-          </div>
-        </div>
-      </div>
-      {search.isOpen ? <SearchPanel search={search} isReadonly={isReadonly} /> : null}
-      <Completions completions={completions} anchor={caret} />
-      {isFocused ? <MarksOfLine state={state} /> : null}
+      <div
+        ref={host}
+        className="code-host"
+        onFocus={() => setFocused(true)}
+        onBlur={() => setFocused(false)}
+      />
+      {createPortal(
+        <>
+          <Gutter model={model} state={state} />
+          <Spots state={state} />
+          <MarkTip state={state} area={editor.textarea} />
+        </>,
+        layer,
+      )}
+      <MarksOfLine state={state} isFocused={isFocused} />
     </div>
   );
 }

@@ -1,53 +1,58 @@
 import { ChevronDown, ChevronRight } from "lucide-react";
+import { useEffect, useState } from "react";
 import { SeverityIcon } from "../SeverityIcon";
 import { Tooltip } from "../Tooltip";
 import type { CodeModel, CodeState } from "./CodeModel";
 import { foldEnd, lineAt } from "./folding";
 import { type PlacedMark, worst } from "./marks";
-import { LINE_HEIGHT, PADDING, type Visible } from "./useVisibleLines";
 
-interface GutterProps {
-  model: CodeModel;
-  state: CodeState;
-  visible: Visible;
-}
+/** Lines beside which something is drawn: those in sight, and some around them. */
+const STEP = 40;
+const LINE_HEIGHT = 18;
 
-/** Numbers of lines, what is said of them, and what folds them. */
-export function Gutter({ model, state, visible }: GutterProps) {
+/** Beside the numbers of lines: what is said of them, and what folds them. */
+export function Gutter({ model, state }: { model: CodeModel; state: CodeState }) {
+  const first = useFirst(model.editor.container);
   const { shown, lines, folds, marks } = state;
-  const texts = lines.map(({ text }) => text);
   const said = new Map<number, PlacedMark[]>();
   for (const mark of marks) {
     const line = lineAt(shown.starts, mark.from);
     said.set(line, [...(said.get(line) ?? []), mark]);
   }
-  const current = lineAt(shown.starts, state.selected[1]);
-  const seen = shown.lines.slice(visible.first, visible.last);
-  const digits = Math.max(2, String(lines.length).length);
   return (
-    <div className="code-gutter" style={{ width: `calc(${digits}ch + 40px)` }}>
-      <div style={{ paddingTop: PADDING + visible.first * LINE_HEIGHT }}>
-        {seen.map((number) => (
-          <div key={number} className="code-number" data-current={number === current || undefined}>
-            <Said marks={said.get(number)} />
-            <span aria-hidden="true">{number + 1}</span>
-            {foldEnd(texts, number) > number ? (
-              <Fold line={number} isFolded={folds.has(number)} onFold={() => model.fold(number)} />
-            ) : (
-              <span className="w-4" />
-            )}
+    <div className="code-gutter">
+      {shown.lines.slice(first, first + 5 * STEP).map((line, at) => {
+        const here = said.get(line);
+        const canFold = foldEnd(lines, line) > line;
+        if (!here && !canFold) return null;
+        return (
+          <div key={line} className="code-beside" style={{ top: `${first + at}lh` }}>
+            {here ? <Said marks={here} /> : null}
+            {canFold ? (
+              <Fold line={line} isFolded={folds.has(line)} onFold={() => model.fold(line)} />
+            ) : null}
           </div>
-        ))}
-      </div>
+        );
+      })}
     </div>
   );
 }
 
-function Said({ marks }: { marks: readonly PlacedMark[] | undefined }) {
-  if (!marks) return <span className="size-3.5" />;
+function useFirst(box: HTMLElement): number {
+  const [first, setFirst] = useState(0);
+  useEffect(() => {
+    const look = () =>
+      setFirst(Math.max(0, Math.floor(box.scrollTop / LINE_HEIGHT / STEP) - 1) * STEP);
+    box.addEventListener("scroll", look, { passive: true });
+    return () => box.removeEventListener("scroll", look);
+  }, [box]);
+  return first;
+}
+
+function Said({ marks }: { marks: readonly PlacedMark[] }) {
   return (
     <Tooltip side="right" text={marks.map(({ message }) => message).join("\n")}>
-      <span className="size-3.5">
+      <span className="code-sign">
         <SeverityIcon severity={worst(marks)} size={13} />
       </span>
     </Tooltip>

@@ -1,4 +1,4 @@
-import { type RefObject, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { Floating } from "../Floating";
 import type { CodeState } from "./CodeModel";
 import { lineAt } from "./folding";
@@ -10,26 +10,19 @@ interface Tip {
 }
 
 /** What is said of the words under the pointer. */
-export function MarkTip({
-  state,
-  area,
-}: {
-  state: CodeState;
-  area: RefObject<HTMLTextAreaElement | null>;
-}) {
+export function MarkTip({ state, area }: { state: CodeState; area: HTMLTextAreaElement }) {
   const [tip, setTip] = useState<Tip | null>(null);
   const { marks } = state;
   useEffect(() => {
-    const box = area.current;
-    if (!box || marks.length === 0) return;
-    const look = (event: PointerEvent) => setTip(tipAt(box, marks, event));
+    if (marks.length === 0) return;
+    const look = (event: PointerEvent) => setTip(tipAt(area, marks, event));
     const hide = () => setTip(null);
-    box.addEventListener("pointermove", look);
-    box.addEventListener("pointerleave", hide);
+    area.addEventListener("pointermove", look);
+    area.addEventListener("pointerleave", hide);
     return () => {
       hide();
-      box.removeEventListener("pointermove", look);
-      box.removeEventListener("pointerleave", hide);
+      area.removeEventListener("pointermove", look);
+      area.removeEventListener("pointerleave", hide);
     };
   }, [area, marks]);
   if (!tip) return null;
@@ -54,13 +47,13 @@ function tipAt(
   return under[0] ? { anchor: under[0], text: said.join("\n") } : null;
 }
 
-/** What is said of the line of the cursor, read aloud when the cursor comes there. For an area that has the focus. */
-export function MarksOfLine({ state }: { state: CodeState }) {
+/** What is said of the line of the cursor, shown and read aloud when the cursor comes there. */
+export function MarksOfLine({ state, isFocused }: { state: CodeState; isFocused: boolean }) {
   const { shown, selected, marks } = state;
   const line = lineAt(shown.starts, selected[1]);
-  const here = marks.filter(({ from }) => lineAt(shown.starts, from) === line);
+  const here = isFocused ? marks.filter(({ from }) => lineAt(shown.starts, from) === line) : [];
   return (
-    <p role="status" className="sr-only">
+    <p role="status" className="code-said">
       {here.map(({ severity, message }) => `${severity}: ${message}`).join(". ")}
     </p>
   );

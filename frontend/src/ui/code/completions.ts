@@ -1,22 +1,20 @@
-/** What is offered while Python is typed: names that are given, those of the text, and the language's own. Pure. */
-import { type Line, readLines } from "./tokens";
+/** What is offered while Python is typed: names that are given, those of the text, and the language's own. */
+import type { PrismEditor } from "prism-code-editor";
+import {
+  type Completion,
+  type CompletionContext,
+  type CompletionResult,
+  findWords,
+  fuzzyFilter,
+  registerCompletions,
+} from "prism-code-editor/autocomplete";
+import { getClosestToken } from "prism-code-editor/utils";
 
 export interface Word {
   label: string;
   /** Beside it in the list. */
   detail: string;
   help?: string;
-}
-
-export interface Option extends Word {
-  /** What is written, where it is more than the name; `$` stands around what is then selected. */
-  insert?: string;
-}
-
-export interface Offer {
-  from: number;
-  to: number;
-  options: readonly Option[];
 }
 
 const BUILTINS =
@@ -26,102 +24,69 @@ const ERRORS =
 const KEYWORDS =
   "and as assert async await break continue del elif else except False finally from global import in is lambda None nonlocal not or pass raise return True with yield";
 
-const SHAPES: readonly Option[] = [
-  ["def", "function", "def $name$(args):\n    "],
-  ["for", "loop", "for $name$ in items:\n    "],
-  ["while", "loop", "while $condition$:\n    "],
-  ["try", "block", "try:\n    $pass$\nexcept Exception as error:\n    raise"],
-  ["if", "block", "if $condition$:\n    "],
-  ["class", "definition", "class $Name$:\n    def __init__(self):\n        "],
+/** What stands between `$` is selected once it is written. */
+const SHAPES: readonly Completion[] = [
+  ["def", "function", "def $name$(args):\n\t"],
+  ["for", "loop", "for $name$ in items:\n\t"],
+  ["while", "loop", "while $condition$:\n\t"],
+  ["try", "block", "try:\n\t$pass$\nexcept Exception as error:\n\traise"],
+  ["if", "block", "if $condition$:\n\t"],
+  ["class", "definition", "class $Name$:\n\tdef __init__(self):\n\t\t"],
   ["import", "module", "import $module$"],
   ["from", "import of names", "from $module$ import names"],
-].map(([label = "", detail = "", insert = ""]) => ({ label, detail, insert }));
+].map(([label = "", detail = "", shape = ""]) => {
+  const [before = "", chosen = "", after = ""] = shape.split("$");
+  const end = before.length + chosen.length;
+  return { label, detail, insert: before + chosen + after, tabStops: [before.length, end] };
+});
 
-const words = (list: string, detail: string): Option[] =>
+const words = (list: string, detail: string): Completion[] =>
   list.split(" ").map((label) => ({ label, detail }));
 
-let known: readonly Option[] | null = null;
-function ofPython(): readonly Option[] {
-  known ??= [
-    ...SHAPES,
-    ...words(BUILTINS, "built in"),
-    ...words(ERRORS, "error"),
-    ...words(KEYWORDS, "keyword"),
-  ];
-  return known;
+const PYTHON: readonly Completion[] = [
+  ...SHAPES,
+  ...words(BUILTINS, "built in"),
+  ...words(ERRORS, "error"),
+  ...words(KEYWORDS, "keyword"),
+];
+
+const given = new WeakMap<PrismEditor, readonly Word[]>();
+
+/** Names that this editor offers before all others. */
+export function offerWords(editor: PrismEditor, names: readonly Word[]): void {
+  given.set(editor, names);
 }
 
-const BOUND =
-  /\b(?:def|class|import|as|for|global|nonlocal|lambda)\s+([\p{L}_][\p{L}\p{N}_]*)|([\p{L}_][\p{L}\p{N}_]*)\s*(?::[^=\n]*)?(?::?=(?!=)|,|\s+in\b)|\(([^()\n]*)\)\s*(?:->[^:]*)?:/gu;
-
-/** Names that the text gives to something. */
-function namesOf(lines: readonly Line[]): string[] {
-  const code = lines
-    .map(({ tokens }) =>
-      tokens
-        .map(({ kind, text }) => (kind === "string" || kind === "comment" ? " " : text))
-        .join(""),
-    )
-    .join("\n");
-  const found = new Set<string>();
-  for (const [, bound, set, list] of code.matchAll(BOUND)) {
-    for (const name of [bound, set, ...(list?.match(/[\p{L}_][\p{L}\p{N}_]*/gu) ?? [])])
-      if (name) found.add(name);
-  }
-  return [...found];
+/** Whether a name fits what is typed, and how well. */
+export function fits(typed: string, label: string) {
+  const isLike = typed === "" || typed[0]?.toLowerCase() === label[0]?.toLowerCase();
+  return isLike ? fuzzyFilter(typed, label) : undefined;
 }
 
-/** What fits the word before the cursor; of no word, all, where it is asked for. */
-export function offered(
-  text: string,
-  at: number,
-  given: readonly Word[],
-  isAsked: boolean,
-  lines: readonly Line[] = readLines(text.split("\n"), "python"),
-): Offer | null {
-  const typed = /[\p{L}\p{N}_]*$/u.exec(text.slice(Math.max(0, at - 80), at))?.[0] ?? "";
-  const from = at - typed.length;
-  if ((typed === "" && !isAsked) || /^\d/.test(typed)) return null;
-  const isCode = !isInText(lines, text, from);
-  const isPart = text.charAt(from - 1) === ".";
-  const own = isCode && !isPart ? namesOf(lines).filter((name) => name !== typed) : [];
-  const all: Option[] = [
-    ...given,
-    ...own.map((label) => ({ label, detail: "in this code" })),
-    ...(isCode && !isPart ? ofPython() : []),
-  ];
-  const seen = new Set<string>();
-  const options = all
-    .map((option, order) => ({ option, order, rank: rankOf(option.label, typed) }))
-    .filter(({ option, rank }) => {
-      const isNew = !seen.has(option.label);
-      seen.add(option.label);
-      return rank !== null && isNew;
-    })
-    .sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0) || a.order - b.order)
-    .map(({ option }) => option);
-  const isOnlyItself = options.length === 1 && options[0]?.label === typed && !options[0].insert;
-  return options.length === 0 || isOnlyItself ? null : { from, to: at, options };
+const QUIET = /comment|string|keyword|builtin|number|boolean/;
+
+function offered(context: CompletionContext, editor: PrismEditor): CompletionResult | null {
+  const { lineBefore, pos, explicit } = context;
+  const typed = /[\p{L}\p{N}_]*$/u.exec(lineBefore)?.[0] ?? "";
+  const from = pos - typed.length;
+  if ((typed === "" && !explicit) || /^\d/.test(typed)) return null;
+  const isCode =
+    !lineBefore.slice(0, -typed.length || undefined).endsWith(".") &&
+    !getClosestToken(editor, ".comment, .string", 0, 0, from);
+  const own = isCode
+    ? findWords(context, editor, (type) => !QUIET.test(type), /[\p{L}_][\p{L}\p{N}_]*/gu)
+    : [];
+  const names = new Map<string, Completion>();
+  const add = (option: Completion) => names.has(option.label) || names.set(option.label, option);
+  for (const { label, detail, help } of given.get(editor) ?? [])
+    add({ label, detail, boost: 400, ...(help ? { renderDocs: () => [help] } : {}) });
+  if (isCode) for (const option of PYTHON) add(option);
+  for (const label of own) add({ label, detail: "in this code", boost: 200 });
+  const options = [...names.values()];
+  const isOnlyItself = options.every(
+    ({ label, insert }) => (label === typed && !insert) || !fits(typed, label),
+  );
+  return isOnlyItself ? null : { from, options };
 }
 
-function isInText(lines: readonly Line[], text: string, at: number): boolean {
-  const before = text.slice(0, at).split("\n");
-  let column = before.at(-1)?.length ?? 0;
-  for (const token of lines[before.length - 1]?.tokens ?? []) {
-    column -= token.text.length;
-    if (column < 0 || (column === 0 && token.kind === "comment"))
-      return token.kind === "string" || token.kind === "comment";
-  }
-  return false;
-}
-
-/** 0: begins so. 1: a part of it does. 2: has these letters in this order. Null: fits not. */
-function rankOf(label: string, typed: string): number | null {
-  const name = label.toLowerCase();
-  const part = typed.toLowerCase();
-  if (name.startsWith(part)) return label.startsWith(typed) ? 0 : 0.5;
-  if (name.includes(`_${part}`)) return 1;
-  let at = 0;
-  for (const letter of name) if (letter === part[at]) at += 1;
-  return at === part.length && name[0] === part[0] ? 2 : null;
-}
+registerCompletions(["python"], { sources: [offered] });

@@ -1,6 +1,5 @@
 /** What stands further in than its heading can be folded away. Places in what is shown, and in the text. Pure. */
 import type { Change } from "./change";
-import { indentOf } from "./tokens";
 
 /** A text of which some lines are folded away. */
 export interface Shown {
@@ -10,6 +9,10 @@ export interface Shown {
   /** Where each line of the text begins, and each shown one in what is shown. */
   starts: readonly number[];
   shownStarts: readonly number[];
+}
+
+export function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
 }
 
 export function startsOf(lines: readonly string[]): number[] {

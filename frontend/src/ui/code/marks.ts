@@ -1,5 +1,5 @@
 /** What is said of places in a text. Pure. */
-import { indentOf } from "./tokens";
+import { indentOf } from "./folding";
 
 export interface Mark {
   line: number;

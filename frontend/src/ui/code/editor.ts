@@ -1,0 +1,104 @@
+/** The library's editor, with what of it is used, and the keys that it has not. */
+import { createEditor, languageMap, type PrismEditor } from "prism-code-editor";
+import { autoComplete } from "prism-code-editor/autocomplete";
+import { addEditorHotkey, defaultKeymap, editorCommands } from "prism-code-editor/commands";
+import { cursorPosition } from "prism-code-editor/cursor";
+import { highlightBracketPairs } from "prism-code-editor/highlight-brackets";
+import "prism-code-editor/languages/python";
+import "prism-code-editor/languages/yaml";
+import { matchBrackets } from "prism-code-editor/match-brackets";
+import "prism-code-editor/prism/languages/python";
+import "prism-code-editor/prism/languages/yaml";
+import { highlightSelectionMatches, searchWidget } from "prism-code-editor/search";
+import { getLineBefore, getLines, setSelection } from "prism-code-editor/utils";
+import type { CodeModel } from "./CodeModel";
+import { fits } from "./completions";
+import { indentOf, lineAt } from "./folding";
+
+export type Language = "yaml" | "python" | "plain";
+
+const PAIRS = ['""', "''", "()", "[]", "{}"];
+
+/** What ends with a colon has its own below it, further in. */
+const { comments, autoIndent } = languageMap.yaml ?? {};
+languageMap.yaml = {
+  ...(comments ? { comments } : {}),
+  autoIndent: [
+    ([from], text) => /(?:[([{][^)\]}]*|:\s*)$/.test(getLineBefore(text, from)),
+    autoIndent?.[1],
+  ],
+};
+
+export function libraryEditor(label: string, language: Language, value: string): PrismEditor {
+  const isCode = language !== "plain";
+  const editor = createEditor(
+    null,
+    { language, value, tabSize: language === "python" ? 4 : 2 },
+    cursorPosition(),
+    editorCommands(defaultKeymap, isCode ? PAIRS : []),
+    searchWidget(),
+    highlightSelectionMatches(true),
+    ...(isCode ? [matchBrackets(false), highlightBracketPairs()] : []),
+    ...(language === "python" ? [autoComplete({ filter: fits })] : []),
+  );
+  editor.textarea.setAttribute("aria-label", label);
+  const count = editor.extensions.searchWidget?.element.querySelector(".pce-match-count");
+  count?.setAttribute("role", "status");
+  return editor;
+}
+
+/** Keys of the text. After Escape, Tab goes on to what comes next. */
+export function addKeys(model: CodeModel): void {
+  const { editor } = model;
+  const { container, keyCommandMap, options } = editor;
+  const lineNow = () => lineAt(model.state.shown.starts, model.state.selected[1]);
+  const keys: Record<string, () => unknown> = {
+    "Mod+Z": () => options.readOnly || model.undo(),
+    "Mod+Y": () => options.readOnly || model.redo(),
+    "Mod+Shift+Z": () => options.readOnly || model.redo(),
+    "Mod+Shift+[": () => model.fold(lineNow(), true),
+    "Mod+Shift+]": () => model.fold(lineNow(), false),
+    "Mod+Shift+\\": () => toBracket(editor),
+    "Alt+L": () => {
+      const [, start, end] = getLines(editor.value, ...selected(editor));
+      setSelection(editor, start, Math.min(end + 1, editor.value.length));
+    },
+    Home: () => {
+      const at = selected(editor)[0];
+      const [[line = ""], start] = getLines(editor.value, at);
+      const first = start + indentOf(line);
+      setSelection(editor, at === first ? start : first);
+    },
+  };
+  for (const [key, run] of Object.entries(keys))
+    addEditorHotkey(editor, key, () => {
+      run();
+      return true;
+    });
+
+  let isLeaving = false;
+  keyCommandMap.Escape = null;
+  addEditorHotkey(editor, "Escape", () => {
+    isLeaving = true;
+  });
+  container.addEventListener(
+    "keydown",
+    (event) => {
+      // A search finds nothing in what is folded away.
+      if (/^[fgh]$/.test(event.key) && (event.ctrlKey || event.metaKey)) model.unfoldAll();
+      if (event.key === "Tab" && isLeaving) event.stopPropagation();
+      if (event.key !== "Shift") isLeaving = false;
+    },
+    true,
+  );
+}
+
+const selected = (editor: PrismEditor) => editor.getSelection().slice(0, 2) as [number, number];
+
+function toBracket(editor: PrismEditor): void {
+  const { brackets = [], pairs = [] } = editor.extensions.matchBrackets ?? {};
+  const at = selected(editor)[1];
+  const own = brackets.findIndex(([, from, to]) => to === at || from === at);
+  const other = brackets[pairs[own] ?? -1];
+  if (other) setSelection(editor, other[5] ? other[1] : other[2]);
+}
