@@ -54,8 +54,8 @@ export function useOpenedLoop(id: string): OpenedLoop {
     made.sync?.start();
     setOpen(made);
     useSelection.getState().clear();
-    const letGo = made.store.subscribe(({ document }, before) => {
-      if (document !== before.document) useSelection.getState().keep(document);
+    const unwatch = made.store.subscribe(({ document }, before) => {
+      if (document !== before.document) useSelection.getState().letGo(document);
     });
     const unsubscribe = whenSaved(made, () => {
       forgetUnsaved(id);
@@ -63,7 +63,7 @@ export function useOpenedLoop(id: string): OpenedLoop {
       void client.invalidateQueries({ queryKey: ["loops"] });
     });
     return () => {
-      letGo();
+      unwatch();
       unsubscribe();
       made.sync?.stop();
     };

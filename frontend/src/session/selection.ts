@@ -21,8 +21,8 @@ export interface Selection {
   select: (what: Partial<Pick<Selection, "nodes" | "edges" | "phase" | "entry">>) => void;
   focusField: (node: string | null, field: string | null) => void;
   clear: () => void;
-  /** Let go of what the document no longer has. */
-  keep: (document: LoopDocument) => void;
+  /** What the document no longer has is not selected. */
+  letGo: (document: LoopDocument) => void;
 }
 
 const NOTHING = { nodes: [], edges: [], phase: null, entry: null } as const;
@@ -34,7 +34,7 @@ export const useSelection = create<Selection>()((set, get) => ({
   focusField: (node, field) =>
     set({ focus: { node, field, request: (get().focus?.request ?? 0) + 1 } }),
   clear: () => set(NOTHING),
-  keep: (document) => {
+  letGo: (document) => {
     const { nodes, edges } = get();
     const kept = {
       nodes: nodes.filter((id) => id in document.nodes),

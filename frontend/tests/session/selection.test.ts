@@ -6,19 +6,19 @@ import { smallLoop } from "../fixtures/loops";
 
 it("what undo takes away is no longer selected, and what stays is", () => {
   const store = createDocumentStore({ document: smallLoop(), text: "" });
-  const keep = () => useSelection.getState().keep(store.getState().document);
+  const letGo = () => useSelection.getState().letGo(store.getState().document);
   const [edge] = store.getState().document.edges;
   const key = `${edge?.from}->${edge?.to}`;
   store.getState().dispatch(addNode, { id: "second", data: { kind: "actor" }, position: [0, 0] });
   useSelection.getState().select({ nodes: ["second", "actor"], edges: [key, "gone->too"] });
 
   store.getState().undo();
-  keep();
+  letGo();
 
   const { nodes, edges } = useSelection.getState();
   expect({ nodes, edges }).toEqual({ nodes: ["actor"], edges: [key] });
 
   useSelection.getState().select({ entry: { list: "triggers", index: 0 } });
-  keep();
+  letGo();
   expect(useSelection.getState().entry).toEqual({ list: "triggers", index: 0 });
 });

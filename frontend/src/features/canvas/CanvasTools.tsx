@@ -100,7 +100,7 @@ function Overview() {
       <MiniMap
         pannable
         zoomable
-        style={{ width: 168, height: 54 }}
+        style={{ width: 120, height: 36 }}
         ariaLabel="Overview of the graph"
         maskColor="color-mix(in oklab, var(--canvas) 70%, transparent)"
         nodeColor={(node) => colors[node.id] ?? "var(--muted)"}
