@@ -10,7 +10,7 @@ import { RunDock } from "./RunDock";
 import { RunSettings } from "./RunSettings";
 import { useWindowSize } from "./useWindowSize";
 
-const CHARTS_SHARE = 0.4;
+const CHARTS_SHARE = 0.31;
 const LEAST_CHARTS = 300;
 const LEAST_TIMELINE = 84;
 const LEAST_DOCK = 140;

@@ -54,12 +54,16 @@ export function useOpenedLoop(id: string): OpenedLoop {
     made.sync?.start();
     setOpen(made);
     useSelection.getState().clear();
+    const unwatch = made.store.subscribe(({ document }, before) => {
+      if (document !== before.document) useSelection.getState().letGo(document);
+    });
     const unsubscribe = whenSaved(made, () => {
       forgetUnsaved(id);
       usePreferences.getState().set({ lastLoop: id });
       void client.invalidateQueries({ queryKey: ["loops"] });
     });
     return () => {
+      unwatch();
       unsubscribe();
       made.sync?.stop();
     };

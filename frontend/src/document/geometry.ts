@@ -63,37 +63,39 @@ export function shownPorts(catalog: Catalog, document: LoopDocument, node: strin
   };
 }
 
-/**
- * Size of a node's box. A run shows what the node does in the place of its values and folds nothing out, and is given
- * as much room: a loop is drawn alike on either page.
- */
+/** Size of a node's box. In a run it shows what the node does in the place of its values, and folds nothing out. */
 export function nodeSize(catalog: Catalog, document: LoopDocument, node: string): Size {
   const data = document.nodes[node];
   if (!data || isDraft(document)) return measure(catalog, document, node);
   const ways = edgeWays(catalog, document);
+  const isAtWork = document.isAtWork === true;
   const last = known.get(data);
-  if (last?.node === node && last.ways === ways) return last.size;
+  if (last?.node === node && last.ways === ways && last.isAtWork === isAtWork) return last.size;
   const size = measure(catalog, document, node);
-  known.set(data, { node, ways, size });
+  known.set(data, { node, ways, isAtWork, size });
   return size;
 }
 
 /** Of every node as it is: what it is joined with decides as well. */
-const known = new WeakMap<NodeData, { node: string; ways: EdgeWays; size: Size }>();
+const known = new WeakMap<
+  NodeData,
+  { node: string; ways: EdgeWays; isAtWork: boolean; size: Size }
+>();
 
 function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
   const ports = shownPorts(catalog, document, node);
   const ways = edgeWays(catalog, document);
   const kind = kindOf(catalog, document.nodes[node]?.kind);
   const isTaught = isLearner(catalog, document, node);
-  const values = tellingValues(catalog, document, node);
+  const { isAtWork = false } = document;
+  const values = isAtWork ? [] : tellingValues(catalog, document, node);
   const rows = Math.max(ports.inputs.length, ports.outputs.length);
-  const hasFold = ports.foldedInputs.length + ports.foldedOutputs.length > 0;
+  const hasFold = !isAtWork && ports.foldedInputs.length + ports.foldedOutputs.length > 0;
   const widths = [
     NAME_AROUND + Math.max(textWidth(node, 14), textWidth(kind?.title ?? "", 12)),
     ...Array.from({ length: rows }, (_, row) => portsWidth(ports, row)),
     ...values.map(({ label }) => 24 + textWidth(label, 12) + VALUE_ROOM),
-    isTaught ? LEARN_ROOM : ways.served.has(node) ? LEAST_WIDTH : LIVE_ROOM,
+    isTaught ? LEARN_ROOM : ways.served.has(node) ? LEAST_WIDTH : isAtWork ? LIVE_ROOM : OWN_ROOM,
     // Beside one that is docked below it, lines of learning go down.
     [...ways.served.values()].includes(node) ? NODE_WIDTH : 0,
   ];
@@ -105,7 +107,7 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
     HEADER_HEIGHT +
     rows * PORT_HEIGHT +
     (rows > 0 || hasFold ? BODY_END : 0) +
-    Math.max(still, liveHeight(catalog, document, node)) +
+    (isAtWork ? liveHeight(catalog, document, node) : still) +
     (isTaught ? LEARN_HEIGHT : 0);
   return { width: Math.min(NODE_WIDTH, Math.max(LEAST_WIDTH, width)), height };
 }
@@ -116,7 +118,9 @@ const NAME_AROUND = 61;
 const VALUE_ROOM = 74;
 /** "GRPO · lr 1e-6", and what a node does beside its rate. */
 const LEARN_ROOM = 192;
-const LIVE_ROOM = 176;
+const LIVE_ROOM = 160;
+/** Of a card with values. */
+const OWN_ROOM = 176;
 
 function portsWidth({ inputs, outputs }: ShownPorts, row: number): number {
   return 26 + textWidth(inputs[row]?.name ?? "", 12) + 16 + textWidth(outputs[row]?.name ?? "", 12);
@@ -131,7 +135,7 @@ export function hasMetric(catalog: Catalog, document: LoopDocument, node: string
   return isScorer === true || kind?.outputs.length === 0;
 }
 
-export function liveHeight(catalog: Catalog, document: LoopDocument, node: string): number {
+function liveHeight(catalog: Catalog, document: LoopDocument, node: string): number {
   return (hasMetric(catalog, document, node) ? METRIC_HEIGHT : 0) + STATE_HEIGHT;
 }
 

@@ -100,7 +100,18 @@ export function sayValue(value: Json): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object")
     return Array.isArray(value) ? value.map((one) => sayValue(one ?? null)).join(", ") : "set";
-  return String(value).trim().split("\n")[0] ?? "";
+  return sayText(String(value));
+}
+
+const CODE = /^(import|from|def|class|async|@|#|""")/;
+
+/** The first line; of code what it says of itself, or how long it is. */
+function sayText(text: string): string {
+  const lines = text.trim().split("\n");
+  const [first = ""] = lines;
+  if (lines.length === 1 || !CODE.test(first)) return first;
+  const told = /"""\s*([^\n]+?)\s*("""|\n)/.exec(text)?.[1] ?? /^\s*#\s*(\w.+)$/m.exec(text)?.[1];
+  return told ?? `${lines.length} lines`;
 }
 
 /** All values that a path with `*` leads to; text and numbers only. */

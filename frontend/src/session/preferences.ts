@@ -56,7 +56,7 @@ export const usePreferences = create<Preferences>()(
       dockTab: "schedule",
       dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 },
       runTab: "samples",
-      runDockHeight: 240,
+      runDockHeight: 200,
       inspectorWidth: 360,
       hasMinimap: false,
       hasSingleKeys: true,
@@ -66,16 +66,21 @@ export const usePreferences = create<Preferences>()(
       samplesView: "byPrompt",
       pinnedCharts: [],
       runChartsWidth: 0,
-      runTimelineHeight: 136,
+      runTimelineHeight: 124,
       closedAbouts: [],
       wasTourOffered: false,
       set: (change) => set(change),
     }),
     {
       name: "coloop.preferences",
-      version: 3,
+      version: 4,
       // What a run shows was arranged otherwise before.
-      migrate: (before) => ({ ...(before as object), runTab: "samples", runDockHeight: 240 }),
+      migrate: (before) => ({
+        ...(before as object),
+        runTab: "samples",
+        runDockHeight: 200,
+        runTimelineHeight: 124,
+      }),
     },
   ),
 );

@@ -29,13 +29,13 @@ export function startTheme(): void {
   });
 }
 
-/** "light" or "dark", for canvases that draw their own colours. */
+/** What the page has on, "light" or "dark", for canvases that draw with its colours. */
 export function useResolvedTheme(): "light" | "dark" {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    () => resolve(usePreferences.getState().theme),
+    () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light"),
   );
 }

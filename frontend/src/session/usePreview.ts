@@ -1,9 +1,12 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { isAbort } from "@/api/client";
 import { useOpenLoop } from "@/document/context";
+import type { LoopDocument } from "@/document/types";
 
 export interface Preview<T> {
   found: T | null;
+  /** The loop as it was when that was found. */
+  asked: LoopDocument | null;
   error: unknown;
   isPending: boolean;
   /** Asks about the loop as it is on the screen; an older question is given up. */
@@ -13,9 +16,10 @@ export interface Preview<T> {
 
 /** A question to the service about the open loop, which ends with the component that asks. */
 export function usePreview<T>(): Preview<T> {
-  const { sync } = useOpenLoop();
-  const [state, setState] = useState<{ found: T | null; error: unknown; isPending: boolean }>({
+  const { sync, store } = useOpenLoop();
+  const [state, setState] = useState<Omit<Preview<T>, "ask" | "cancel">>({
     found: null,
+    asked: null,
     error: null,
     isPending: false,
   });
@@ -34,10 +38,16 @@ export function usePreview<T>(): Preview<T> {
       const own = new AbortController();
       asking.current = own;
       setState((known) => ({ ...known, isPending: true }));
+      const { document } = store.getState();
       const tell = (found: T | null, error: unknown) => {
         if (asking.current !== own) return;
         asking.current = null;
-        setState((known) => ({ found: found ?? known.found, error, isPending: false }));
+        setState((known) => ({
+          found: found ?? known.found,
+          asked: found ? document : known.asked,
+          error,
+          isPending: false,
+        }));
       };
       void (async () => {
         try {
@@ -50,7 +60,7 @@ export function usePreview<T>(): Preview<T> {
         }
       })();
     },
-    [sync],
+    [sync, store],
   );
   return { ...state, ask, cancel };
 }

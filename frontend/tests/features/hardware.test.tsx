@@ -9,6 +9,7 @@ import { setHardware } from "@/document/commands/setHardware";
 import { fromSpec, toSpec } from "@/document/convert";
 import { decidedText } from "@/document/decided";
 import { isSolvable, locksOf, setLock } from "@/document/locks";
+import { stageInk } from "@/features/hardware/colors";
 import { HardwareBar } from "@/features/hardware/HardwareBar";
 import {
   fullestStage,
@@ -20,6 +21,7 @@ import {
   rolesIn,
   stepShares,
 } from "@/features/hardware/lanes";
+import { StepSplit } from "@/features/hardware/StepSplit";
 import { giveUp, moveTo, PAUSE_MILLISECONDS, useTrial } from "@/features/hardware/trial";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -282,6 +284,34 @@ describe("placing", () => {
       "yes",
       "16384 tokens",
       "8",
+    ]);
+  });
+});
+
+describe("the predicted step", () => {
+  it("fills its bar, also where it takes less than a second", () => {
+    const { wrapper } = insideLoop();
+    const [phase] = TIME.phases;
+    if (!phase) throw new Error("no phase");
+    const spans = phase.spans.map((one) => ({
+      ...one,
+      start: one.start / 100,
+      end: one.end / 100,
+    }));
+    const time = { ...TIME, phases: [{ ...phase, step_seconds: 0.1, spans }] };
+    const { container } = render(<StepSplit time={time} before={null} />, { wrapper });
+
+    const widths = [...container.querySelectorAll<HTMLElement>("[aria-hidden] > [title]")].map(
+      ({ style }) => Math.round(Number.parseFloat(style.width)),
+    );
+    expect(widths).toEqual([40, 10, 50]);
+  });
+
+  it("has dark text on what is light", () => {
+    expect(["actor.generate", "actor.learn", "actor.sync"].map(stageInk)).toEqual([
+      "var(--surface)",
+      "var(--text)",
+      "var(--text)",
     ]);
   });
 });

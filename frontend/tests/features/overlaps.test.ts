@@ -1,8 +1,9 @@
 /** What is drawn lies on nothing, in any loop that comes with the product: boxes, labels, lines. */
 import { describe, expect, it } from "vitest";
+import { atWork } from "@/document/atWork";
 import { nodeSize } from "@/document/geometry";
 import "@/document/dagre";
-import { placeNodes } from "@/document/layout";
+import { placeNodes, withPlaces } from "@/document/layout";
 import { textWidth } from "@/document/textWidth";
 import type { LoopDocument } from "@/document/types";
 import { labelArea } from "@/features/canvas/labels";
@@ -52,9 +53,10 @@ function behind({ boxes, parts, drawing }: ReturnType<typeof draw>): string[] {
   });
 }
 
-const VIEWS = presets.flatMap(([name, document]) =>
-  [false, true].map((isLive) => ({ name, document, isLive })),
-);
+const VIEWS = presets.flatMap(([name, document]) => [
+  { name, document, isLive: false },
+  { name, document: atWork(catalog, withPlaces(catalog, document)), isLive: true },
+]);
 
 describe.each(VIEWS)("$name, live: $isLive", ({ document, isLive }) => {
   const drawn = draw(document, isLive);

@@ -1,11 +1,12 @@
 // @vitest-environment jsdom
 /** The reward studio: weights as one undoable step, totals as the engine counts them, sources that are added. */
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { ScoredRows } from "@/api/types";
 import { codeOf, scorerChoices } from "@/catalog/scorers";
+import { setField } from "@/document/commands/setField";
 import { setWeights } from "@/document/commands/setWeights";
 import { type OpenLoop, OpenLoopProvider, useOpenLoop } from "@/document/context";
 import { payees, payingEdges, totalOf, weighed } from "@/document/rewards";
@@ -246,4 +247,23 @@ it("previews rows, shows the line that failed, and gives up on Cancel", async ()
   expect(table.getByText("0.65")).toBeTruthy();
   expect(table.getAllByText("sources disagree").length).toBe(1);
   expect(screen.getByText(/1 row failed/)).toBeTruthy();
+});
+
+it("what was found of other code is not said of this one, and each source has its own colour", async () => {
+  const { store } = openStudio();
+  routes.previewScores.mockResolvedValue(found());
+  fireEvent.click(screen.getByRole("button", { name: /^mine/ }));
+  fireEvent.click(screen.getByRole("button", { name: "Run preview" }));
+  const scores = await screen.findByRole("region", { name: "Scores" });
+  expect(screen.getByText(/division by zero in 1 of 3 rows/)).toBeTruthy();
+
+  const code = "def reward(completions): return [0.0] * len(completions)\n";
+  act(() =>
+    store.getState().dispatch(setField, { node: "mine", path: ["source", "code"], value: code }),
+  );
+
+  expect(screen.queryByText(/division by zero in 1 of 3 rows/)).toBeNull();
+  const marks = [...scores.querySelectorAll<HTMLElement>("thead button > span")];
+  const colors = marks.map(({ style }) => style.background).filter((color) => color !== "");
+  expect(new Set(colors).size).toBe(2);
 });

@@ -38,6 +38,16 @@ describe("house rules", () => {
     expect(found.map(({ path }) => path)).toEqual([]);
   });
 
+  it("every colour and measure that is asked for by name is there", () => {
+    const text = all.map((file) => file.text).join("\n");
+    const tokens = all.find(({ path }) => path === "styles/tokens.css")?.text ?? "";
+    const own = new Set([...text.matchAll(/(--[\w-]+)"?\]?[:,]/g)].map(([, name]) => name));
+    const missing = [...text.matchAll(/var\((--[\w-]+)(\$\{)?/g)].filter(([, name = "", more]) =>
+      more ? !tokens.includes(`\n  ${name}`) : !own.has(name) && !name.startsWith("--radix-"),
+    );
+    expect(missing.map(([found]) => found)).toEqual([]);
+  });
+
   it("no list of the browser cuts what is chosen", () => {
     const lists = code.flatMap(({ path, text }) =>
       [...text.matchAll(/<select\b[^>]*/g)].map(([tag]) => [path, tag] as const),

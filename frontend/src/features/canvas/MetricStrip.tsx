@@ -4,7 +4,7 @@ import { formatMetric } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import { mainMetric, sparkline } from "./mainMetric";
 
-const WIDTH = 72;
+const WIDTH = 56;
 const HEIGHT = 26;
 
 /** A node's main number, large, and how it came to be. */

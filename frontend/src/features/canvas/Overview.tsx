@@ -4,7 +4,7 @@ import { useNodeColors } from "@/document/context";
 import { useMoving } from "./useMoves";
 import { useOverviewDrag } from "./useOverviewDrag";
 
-export const OVERVIEW = { width: 168, height: 54 };
+export const OVERVIEW = { width: 120, height: 36 };
 const AROUND = 5;
 
 /** The whole graph in small, and what the window shows of it. While the graph moves, only that is drawn again. */

@@ -1,4 +1,4 @@
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { NodePort } from "./NodePort";
@@ -21,12 +21,18 @@ interface PortFoldProps {
 /** How many ports without an edge a side has. They open over the box, above everything else. */
 export function PortFold(props: PortFoldProps) {
   const { node, side, ports, fitting, isDrawnFrom, top, isReachable } = props;
-  const { isPointedAt, pointing } = usePointedAt();
+  const { isPointedAt, pointing, forget } = usePointedAt();
   const [isChosen, setChosen] = useState(false);
   const frame = useRef<HTMLDivElement>(null);
+  const isDrawing = fitting !== null;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an edge that begins or ends takes the pointer elsewhere
+  useEffect(() => {
+    forget();
+    setChosen(false);
+  }, [isDrawing, forget]);
   const shown =
     fitting === null || isDrawnFrom ? ports : ports.filter(({ name }) => fitting.has(name));
-  const isOpen = fitting === null ? isPointedAt || isChosen : isDrawnFrom || shown.length > 0;
+  const isOpen = !isDrawing ? isPointedAt || isChosen : isDrawnFrom || shown.length > 0;
   useMeasured(node, `${isOpen} ${shown.length}`);
   if (ports.length === 0) return null;
   const names = ports.map((port) => port.name).join(", ");

@@ -25,7 +25,7 @@ export function fitted(area: Area, start: Area, width: number, height: number): 
   const view = getViewportForBounds(bounds, width, height, LEAST_FIT, 1, `${AROUND}px`);
   const { zoom } = view;
   const [spareX, spareY] = [width - bounds.width * zoom, height - bounds.height * zoom];
-  if (spareX < 2 * AROUND) view.x = Math.max(spareX / 2, AROUND / 2) - area.left * zoom;
+  if (spareX < 2 * AROUND) view.x = Math.max(spareX / 2, AROUND / 4) - area.left * zoom;
   if (spareY < 0) {
     const wish = height / 2 - ((start.top + start.bottom) / 2) * zoom;
     const [most, least] = [AROUND / 2 - area.top * zoom, height - AROUND / 2 - area.bottom * zoom];

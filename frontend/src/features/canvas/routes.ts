@@ -68,6 +68,8 @@ const LANE_HEAD = 28;
 const TRACK = 28;
 /** Ports stick out of their box. */
 const PORT_REACH = 8;
+/** The signs of ports stick out less than what takes the pointer. */
+const SIGN_REACH = 6;
 /** How far lines stay away from boxes. */
 const CLEAR = 6;
 const PIECES = 14;
@@ -240,10 +242,10 @@ function withLabels(
 ): Map<string, Route> {
   const taken = boxes.map(
     (box): Area => ({
-      left: box.left - PORT_REACH,
-      top: box.top - PORT_REACH,
-      right: box.right + PORT_REACH,
-      bottom: box.bottom + PORT_REACH,
+      left: box.left - SIGN_REACH,
+      top: box.top - SIGN_REACH,
+      right: box.right + SIGN_REACH,
+      bottom: box.bottom + SIGN_REACH,
     }),
   );
   const pieces = [...lines].flatMap(([key, { points }]) =>

@@ -56,16 +56,18 @@ export function useNodePorts(node: string): NodePorts {
     const offered = start.isOutput ? ports.foldedInputs : ports.foldedOutputs;
     return {
       fitting: new Set(offered.map(({ name }) => name).filter(fits)),
-      drawnFrom: has(ports.foldedInputs)
-        ? ("inputs" as const)
-        : has(ports.foldedOutputs)
-          ? ("outputs" as const)
-          : null,
+      drawnFrom: has(start.isOutput ? ports.foldedOutputs : ports.foldedInputs)
+        ? sideOf(start.isOutput)
+        : null,
     };
   }, [catalog, store, node, ports, drawn, runId]);
 
   useMeasured(node, `${names(ports.inputs)} ${names(ports.outputs)}`);
   return { ...ports, ...drawing };
+}
+
+function sideOf(isOutput: boolean): "inputs" | "outputs" {
+  return isOutput ? "outputs" : "inputs";
 }
 
 /** Ports that come and go are measured anew. */

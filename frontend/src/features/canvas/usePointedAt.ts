@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 
 /** A pointer that only passes by opens nothing. */
 const PASSING = 120;
@@ -6,6 +6,8 @@ const PASSING = 120;
 interface PointedAt {
   isPointedAt: boolean;
   pointing: { onPointerEnter: () => void; onPointerLeave: () => void };
+  /** Until the pointer comes again: what it was on is gone, so that nothing tells of its leaving. */
+  forget: () => void;
 }
 
 /** Whether the pointer rests on something. */
@@ -17,9 +19,9 @@ export function usePointedAt(): PointedAt {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => set(true), PASSING);
   };
-  const onPointerLeave = () => {
+  const forget = useCallback(() => {
     clearTimeout(timer.current);
     set(false);
-  };
-  return { isPointedAt, pointing: { onPointerEnter, onPointerLeave } };
+  }, []);
+  return { isPointedAt, pointing: { onPointerEnter, onPointerLeave: forget }, forget };
 }

@@ -84,7 +84,7 @@ export function ChartPanel({
             ) : null
           }
         >
-          <b className="shrink-0 truncate text-sm" title={chart.name}>
+          <b className="min-w-0 truncate text-sm" title={chart.name}>
             {info.title}
           </b>
         </Tooltip>
@@ -100,7 +100,7 @@ export function ChartPanel({
         >
           {isPinned ? <PinOff size={13} /> : <Pin size={13} />}
         </button>
-        <span className="tabular whitespace-nowrap pt-0.5 text-muted text-xs">
+        <span className="tabular shrink-0 whitespace-nowrap pt-0.5 text-muted text-xs">
           {cursor?.step !== undefined && cursor?.step !== null
             ? `step ${cursor.step}`
             : stepText(latest)}

@@ -26,11 +26,14 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
     <div className="flex min-h-11 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 px-3 py-1.5">
       <h2 className="font-semibold text-sm">Charts</h2>
       {chosenFor ? (
-        <Badge tone="accent" className="min-w-0 max-w-36 text-xs" title={`Chosen for ${chosenFor}`}>
-          <span className="truncate">chosen for {chosenFor}</span>
-        </Badge>
-      ) : null}
-      <span className="flex-1" />
+        <span className="flex min-w-12 flex-1 basis-0">
+          <Badge tone="accent" className="min-w-0 shrink text-xs" title={`Chosen for ${chosenFor}`}>
+            <span className="truncate">chosen for {chosenFor}</span>
+          </Badge>
+        </span>
+      ) : (
+        <span className="flex-1" />
+      )}
       {hidden > 0 && filter === "" ? (
         <Button size="small" look="quiet" onClick={() => onShowAll(!showsAll)}>
           {showsAll ? "Fewer" : `${hidden} more`}
@@ -42,7 +45,7 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
           role="searchbox"
           aria-label="Filter metrics"
           placeholder="metric"
-          className={`${CONTROL} w-24 pl-7`}
+          className={`${CONTROL} w-20 pl-7`}
           value={filter}
           onChange={(event) => onFilter(event.target.value)}
         />
@@ -58,7 +61,7 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
           max={0.99}
           step={0.01}
           value={smoothing}
-          className="w-14 accent-(--accent)"
+          className="w-10 accent-(--accent)"
           onChange={(event) => set({ smoothing: Number(event.target.value) })}
         />
       </label>

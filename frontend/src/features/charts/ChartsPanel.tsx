@@ -65,7 +65,7 @@ export function ChartsPanel() {
           tabIndex={0}
           role="group"
           aria-label="All charts"
-          className="grid min-h-0 flex-1 auto-rows-min grid-cols-[repeat(auto-fill,minmax(230px,1fr))] gap-2 overflow-y-auto px-3 pb-3"
+          className="grid min-h-0 flex-1 auto-rows-min grid-cols-[repeat(auto-fill,minmax(200px,1fr))] gap-2 overflow-y-auto px-3 pb-3"
         >
           {shown.map((chart, place) => (
             <ChartPanel

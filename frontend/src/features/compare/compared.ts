@@ -1,8 +1,9 @@
 /** Several runs side by side: which, in which colours, and in what their loops differ. Pure. */
 import type { RunSummary, SpecChange } from "@/api/types";
+import { IDENTITIES, identityColor } from "@/lib/colors";
 
 /** As many as there are colours that can be told apart. */
-export const MOST_RUNS = 6;
+export const MOST_RUNS = IDENTITIES;
 
 export interface Compared {
   run: RunSummary;
@@ -17,7 +18,7 @@ export function askedRuns(search: string): string[] {
 
 /** Each run has its colour by its place, on every chart of the page. */
 export function colorOf(place: number): string {
-  return `var(--node-${place + 1})`;
+  return identityColor(place + 1);
 }
 
 /** One place in which some of the loops differ; values in the order of the runs. */

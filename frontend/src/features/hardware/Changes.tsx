@@ -39,9 +39,11 @@ export function Changes({ budget }: { budget: Budget }) {
           </ul>
           {changes.length === 0 ? (
             <p className="py-2 text-muted text-sm">
-              {isTrying
-                ? "No setting has to change."
-                : "Move the budget to see what would change, and what it costs."}
+              {!answer.fits && budget.isSettled
+                ? "No setting that may change makes it fit."
+                : isTrying
+                  ? "No setting has to change."
+                  : "Move the budget to see what would change, and what it costs."}
             </p>
           ) : null}
         </>

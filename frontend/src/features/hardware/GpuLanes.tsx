@@ -211,7 +211,7 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
               ?.scrollIntoView({ block: "center" })
           }
         >
-          See each of {answer.ways.length} ways
+          {answer.ways.length === 1 ? "See the way" : `See each of ${answer.ways.length} ways`}
         </Button>
       ) : null}
       {canFit ? (

@@ -20,6 +20,7 @@ export function StepSplit({ time, before }: StepSplitProps) {
   const limit = limitOf(phase);
   if (!phase) return null;
   const gain = before === "own" ? phase.step_seconds - (mainPhase(own)?.step_seconds ?? 0) : 0;
+  const whole = shares.reduce((sum, { seconds }) => sum + seconds, 0);
   const told = verbShares(shares).map(({ verb, seconds }) => `${verb} ${formatSeconds(seconds)}`);
   return (
     <section
@@ -48,8 +49,8 @@ export function StepSplit({ time, before }: StepSplitProps) {
           <span
             key={stage}
             title={`${stage}: ${formatSeconds(seconds)}`}
-            className="h-full"
-            style={{ flexGrow: seconds, background: color(stage) }}
+            className="h-full shrink"
+            style={{ width: `${(seconds / whole) * 100}%`, background: color(stage) }}
           />
         ))}
       </div>

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { formatSeconds, formatShare } from "@/lib/format";
 import { Segmented } from "@/ui/Segmented";
-import { SOFT, useStageColor } from "./colors";
+import { stageInk, useStageColor } from "./colors";
 import { idleShare, limitOf, mainPhase, nodeOf, stepEnd, verbOf } from "./lanes";
 
 const STEPS = 2;
@@ -89,7 +89,7 @@ function PoolSteps({ pool, phase, end }: { pool: string; phase: PhaseEstimate; e
                 left: `${((one.start + step * end) / (STEPS * end)) * 100}%`,
                 width: `${((one.end - one.start) / (STEPS * end)) * 100}%`,
                 background: color(one.stage),
-                color: SOFT.has(verbOf(one.stage)) ? "var(--text)" : "var(--surface)",
+                color: stageInk(one.stage),
               }}
             >
               {(one.end - one.start) / end > 0.1

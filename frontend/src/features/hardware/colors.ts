@@ -2,8 +2,7 @@ import { useNodeColors } from "@/document/context";
 import { nodeOf, verbOf } from "./lanes";
 
 const CARRYING = new Set(["sync"]);
-/** Drawn lighter, with dark text on it. */
-export const SOFT = new Set(["learn"]);
+const SOFT = new Set(["learn"]);
 
 /** Of a stage: its node's colour, lighter where it learns; what only carries weights is grey. */
 export function useStageColor(): (stage: string) => string {
@@ -13,6 +12,12 @@ export function useStageColor(): (stage: string) => string {
     if (CARRYING.has(verbOf(stage))) return "var(--line-strong)";
     return SOFT.has(verbOf(stage)) ? `color-mix(in srgb, ${color} 55%, var(--surface))` : color;
   };
+}
+
+/** Of the text on a stage: what is drawn light has dark text. */
+export function stageInk(stage: string): string {
+  const verb = verbOf(stage);
+  return SOFT.has(verb) || CARRYING.has(verb) ? "var(--text)" : "var(--surface)";
 }
 
 /** Of a pool: that of the first who works there. */

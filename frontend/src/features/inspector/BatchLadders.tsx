@@ -41,7 +41,7 @@ function Step({ rung: { sign, by, of, count, name } }: { rung: Rung }) {
       )}
       <span>
         <b className="tabular block font-semibold">{short(count)}</b>
-        <span className="text-muted">{name}</span>
+        <span className="text-muted">{count === 1 ? name.replace(/s$/, "") : name}</span>
       </span>
     </li>
   );

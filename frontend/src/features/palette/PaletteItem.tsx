@@ -33,7 +33,12 @@ export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: Pale
         type="button"
         draggable={!isDisabled}
         disabled={isDisabled}
-        onClick={onAdd}
+        onClick={({ detail, currentTarget }) => {
+          // The second press of a double click means the same node; keys are for the graph again.
+          if (detail > 1) return;
+          if (detail > 0) currentTarget.blur();
+          onAdd();
+        }}
         onDragStart={(event) => {
           event.dataTransfer.setData(NODE_DRAG, kind.kind);
           event.dataTransfer.effectAllowed = "copy";

@@ -1,8 +1,8 @@
 import { LoaderCircle } from "lucide-react";
-import { useEffect, useState } from "react";
 import type { RunSummary } from "@/api/types";
 import { formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
+import { useSeconds } from "@/ui/useSeconds";
 
 /** Before this it is no wait. */
 const SHOWN_AFTER_SECONDS = 3;
@@ -34,15 +34,4 @@ export function waitingFor(run: RunSummary | null): string | null {
   if (run?.state === "queued") return "Waits until another run has ended";
   if (run?.state !== "starting") return null;
   return `Starting: ${run.message ?? "the driver loads the engine and starts its workers"}`;
-}
-
-/** Whole seconds since this was first shown. */
-function useSeconds(): number {
-  const [seconds, setSeconds] = useState(0);
-  useEffect(() => {
-    const begun = Date.now();
-    const timer = setInterval(() => setSeconds(Math.floor((Date.now() - begun) / 1000)), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  return seconds;
 }

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { check, fetchRunSpec } from "@/api/routes";
+import { atWork } from "@/document/atWork";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec } from "@/document/convert";
 import { fetchPlacing, withPlaces } from "@/document/layout";
@@ -42,7 +43,9 @@ export function useWatchedRun(id: string): {
     if (!catalog.data || !spec.data) return;
     const { yaml, spec: loop } = spec.data;
     const store = createDocumentStore({
-      document: withPlaces(catalog.data, loop ? fromSpec(loop) : EMPTY_DOCUMENT),
+      document: loop
+        ? atWork(catalog.data, withPlaces(catalog.data, fromSpec(loop)))
+        : EMPTY_DOCUMENT,
       text: yaml,
       isReadonly: true,
     });

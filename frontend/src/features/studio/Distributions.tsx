@@ -1,20 +1,20 @@
 import { useMemo } from "react";
 import type { ScoredRows } from "@/api/types";
-import { useNodeColors } from "@/document/context";
 import type { PayingEdge } from "@/document/rewards";
 import { formatMetric } from "@/lib/format";
 import { correlation } from "@/lib/statistics";
 import { Histogram } from "./Histogram";
+import type { SourceColors } from "./sourceColors";
 import { tableRows } from "./table";
 
 interface DistributionsProps {
   found: ScoredRows | null;
   edges: readonly PayingEdge[];
+  colors: SourceColors;
 }
 
 /** How the scores of each source and the total are spread, and which sources go together. */
-export function Distributions({ found, edges }: DistributionsProps) {
-  const colors = useNodeColors();
+export function Distributions({ found, edges, colors }: DistributionsProps) {
   const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
   return (
     <aside

@@ -9,8 +9,10 @@ import type { Preview } from "@/session/usePreview";
 import { Button } from "@/ui/Button";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Empty, Loading } from "@/ui/States";
+import { useSeconds } from "@/ui/useSeconds";
 import { RowsChoice } from "./RowsChoice";
 import { ScoreTable } from "./ScoreTable";
+import type { SourceColors } from "./sourceColors";
 import { type Sorting, sorted, tableRows } from "./table";
 
 const SORTINGS: readonly { value: Sorting; label: string }[] = [
@@ -21,15 +23,18 @@ const SORTINGS: readonly { value: Sorting; label: string }[] = [
   { value: "least", label: "paid least" },
 ];
 
+const WAIT_SECONDS = 3;
+
 interface PreviewPaneProps {
   payee: Payee;
   edges: readonly PayingEdge[];
+  colors: SourceColors;
   preview: Preview<ScoredRows>;
   onChoose: (node: string) => void;
 }
 
 /** What the sources say of rows, before anything is trained. */
-export function PreviewPane({ payee, edges, preview, onChoose }: PreviewPaneProps) {
+export function PreviewPane({ payee, edges, colors, preview, onChoose }: PreviewPaneProps) {
   const [rows, setRows] = useState<RowsFrom | string>("Choose rows.");
   const [sorting, setSorting] = useState<Sorting>("given");
   const { found, error, isPending, ask, cancel } = preview;
@@ -47,6 +52,7 @@ export function PreviewPane({ payee, edges, preview, onChoose }: PreviewPaneProp
         <h2 className="font-semibold text-base">Preview</h2>
         <RowsChoice payee={payee} onChange={setRows} />
         <span className="flex-1" />
+        {isPending ? <Waiting /> : null}
         {isPending ? (
           <Button icon={<X size={14} />} onClick={cancel}>
             Cancel
@@ -73,6 +79,7 @@ export function PreviewPane({ payee, edges, preview, onChoose }: PreviewPaneProp
       <Found
         found={found}
         edges={edges}
+        colors={colors}
         isPending={isPending}
         reason={reason}
         sorting={sorting}
@@ -83,9 +90,21 @@ export function PreviewPane({ payee, edges, preview, onChoose }: PreviewPaneProp
   );
 }
 
+/** How long the sources were asked for, once that is a wait: code of the user's may take for ever. */
+function Waiting() {
+  const seconds = useSeconds();
+  if (seconds < WAIT_SECONDS) return null;
+  return (
+    <span className="tabular text-muted text-xs" role="timer">
+      scoring for {formatSeconds(seconds)}
+    </span>
+  );
+}
+
 interface FoundProps {
   found: ScoredRows | null;
   edges: readonly PayingEdge[];
+  colors: SourceColors;
   isPending: boolean;
   reason: string | null;
   sorting: Sorting;
@@ -93,7 +112,7 @@ interface FoundProps {
   onChoose: (node: string) => void;
 }
 
-function Found({ found, edges, isPending, reason, sorting, onSort, onChoose }: FoundProps) {
+function Found({ found, edges, colors, isPending, reason, sorting, onSort, onChoose }: FoundProps) {
   const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
   if (table === null || found === null) {
     if (isPending) return <Loading label="Scoring the rows" rows={6} />;
@@ -114,7 +133,12 @@ function Found({ found, edges, isPending, reason, sorting, onSort, onChoose }: F
         </p>
         <LabelledSelect label="Sort" value={sorting} options={SORTINGS} onChange={onSort} />
       </div>
-      <ScoreTable sources={table.sources} rows={sorted(table.rows, sorting)} onChoose={onChoose} />
+      <ScoreTable
+        sources={table.sources}
+        rows={sorted(table.rows, sorting)}
+        colors={colors}
+        onChoose={onChoose}
+      />
     </div>
   );
 }

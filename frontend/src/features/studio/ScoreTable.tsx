@@ -1,20 +1,20 @@
 import { ChevronRight, TriangleAlert } from "lucide-react";
 import { Fragment, useState } from "react";
 import type { SourceScores } from "@/api/types";
-import { useNodeColors } from "@/document/context";
 import { Badge } from "@/ui/Badge";
 import { RowDetail } from "./RowDetail";
+import type { SourceColors } from "./sourceColors";
 import { APART, plainText, type TableRow } from "./table";
 
 interface ScoreTableProps {
   sources: readonly SourceScores[];
   rows: readonly TableRow[];
+  colors: SourceColors;
   onChoose: (node: string) => void;
 }
 
 /** A line a row: what each source says of it, and what it is paid. */
-export function ScoreTable({ sources, rows, onChoose }: ScoreTableProps) {
-  const colors = useNodeColors();
+export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps) {
   const [open, setOpen] = useState<number | null>(null);
   const columns = 6 + sources.length;
   return (

@@ -1,10 +1,12 @@
 import { CircleAlert } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useMemo } from "react";
 import type { SourceScores } from "@/api/types";
-import { codeOf } from "@/catalog/scorers";
+import { type CodePlace, codeOf } from "@/catalog/scorers";
 import { setField } from "@/document/commands/setField";
-import { useCatalog, useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
+import { useCatalog, useDocument, useOpenLoop, useSync } from "@/document/context";
 import { problemsAt, textMarks } from "@/document/problems";
+import type { LoopDocument } from "@/document/types";
+import { readPath } from "@/lib/paths";
 import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
 import type { Mark } from "@/ui/code/marks";
@@ -16,16 +18,17 @@ const CodeEditor = lazy(() =>
 
 interface SourceEditorProps {
   node: string | null;
-  /** What it said when it was previewed. */
+  color: string | undefined;
+  /** What it said when it was previewed, of the loop as it was then. */
   said: SourceScores | null;
+  asked: LoopDocument | null;
   settings: (node: string) => ReactNode;
 }
 
 /** The code of a source; the settings of one that has none. */
-export function SourceEditor({ node, said, settings }: SourceEditorProps) {
+export function SourceEditor({ node, color, said, asked, settings }: SourceEditorProps) {
   const catalog = useCatalog();
   const data = useDocument((state) => (node === null ? undefined : state.document.nodes[node]));
-  const color = useNodeColor(node ?? "");
   if (node === null || !data) {
     return (
       <div className="h-[40%] min-h-40 border-line border-b">
@@ -54,11 +57,16 @@ export function SourceEditor({ node, said, settings }: SourceEditorProps) {
           path={place.path}
           text={place.text}
           starter={place.field.starter}
-          said={said}
+          said={isOf(asked, node, place) ? said : null}
         />
       )}
     </section>
   );
+}
+
+/** What was said of other code says nothing of this. */
+function isOf(asked: LoopDocument | null, node: string, place: CodePlace): boolean {
+  return (readPath(asked?.nodes[node], place.path) ?? "") === place.text;
 }
 
 /** What code and settings may name, as a list that opens. */
@@ -146,7 +154,8 @@ function Code({ node, path, text, starter, said }: CodeProps) {
       {found.map(({ message, hint, code }) => (
         <Told key={`${code} ${message}`}>{[message, hint].filter(Boolean).join(". ")}</Told>
       ))}
-      <Problem said={said} />
+      {/* What does not compile is told once. */}
+      {found.length > 0 && said?.error ? null : <Problem said={said} />}
     </>
   );
 }

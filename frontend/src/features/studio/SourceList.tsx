@@ -8,6 +8,7 @@ import { Button } from "@/ui/Button";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { AddSource } from "./AddSource";
 import { SourceRow } from "./SourceRow";
+import type { SourceColors } from "./sourceColors";
 import { TotalBar } from "./TotalBar";
 
 interface SourceListProps {
@@ -15,6 +16,7 @@ interface SourceListProps {
   payees: readonly Payee[];
   edges: readonly PayingEdge[];
   found: ScoredRows | null;
+  colors: SourceColors;
   chosen: string | null;
   onPayee: (name: string) => void;
   onChoose: (node: string) => void;
@@ -22,7 +24,7 @@ interface SourceListProps {
 
 /** What pays a learner, and how much of it each source is. */
 export function SourceList(props: SourceListProps) {
-  const { payee, payees, edges, found, chosen, onPayee, onChoose } = props;
+  const { payee, payees, edges, found, colors, chosen, onPayee, onChoose } = props;
   const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const [isAdding, setAdding] = useState(false);
@@ -77,6 +79,7 @@ export function SourceList(props: SourceListProps) {
             <SourceRow
               key={edge.key}
               edge={edge}
+              color={colors[edge.node]}
               scale={scale}
               said={found?.sources.find((one) => one.edge === edge.name) ?? null}
               isChosen={edge.node === chosen}
@@ -92,6 +95,7 @@ export function SourceList(props: SourceListProps) {
       <TotalBar
         payee={payee}
         edges={edges}
+        colors={colors}
         total={total}
         keepsTotal={keepsTotal}
         onKeepTotal={setKeepsTotal}

@@ -1,7 +1,7 @@
 import { Lock, LockOpen } from "lucide-react";
 import { useState } from "react";
 import type { SourceScores } from "@/api/types";
-import { useCatalog, useDocument, useNodeColor } from "@/document/context";
+import { useCatalog, useDocument } from "@/document/context";
 import type { PayingEdge } from "@/document/rewards";
 import { Badge } from "@/ui/Badge";
 import { classes } from "@/ui/classes";
@@ -12,6 +12,7 @@ import { sourceText } from "./sourceText";
 
 interface SourceRowProps {
   edge: PayingEdge;
+  color: string | undefined;
   /** Where the slider ends. */
   scale: number;
   said: SourceScores | null;
@@ -25,10 +26,9 @@ interface SourceRowProps {
 
 /** One source: what it is, and its weight. */
 export function SourceRow(props: SourceRowProps) {
-  const { edge, said, isChosen, onChoose } = props;
+  const { edge, color, said, isChosen, onChoose } = props;
   const catalog = useCatalog();
   const data = useDocument((state) => state.document.nodes[edge.node]);
-  const color = useNodeColor(edge.node);
   const kind = catalog.kinds[data?.kind ?? ""];
   const problem = said === null ? null : problemOf(said);
   return (

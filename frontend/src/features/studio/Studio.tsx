@@ -11,6 +11,7 @@ import { Distributions } from "./Distributions";
 import { PreviewPane } from "./PreviewPane";
 import { SourceEditor } from "./SourceEditor";
 import { SourceList } from "./SourceList";
+import { useSourceColors } from "./sourceColors";
 
 interface StudioProps {
   /** The settings of a source that is no code. */
@@ -65,6 +66,7 @@ function Bench({ payee, payees: all, wanted, onPayee, settings }: BenchProps) {
   const [chosen, setChosen] = useState<string | null>(wanted);
   const preview = usePreview<ScoredRows>();
   const source = edges.find(({ node }) => node === chosen) ?? edges[0] ?? null;
+  const colors = useSourceColors(edges);
   const said = preview.found?.sources.find((one) => one.edge === source?.name) ?? null;
   return (
     <div className="flex min-h-0 flex-1">
@@ -73,6 +75,7 @@ function Bench({ payee, payees: all, wanted, onPayee, settings }: BenchProps) {
         payees={all}
         edges={edges}
         found={preview.found}
+        colors={colors}
         chosen={source?.node ?? null}
         onPayee={onPayee}
         onChoose={setChosen}
@@ -81,12 +84,20 @@ function Bench({ payee, payees: all, wanted, onPayee, settings }: BenchProps) {
         <SourceEditor
           key={source?.node ?? ""}
           node={source?.node ?? null}
+          color={colors[source?.node ?? ""]}
           said={said}
+          asked={preview.asked}
           settings={settings}
         />
-        <PreviewPane payee={payee} edges={edges} preview={preview} onChoose={setChosen} />
+        <PreviewPane
+          payee={payee}
+          edges={edges}
+          colors={colors}
+          preview={preview}
+          onChoose={setChosen}
+        />
       </div>
-      <Distributions found={preview.found} edges={edges} />
+      <Distributions found={preview.found} edges={edges} colors={colors} />
     </div>
   );
 }

@@ -2,7 +2,7 @@ import { GraduationCap } from "lucide-react";
 import { useMemo } from "react";
 import { Link } from "wouter";
 import { setField } from "@/document/commands/setField";
-import { useCatalog, useDocument, useNodeColors, useOpenLoop } from "@/document/context";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { fieldAt } from "@/document/fieldAt";
 import type { Payee, PayingEdge } from "@/document/rewards";
 import { formatName } from "@/lib/format";
@@ -10,6 +10,7 @@ import { readPath } from "@/lib/paths";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
+import type { SourceColors } from "./sourceColors";
 
 /** How the scores of several sources come together, in the learner. */
 const COMBINE = ["credit", "combine"];
@@ -17,14 +18,14 @@ const COMBINE = ["credit", "combine"];
 interface TotalBarProps {
   payee: Payee;
   edges: readonly PayingEdge[];
+  colors: SourceColors;
   total: number;
   keepsTotal: boolean;
   onKeepTotal: (keeps: boolean) => void;
 }
 
 /** What the weights come to, how they are combined, and whom they teach. */
-export function TotalBar({ payee, edges, total, keepsTotal, onKeepTotal }: TotalBarProps) {
-  const colors = useNodeColors();
+export function TotalBar({ payee, edges, colors, total, keepsTotal, onKeepTotal }: TotalBarProps) {
   const { loopId } = useOpenLoop();
   const whole = edges.reduce((sum, { weight }) => sum + Math.abs(weight), 0);
   return (

@@ -5,10 +5,12 @@ import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
 import { WIDE_CONTROL } from "@/ui/control";
 
+type NumberField = Extract<Field, { shape: "number" }>;
+
 interface NumberWidgetProps {
   id: string;
   label: string;
-  field: Extract<Field, { shape: "number" }>;
+  field: NumberField;
   value: Json | undefined;
   isDisabled: boolean;
   /** Whether a text that is no number is kept as it is, for the check to refuse. */
@@ -106,8 +108,8 @@ export function NumberWidget(props: NumberWidgetProps) {
           aria-label={`${label}, slider`}
           className="min-w-0 flex-1 accent-(--accent)"
           min={field.min}
-          max={field.max}
-          step={field.isWhole ? 1 : (field.max - field.min) / 100}
+          max={sliderEnd(field, now)}
+          step={field.isWhole ? 1 : (sliderEnd(field, now) - field.min) / 100}
           value={now}
           disabled={isDisabled}
           onChange={(event) => write(event.target.value)}
@@ -148,4 +150,14 @@ function stepped(
     field.max ?? Number.POSITIVE_INFINITY,
     Math.max(field.min ?? Number.NEGATIVE_INFINITY, next),
   );
+}
+
+/** Twice the default is as far as a slider goes: what lies beyond is typed, and then it goes as far as may be. */
+export function sliderEnd(
+  { max, fallback }: Pick<NumberField, "max" | "fallback">,
+  now: number,
+): number {
+  const most = max ?? now;
+  const usual = typeof fallback === "number" && fallback > 0 ? 2 * fallback : most;
+  return now > usual ? most : Math.min(most, usual);
 }

@@ -1,0 +1,19 @@
+import { useMemo } from "react";
+import { useNodeColors } from "@/document/context";
+import type { PayingEdge } from "@/document/rewards";
+import { chartColors } from "@/lib/colors";
+
+export type SourceColors = Readonly<Record<string, string>>;
+
+/** What pays one learner stands side by side everywhere here: each source in a colour of its own. */
+export function useSourceColors(edges: readonly PayingEdge[]): SourceColors {
+  const colors = useNodeColors();
+  return useMemo(
+    () =>
+      chartColors(
+        colors,
+        edges.map(({ node }) => node),
+      ),
+    [colors, edges],
+  );
+}
