@@ -6,7 +6,7 @@ import type { PrismEditor } from "prism-code-editor";
 import { prevSelection, setSelection } from "prism-code-editor/utils";
 import { type Change, changed, moved, smallestChange } from "./change";
 import { foldEnd, foldsAfter, inShown, inText, lineAt, type Shown, shownOf } from "./folding";
-import { History } from "./history";
+import { History, type Way } from "./history";
 import { type Mark, type PlacedMark, placed } from "./marks";
 
 export type Selected = readonly [number, number];
@@ -21,6 +21,13 @@ export interface CodeState {
 }
 
 const oneEnding = (text: string) => text.replaceAll(/\r\n?/g, "\n");
+
+/** Keys that follow one another are one step; what is pasted or dropped or a command is one of its own. */
+function wayOf(event: Event): Way {
+  const way = event instanceof InputEvent && !prevSelection ? event.inputType : "";
+  if (/^delete(?!ByCut|ByDrag)/.test(way)) return "deleted";
+  return /^insert(?:Text|CompositionText)$/.test(way) ? "typed" : "whole";
+}
 
 /** A change that only shows other lines. */
 const NOTHING: Change = { from: 0, to: 0, insert: "" };
@@ -39,7 +46,7 @@ export class CodeModel {
     this.state = { ...read(editor.value, new Set()), selected: [0, 0], marks: [] };
     editor.on("selectionChange", () => this.look());
     const { textarea, container } = editor;
-    textarea.addEventListener("input", () => this.takeIn());
+    textarea.addEventListener("input", (event) => this.takeIn(wayOf(event)));
     textarea.addEventListener("compositionstart", () => this.compose(true));
     textarea.addEventListener("compositionend", () => this.compose(false));
     // Before the library hears of them.
@@ -118,19 +125,12 @@ export class CodeModel {
   }
 
   /** What was written into the area, by keys or by the library's commands. */
-  private takeIn(): void {
+  private takeIn(way: Way): void {
     const { shown, text } = this.state;
     const typed = smallestChange(shown.text, this.editor.textarea.value);
     if (!typed) return;
     const change = { ...typed, from: inText(shown, typed.from), to: inText(shown, typed.to) };
-    const way = change.insert === "" ? "deleted" : change.from === change.to ? "typed" : "whole";
-    const isCommand = Boolean(prevSelection);
-    this.history.add(
-      text,
-      change,
-      this.isComposing ? "typed" : isCommand ? "whole" : way,
-      performance.now(),
-    );
+    this.history.add(text, change, way, performance.now());
     this.put(change, null);
     this.look();
     this.onChange(this.state.text);
