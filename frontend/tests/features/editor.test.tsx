@@ -25,16 +25,18 @@ function type(text: string, at = area().value.length, to = at) {
   });
 }
 
-function write(text: string, inputType: string) {
-  area().setRangeText(text, area().selectionStart, area().selectionEnd, "end");
-  area().dispatchEvent(new InputEvent("input", { bubbles: true, inputType }));
+type Field = HTMLTextAreaElement | HTMLInputElement;
+
+function write(text: string, inputType: string, field: Field = area()) {
+  field.setRangeText(text, field.selectionStart ?? 0, field.selectionEnd ?? 0, "end");
+  field.dispatchEvent(new InputEvent("input", { bubbles: true, inputType }));
 }
 
 function choose(from: number, to = from) {
   act(() => {
     area().focus();
     area().setSelectionRange(from, to);
-    document.dispatchEvent(new Event("selectionchange"));
+    area().dispatchEvent(new Event("selectionchange"));
   });
 }
 
@@ -48,12 +50,18 @@ const painted = (look: string) =>
 // What jsdom has not: commands that write into what has the focus, and scrolling.
 const read = (html: string) => html.replaceAll("&lt;", "<").replaceAll("&amp;", "&");
 document.execCommand = (name, _, html = "") => {
-  write(name === "delete" ? "" : read(html).replace(/\n$/, ""), "insertFromPaste");
+  const text = name === "delete" ? "" : read(html).replace(/\n$/, "");
+  write(text, "insertFromPaste", document.activeElement as Field);
   return true;
 };
 Element.prototype.scrollIntoView = () => {};
+HTMLInputElement.prototype.select = function () {
+  this.focus();
+  this.setSelectionRange(0, this.value.length);
+};
 const style = document.createElement("style");
-style.textContent = ".pce-ac-row, .prism-search, .prism-code-editor { height: 20px; top: 0; margin: 0 }";
+style.textContent =
+  ".pce-ac-row, .prism-search, .prism-code-editor { height: 20px; top: 0; margin: 0 }";
 document.head.append(style);
 
 beforeEach(() => onChange.mockClear());

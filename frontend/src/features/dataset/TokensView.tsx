@@ -57,8 +57,8 @@ function Found({ found, offset, onOffset, onReader }: FoundProps) {
             onChange={onReader}
           />
           <span className="flex items-center gap-1.5">
-            <span className="token is-learned">learned</span>
-            <span className="token">only read</span>
+            <span className="text-token is-learned">learned</span>
+            <span className="text-token">only read</span>
           </span>
           <span className="flex-1" />
           <Button
@@ -114,7 +114,7 @@ function Text({ text }: { text: TokenText }) {
             <span
               key={place}
               title={`token ${token.id}, ${token.is_learned ? "learned" : "only read"}`}
-              className={classes("token", token.is_learned && "is-learned")}
+              className={classes("text-token", token.is_learned && "is-learned")}
             >
               {token.text.replaceAll("\n", "↵")}
             </span>

@@ -6,8 +6,7 @@ import "prism-code-editor/autocomplete.css";
 import "@/styles/code.css";
 import { addOverlay } from "prism-code-editor/utils";
 import { CodeModel } from "./CodeModel";
-import type { Word } from "./completions";
-import { offerWords } from "./completions";
+import { offerWords, type Word } from "./completions";
 import { addKeys, type Language, libraryEditor } from "./editor";
 import { Gutter } from "./Gutter";
 import { MarksOfLine, MarkTip } from "./MarkTip";
@@ -71,6 +70,13 @@ function Editor({
     host.current?.append(editor.container);
     return () => editor.remove();
   }, [editor]);
+  useEffect(() => {
+    const listen = new AbortController();
+    const { signal } = listen;
+    editor.textarea.addEventListener("focus", () => setFocused(true), { signal });
+    editor.textarea.addEventListener("blur", () => setFocused(false), { signal });
+    return () => listen.abort();
+  }, [editor]);
   useLayoutEffect(() => editor.setOptions({ readOnly: isReadonly }), [editor, isReadonly]);
   useEffect(() => model.setText(value), [model, value]);
   useEffect(() => model.setMarks(marks), [model, marks]);
@@ -84,12 +90,7 @@ function Editor({
 
   return (
     <div className="code-editor" style={{ minHeight }}>
-      <div
-        ref={host}
-        className="code-host"
-        onFocus={() => setFocused(true)}
-        onBlur={() => setFocused(false)}
-      />
+      <div ref={host} className="code-host" />
       {createPortal(
         <>
           <Gutter model={model} state={state} />

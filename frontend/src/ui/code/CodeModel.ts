@@ -218,7 +218,7 @@ export class CodeModel {
     lines.forEach((line, at) => {
       const hidden = line - (lines[at - 1] ?? -1) - 1;
       const row = this.editor.lines[at + 1];
-      if (row) row.style.counterIncrement = hidden > 0 ? `line ${hidden}` : "";
+      if (row) row.style.counterIncrement = hidden > 0 ? `line ${hidden + 1}` : "";
     });
   }
 

@@ -63,7 +63,7 @@ export function addKeys(model: CodeModel): void {
       const [, start, end] = getLines(editor.value, ...selected(editor));
       setSelection(editor, start, Math.min(end + 1, editor.value.length));
     },
-    Home: () => {
+    home: () => {
       const at = selected(editor)[0];
       const [[line = ""], start] = getLines(editor.value, at);
       const first = start + indentOf(line);
