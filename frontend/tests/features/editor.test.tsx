@@ -247,23 +247,22 @@ describe("search", () => {
   beforeEach(() => {
     begin({ value: "one two one\nOne\n" });
     press("f", { ctrlKey: true });
-    fireEvent.change(screen.getByLabelText("Find"), { target: { value: "one" } });
+    fireEvent.input(screen.getByLabelText("Find"), { target: { value: "one" } });
   });
 
   it("goes around all places, and back to the text", () => {
-    fireEvent.keyDown(screen.getByLabelText("Find"), { key: "Enter" });
-    fireEvent.keyDown(screen.getByLabelText("Find"), { key: "Enter" });
+    fireEvent.keyDown(screen.getByLabelText("Find"), { key: "Enter", keyCode: 13 });
     expect([area().selectionStart, area().selectionEnd]).toEqual([8, 11]);
     expect(screen.getByText((_, one) => one?.textContent === "2 of 3")).toBeTruthy();
 
-    fireEvent.keyDown(screen.getByLabelText("Find"), { key: "Escape" });
+    fireEvent.keyDown(screen.getByLabelText("Find"), { key: "Escape", keyCode: 27 });
 
     expect(document.activeElement).toBe(area());
   });
 
   it("replaces all of them in one step", () => {
     fireEvent.click(screen.getByTitle(/^Preserve Case/));
-    fireEvent.change(screen.getByLabelText("Replace"), { target: { value: "1" } });
+    fireEvent.input(screen.getByLabelText("Replace"), { target: { value: "1" } });
     fireEvent.click(screen.getByText("All"));
     expect(area().value).toBe("1 two 1\nOne\n");
 
@@ -274,7 +273,7 @@ describe("search", () => {
 
   it("says of a pattern that it cannot be read", () => {
     fireEvent.click(screen.getByTitle(/^RegExp/));
-    fireEvent.change(screen.getByLabelText("Find"), { target: { value: "(" } });
+    fireEvent.input(screen.getByLabelText("Find"), { target: { value: "(" } });
 
     expect(screen.getByText(/Unterminated group/)).toBeTruthy();
   });

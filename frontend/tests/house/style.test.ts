@@ -4,6 +4,7 @@ import { basename, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const SOURCE = join(process.cwd(), "src");
+const OF_LIBRARIES = /^--(?:radix-|padding-left$)/;
 const VAGUE = /^(utils?|helpers?|common|misc|manager)\.tsx?$/i;
 
 function files(folder: string): string[] {
@@ -43,7 +44,7 @@ describe("house rules", () => {
     const tokens = all.find(({ path }) => path === "styles/tokens.css")?.text ?? "";
     const own = new Set([...text.matchAll(/(--[\w-]+)"?\]?[:,]/g)].map(([, name]) => name));
     const missing = [...text.matchAll(/var\((--[\w-]+)(\$\{)?/g)].filter(([, name = "", more]) =>
-      more ? !tokens.includes(`\n  ${name}`) : !own.has(name) && !name.startsWith("--radix-"),
+      more ? !tokens.includes(`\n  ${name}`) : !own.has(name) && !OF_LIBRARIES.test(name),
     );
     expect(missing.map(([found]) => found)).toEqual([]);
   });
