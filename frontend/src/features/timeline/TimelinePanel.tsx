@@ -2,7 +2,7 @@ import { Rows3 } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useDocument } from "@/document/context";
 import { formatShare } from "@/lib/format";
-import { useLiveRun, useLiveVersion } from "@/live/hooks";
+import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { StageSpan } from "@/live/state";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
@@ -10,6 +10,7 @@ import { AXIS, LOW_ROW, ROW } from "./draw";
 import {
   type Grouping,
   lastSeconds,
+  originOf,
   overlapShare,
   type Range,
   stepShares,
@@ -53,6 +54,7 @@ export function TimelinePanel() {
   const range =
     manual ?? lastSeconds(spans, span === "all" ? Number.POSITIVE_INFINITY : Number(span), now);
   const overlap = overlapShare(rows, range, now);
+  const started = useLive("status", ({ run }) => run?.started_at ?? null, null);
   const rowHeight = grouping === "byPool" ? ROW : LOW_ROW;
   return (
     <section aria-label="Timeline" className="flex h-full min-h-0 flex-col bg-surface">
@@ -98,7 +100,7 @@ export function TimelinePanel() {
             rows={rows}
             rowHeight={rowHeight}
             range={range}
-            origin={spans[0]?.start ?? now}
+            origin={originOf(started, spans, now)}
             now={now}
             steps={stepStarts(spans, range)}
             hovered={hovered}
