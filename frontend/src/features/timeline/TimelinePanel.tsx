@@ -1,4 +1,3 @@
-import { Rows3 } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useDocument } from "@/document/context";
 import { formatShare } from "@/lib/format";
@@ -60,7 +59,7 @@ export function TimelinePanel() {
     <section aria-label="Timeline" className="flex h-full min-h-0 flex-col bg-surface">
       <div className="flex min-h-9 shrink-0 flex-wrap items-center gap-x-3 px-3 text-xs">
         <h2 className="font-semibold text-sm">Timeline</h2>
-        <TimelineText hovered={hovered} shares={shares} now={now} />
+        <TimelineText hovered={hovered} shares={shares} now={now} isUnderWay={spans.length > 0} />
         <span className="flex items-center gap-1.5 text-muted">
           <span className="hatched size-3 rounded-[3px]" aria-hidden="true" /> idle
         </span>
@@ -90,9 +89,7 @@ export function TimelinePanel() {
         />
       </div>
       {spans.length === 0 ? (
-        <Empty icon={<Rows3 size={20} />} title="Nothing has run yet">
-          Each stage appears here as soon as it starts.
-        </Empty>
+        <Empty title="Nothing has run yet">Each stage appears here as soon as it starts.</Empty>
       ) : (
         <div className="flex min-h-0 flex-1 overflow-y-auto">
           <TimelineRows rows={rows} range={range} now={now} rowHeight={rowHeight} axis={AXIS} />
