@@ -13,7 +13,7 @@ export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed
 /** For how long an edge is seen to flow after rows came. */
 export const FLOW_SHOWN = 1000;
 
-const TICK = 250;
+export const TICK = 250;
 /** Rows of samples are asked of the service. */
 const TICKS: Partial<Record<Topic, number>> = { samples: 2 };
 
