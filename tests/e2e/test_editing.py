@@ -226,7 +226,7 @@ def test_a_node_is_put_in_an_edge_and_several_are_set_and_lined_up_at_once(
     server: "Server", open_page: Callable[..., Page], saved_yaml: Callable[[Page], str]
 ) -> None:
     text = (PRESETS / "grpo-arithmetic.yaml").read_text(encoding="utf-8")
-    page = open_page(server.open_loop(text))
+    page = open_page(server.open_loop(text), arranged=False)
     expect(node(page, "actor")).to_be_visible()
     line = edge(page, "held_out.rows", "probe.rows")
 
@@ -253,6 +253,8 @@ def test_a_node_is_put_in_an_edge_and_several_are_set_and_lined_up_at_once(
         assert "held_out.rows -> probe.rows" not in changed
         undo("Add template")
 
+    page.keyboard.press("1")  # all of it in sight
+    middle(node(page, "problems"))
     node(page, "problems").click(position={"x": 60, "y": 12})
     node(page, "held_out").click(position={"x": 60, "y": 12}, modifiers=["Shift"])
     page.get_by_label("Rows per step", exact=True).fill("24")
