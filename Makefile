@@ -1,5 +1,5 @@
 # coloop: two commands matter. `make run` sets up everything and opens the composer, `make test` sets up
-# everything and runs every test but the slow training proofs.
+# everything and runs every test but the slow ones: training proofs, and the rest of long matrices.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -50,7 +50,7 @@ looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the pictures anew that 
 pictures: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the README's pictures anew, from a real run
 	@$(BIN)/python -m tests.e2e.pictures
 
-test-slow: $(STAMPS)/dev ## Training proofs; minutes each
+test-slow: $(STAMPS)/dev ## Training proofs, and what `make test` leaves of long matrices; an hour or more
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow $(PYTEST)
 
 test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it; tens of minutes

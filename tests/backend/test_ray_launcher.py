@@ -79,6 +79,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[LocalRay, Head]]:
     ray.stop()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_shares_no_disk_is_followed_through_the_jobs_log(
     start_server: StartServer,
     loop_that: LoopThat,

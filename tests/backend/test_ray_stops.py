@@ -198,6 +198,7 @@ def test_a_run_may_be_ended_at_any_moment(serve: Callable[..., Service], loop: s
     assert left() == []
 
 
+@pytest.mark.slow
 def test_a_ray_that_dies_fails_its_run_and_one_without_a_server_ends_with_its_last_run(
     serve: Callable[..., Service], loop_that: Callable[[str], str], eventually: Eventually
 ) -> None:

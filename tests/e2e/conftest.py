@@ -53,7 +53,7 @@ CHROMIUM_OPTIONS = (
     "--host-resolver-rules=MAP elsewhere.example 127.0.0.1",
 )
 SHOTS = Path(os.environ.get("COLOOP_SHOTS", ROOT / "test-results"))
-"""Where pictures of the page are left: those that a test takes, and the last of one that failed."""
+"""Where pictures of the page are left: the last of a test that failed, and what looks otherwise."""
 SIZES = ((1440, 900), (1024, 768))
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 START_SECONDS = 180.0
@@ -357,19 +357,15 @@ def open_page(
 
 
 @pytest.fixture
-def shoot() -> Callable[[Page, str], None]:
-    """Pictures of what a page shows, in both themes and two sizes, in none of which it is wider
-    than its window."""
+def fits() -> Callable[[Page], None]:
+    """A page is in no size wider than its window."""
 
-    def take(page: Page, name: str) -> None:
-        for theme in THEMES:
-            page.emulate_media(color_scheme=theme)
-            for width, height in SIZES:
-                page.set_viewport_size({"width": width, "height": height})
-                page.screenshot(path=SHOTS / f"{name}-{theme}-{width}.png")
-                assert page.evaluate("document.documentElement.scrollWidth") <= width
+    def look(page: Page) -> None:
+        for width, height in SIZES:
+            page.set_viewport_size({"width": width, "height": height})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
-    return take
+    return look
 
 
 @pytest.fixture
@@ -439,7 +435,7 @@ SILENT_SECONDS = 180
 """How long a run may say nothing: it is as slow as the machine, but it goes on."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def headless(server: Server) -> Callable[..., dict[str, Any]]:
     """`coloop run SPEC`, as it is typed, into the server's folder of runs; gives the last event."""
 

@@ -208,7 +208,7 @@ def test_the_four_models_of_ppo_are_composed_from_an_empty_canvas_and_seen_at_wo
     server: "Server",
     open_page: Callable[..., Page],
     watch: Callable[[Page], Callable[[], dict[str, Any]]],
-    shoot: Callable[[Page, str], None],
+    fits: Callable[[Page], None],
 ) -> None:
     page = open_page("/loops")
     begin(page, "four-models")
@@ -229,7 +229,7 @@ def test_the_four_models_of_ppo_are_composed_from_an_empty_canvas_and_seen_at_wo
     losses = Counter(event["node"] for event in metrics if "loss" in event["metrics"])
     assert losses == {"policy": STEPS, "rm": STEPS, "critic": STEPS}
     assert any("kl" in event["metrics"] for event in metrics), "the reference was read"
-    shoot(page, "ppo-four-models")
+    fits(page)
 
 
 def test_an_offline_loop_is_composed_by_its_mode_and_runs(

@@ -1,12 +1,17 @@
 """Editing as people do it who know the editor: by keys alone, across tabs and files, by frames."""
 
 import re
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
+from tests.e2e.test_editor import edge, middle, node, without_places
+from tests.e2e.test_looks import RECORDED
+
+from coloop.spec.io import parse
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
@@ -17,8 +22,26 @@ PRESETS = Path(__file__).resolve().parents[2] / "presets" / "loops"
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
-def node(page: Page, name: str) -> Locator:
-    return page.get_by_role("article", name=re.compile(rf"^{re.escape(name)},"))
+MIDDLE = """(line) => {
+    const { x, y } = line.getPointAtLength(line.getTotalLength() / 2);
+    const at = new DOMPoint(x, y).matrixTransform(line.getScreenCTM());
+    return [at.x, at.y];
+}"""
+
+
+def on_line(line: Locator) -> tuple[float, float]:
+    """A place of the window at which an edge is, once it stands still."""
+    middle(line)
+    x, y = line.locator(".loop-edge").first.evaluate(MIDDLE)
+    return x, y
+
+
+def drop(page: Page, file: Path) -> None:
+    """A file or a folder, as it comes from outside of the browser."""
+    hand = page.context.new_cdp_session(page)
+    carried = {"items": [], "files": [str(file)], "dragOperationsMask": 1}
+    for moment in ("dragEnter", "dragOver", "drop"):
+        hand.send("Input.dispatchDragEvent", {"type": moment, "x": 600, "y": 300, "data": carried})
 
 
 def has_focus(place: Locator) -> bool:
@@ -73,7 +96,7 @@ def fill(page: Page, label: str, value: str) -> None:
 
 
 def test_a_loop_is_composed_and_started_by_keyboard_only(
-    open_page: Callable[..., Page], saved_yaml: Callable[[Page], str]
+    server: "Server", open_page: Callable[..., Page], saved_yaml: Callable[[Page], str]
 ) -> None:
     page = open_page("/loops")
     keys = page.keyboard
@@ -108,6 +131,7 @@ def test_a_loop_is_composed_and_started_by_keyboard_only(
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
     keys.press("Control+Enter")
     page.wait_for_url("**/runs/*")
+    server.end_runs()
 
 
 def test_what_is_taken_out_of_a_loop_comes_in_again(
@@ -126,9 +150,20 @@ def test_what_is_taken_out_of_a_loop_comes_in_again(
     file = tmp_path / picture.value.suggested_filename
     picture.value.save_as(file)
     assert file.suffix == ".png"
-    page.get_by_label("YAML files").set_input_files(file)
+    drop(page, file)
     page.wait_for_url(lambda url: url != was_open)
     assert saved_yaml(page) == text
+
+    was_open = page.url
+    with tarfile.open(RECORDED) as packed:
+        packed.extractall(tmp_path, filter="data")
+    drop(page, tmp_path / "two-halves")
+    page.wait_for_url(lambda url: url != was_open)
+    expect(page.get_by_label("Name of the loop")).to_have_value("two-halves")
+    ran = (tmp_path / "two-halves" / "spec.yaml").read_text(encoding="utf-8")
+    assert saved_yaml(page) == ran
+    page.go_back()
+    expect(node(page, "actor")).to_be_visible()
 
     page.keyboard.press("Control+a")
     page.keyboard.press("Control+c")
@@ -185,3 +220,51 @@ def test_a_node_is_placed_in_a_pool_by_dragging_it_into_the_frame(
     saved = saved_yaml(page)
     assert "pool: train" in saved.split("exact:")[1]
     assert "Why two pools" in saved.split("layout:")[1]
+
+
+def test_a_node_is_put_in_an_edge_and_several_are_set_and_lined_up_at_once(
+    server: "Server", open_page: Callable[..., Page], saved_yaml: Callable[[Page], str]
+) -> None:
+    text = (PRESETS / "grpo-arithmetic.yaml").read_text(encoding="utf-8")
+    page = open_page(server.open_loop(text), arranged=False)
+    expect(node(page, "actor")).to_be_visible()
+    line = edge(page, "held_out.rows", "probe.rows")
+
+    def undo(label: str) -> None:
+        page.get_by_role("button", name=f"Undo: {label}").click()
+        expect(page.get_by_role("button", name="Nothing to undo")).to_be_visible()
+        assert without_places(saved_yaml(page)) == text
+
+    # From the list onto the line; then by the key of a line that is chosen.
+    page.mouse.move(*middle(page.get_by_role("button", name="Template")))
+    page.mouse.down()
+    page.mouse.move(*on_line(line), steps=8)
+    page.mouse.up()
+    for way in ("dropped", "key"):
+        if way == "key":
+            page.mouse.click(*on_line(line))
+            page.keyboard.press("i")
+            expect(page.get_by_placeholder("What goes between?")).to_be_focused()
+            page.keyboard.type("templ")
+            page.keyboard.press("Enter")
+        expect(node(page, "template")).to_be_visible()
+        changed = saved_yaml(page)
+        assert "- held_out.rows -> template.rows\n  - template.rows -> probe.rows" in changed
+        assert "held_out.rows -> probe.rows" not in changed
+        undo("Add template")
+
+    page.keyboard.press("1")  # all of it in sight
+    middle(node(page, "problems"))
+    node(page, "problems").click(position={"x": 60, "y": 12})
+    node(page, "held_out").click(position={"x": 60, "y": 12}, modifiers=["Shift"])
+    page.get_by_label("Rows per step", exact=True).fill("24")
+    wanted = re.sub(r"rows_per_step: (32|256)", "rows_per_step: 24", text)
+    assert without_places(saved_yaml(page)) == wanted
+    undo("Change 2 nodes")
+
+    page.get_by_role("button", name="Align right sides").click()
+    spec = parse(saved_yaml(page)).spec
+    assert spec is not None
+    assert spec.layout["problems"][0] == spec.layout["held_out"][0]
+    assert spec.layout["problems"][1] != spec.layout["held_out"][1]
+    undo("Align right sides")

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -41,19 +41,24 @@ def written(part: Locator) -> list[str]:
 
 
 def test_a_critique_stands_beside_the_solution_that_it_judges(
-    server: "Server", open_page: Callable[..., Page], shoot: Callable[[Page, str], None]
+    server: "Server",
+    open_page: Callable[..., Page],
+    headless: Callable[..., dict[str, Any]],
+    fits: Callable[[Page], None],
+    tmp_path: Path,
 ) -> None:
     cuts = [Change(op="set", path=path, value=value) for path, value in CUTS.items()]
-    page = open_page(server.open_loop(patch(TANGO.read_text(encoding="utf-8"), cuts)))
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_url("**/runs/*")
-    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+    loop = tmp_path / TANGO.name
+    loop.write_text(patch(TANGO.read_text(encoding="utf-8"), cuts), encoding="utf-8")
+    assert headless(loop, "--local", run_id="judged")["state"] == "finished"
+    page = open_page("/runs/judged")
+    expect(page.get_by_text("finished", exact=True)).to_be_visible()
 
     page.get_by_role("tab", name="Samples").click()
     solution = page.get_by_role("region", name=re.compile("^generator, text"))
     critique = page.get_by_role("region", name=re.compile("^verifier, on generator"))
     expect(critique).to_be_visible()
-    folder = server.runs / page.url.rsplit("/", 1)[1] / "samples"
+    folder = server.runs / "judged" / "samples"
     of_steps = [file for file in folder.glob("step-*.jsonl") if "tokens" not in file.name]
     newest = max(of_steps, key=lambda file: int(file.stem.partition("-")[2]))
     shown = page.get_by_role("region", name="Texts of one prompt")
@@ -80,4 +85,4 @@ def test_a_critique_stands_beside_the_solution_that_it_judges(
     assert shaded.first.get_attribute("title")
     critique.get_by_text("KL", exact=True).click()
     expect(critique).to_contain_text("up to")
-    shoot(page, "tango-critique")
+    fits(page)

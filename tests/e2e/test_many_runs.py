@@ -78,7 +78,7 @@ def test_two_runs_are_compared(
     runs: dict[str, str],
     server: "Server",
     open_page: Callable[..., Page],
-    shoot: Callable[[Page, str], None],
+    fits: Callable[[Page], None],
 ) -> None:
     page = open_page("/runs")
     page.get_by_role("button", name="rate").first.click()
@@ -97,6 +97,6 @@ def test_two_runs_are_compared(
     page.get_by_role("radio", name="Time").check(force=True)
     split = page.get_by_role("region", name="Where the time went")
     expect(split.get_by_role("row", name=re.compile("actor.learn"))).to_be_visible()
-    shoot(page, "compare")
+    fits(page)
     page.get_by_role("link", name="second").click()
     page.wait_for_url(f"**/runs/{runs['second']}")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,18 +12,29 @@ from tests.presets.test_loops import SHORT
 from coloop.diagnostics import Change
 from coloop.spec.io import patch
 
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Server
+
 pytestmark = pytest.mark.e2e
 
 LOOP = Path(__file__).resolve().parents[2] / "presets" / "loops" / "grpo-arithmetic.yaml"
+CUTS = {
+    **SHORT[LOOP.stem],
+    "nodes.problems.source.size": 8,
+    "nodes.problems.rows_per_step": 8,
+    "schedule.phases.0.set": {"nodes.actor.training.optimizer.lr": 1.0e-3},
+}
+"""The same eight prompts in every step."""
 
 
 def test_a_finished_run_is_replayed_step_by_step_and_at_its_end_is_what_it_was(
+    server: "Server",
     headless: Callable[..., dict[str, Any]],
     open_page: Callable[..., Page],
     violations: Callable[[Page], list[str]],
     tmp_path: Path,
 ) -> None:
-    cuts = [Change(op="set", path=path, value=value) for path, value in SHORT[LOOP.stem].items()]
+    cuts = [Change(op="set", path=path, value=value) for path, value in CUTS.items()]
     loop = tmp_path / LOOP.name
     loop.write_text(patch(LOOP.read_text(encoding="utf-8"), cuts), encoding="utf-8")
     assert headless(loop, "--local", run_id="replayed")["state"] == "finished"
@@ -55,3 +66,26 @@ def test_a_finished_run_is_replayed_step_by_step_and_at_its_end_is_what_it_was(
 
     page.get_by_role("button", name="Leave the replay").click()
     expect(page.get_by_test_id("run-step")).to_have_text(last)
+
+    # A prompt is looked at over the steps in which it was written for.
+    page.get_by_role("button", name="Pin the prompt, to see it over time").click()
+    over_time = page.get_by_role("region", name="The pinned prompt over time")
+    expect(over_time.get_by_role("button", name=re.compile("^step [45]"))).to_have_count(2)
+    over_time.get_by_role("button", name="step 4").click()
+    expect(samples).to_contain_text("step 4 ·")
+    prompt = samples.locator("p").inner_text()
+    expect(over_time).to_contain_text(prompt)
+    over_time.get_by_role("button", name="Unpin the prompt").click()
+    expect(over_time).to_be_hidden()
+
+    # Not from its end, which is what is offered first.
+    page.get_by_role("button", name="Fork", exact=True).click()
+    expect(fork.get_by_role("button", name="Fork from step 5")).to_be_visible()
+    fork.get_by_label("Checkpoint", exact=True).click()
+    page.get_by_role("option", name="step 0").click()
+    fork.get_by_role("button", name="Fork from step 0").click()
+    page.wait_for_url(lambda url: not url.endswith("/replayed"))
+    forked = server.get(f"/runs/{page.url.rsplit('/', 1)[1]}")
+    assert forked["name"] == "replayed from 0"
+    assert server.get(f"/runs/{forked['id']}/checkpoints")["steps"] == [0]
+    server.end_runs()

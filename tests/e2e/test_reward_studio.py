@@ -46,7 +46,7 @@ def test_a_reward_is_written_tried_weighed_and_learned_from(
     server: "Server",
     open_page: Callable[..., Page],
     saved_yaml: Callable[[Page], str],
-    shoot: Callable[[Page, str], None],
+    fits: Callable[[Page], None],
     eventually: Callable[..., Any],
 ) -> None:
     loop = server.open_loop(LOOP)
@@ -73,7 +73,7 @@ def test_a_reward_is_written_tried_weighed_and_learned_from(
     page.get_by_label("Weight of python as a number").fill("0.4")
     expect(page.get_by_test_id("total-weight")).to_have_text("1.40")
     expect(scores.get_by_text("0.10", exact=True).first).to_be_visible()
-    shoot(page, "reward-studio")
+    fits(page)
     page.get_by_role("button", name=re.compile("^Undo: Weigh")).click()
     expect(page.get_by_test_id("total-weight")).to_have_text("2.00")
     page.get_by_role("button", name=re.compile("^Redo: Weigh")).click()
@@ -89,7 +89,7 @@ def test_a_reward_is_written_tried_weighed_and_learned_from(
 
 
 def test_the_data_panel_shows_rows_their_tokens_and_what_two_datasets_share(
-    server: "Server", open_page: Callable[..., Page], shoot: Callable[[Page, str], None]
+    server: "Server", open_page: Callable[..., Page], fits: Callable[[Page], None]
 ) -> None:
     held_out = "  held_out: {kind: dataset, source: {type: task, task: arithmetic}}\nedges:"
     demonstrated = "  - problems.rows -> actor.demonstrations\nschedule:"
@@ -105,7 +105,7 @@ def test_the_data_panel_shows_rows_their_tokens_and_what_two_datasets_share(
     page.get_by_label("Reader").click()
     page.get_by_role("option", name="actor.demonstrations").click()
     expect(page.get_by_title(re.compile("^token .*, learned$")).first).to_be_visible()
-    shoot(page, "data-tokens")
+    fits(page)
     page.get_by_role("radio", name="Duplicates and leaks").check(force=True)
     expect(page.get_by_text("held_out: rows that problems has too")).to_be_visible()
     expect(page.get_by_text("100 %").first).to_be_visible()

@@ -149,9 +149,9 @@ def test_two_pools_write_and_learn_at_once_and_the_timeline_shows_it(
 @pytest.mark.parametrize(
     ("name", "cluster"),
     [
-        ("spin", "ray"),
+        ("spin", "local"),
+        pytest.param("spin", "ray", marks=pytest.mark.slow),
         pytest.param("two-halves", "local", marks=pytest.mark.slow),
-        pytest.param("spin", "local", marks=pytest.mark.slow),
         pytest.param("two-halves", "ray", marks=pytest.mark.slow),
     ],
 )

@@ -1,8 +1,8 @@
 /**
  * One watched run: its state, and who wants to know of changes, by topic.
  *
- * Watchers are told late on purpose: status at once, gauges at most 4 times a second, charts 5. Values that
- * change more often than a screen needs never reach React.
+ * Watchers are told late on purpose: status at once, all else at most 4 times a second and together, so that the
+ * page is laid out and painted once for it. Values that change more often than a screen needs never reach React.
  */
 import type { Gauges, RunEvent, RunSummary } from "@/api/types";
 import { applyEvent, type Topic } from "./reducer";
@@ -13,14 +13,9 @@ export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed
 /** For how long an edge is seen to flow after rows came. */
 export const FLOW_SHOWN = 1000;
 
-const INTERVALS: Record<Topic, number> = {
-  status: 0,
-  gauges: 250,
-  series: 200,
-  spans: 250,
-  samples: 500,
-  lines: 250,
-};
+export const TICK = 250;
+/** Rows of samples are asked of the service. */
+const TICKS: Partial<Record<Topic, number>> = { samples: 2 };
 
 export class LiveRun {
   readonly id: string;
@@ -55,7 +50,9 @@ export class LiveRun {
     lines: new Set(),
   };
   private readonly toldAt: Partial<Record<Topic, number>> = {};
-  private readonly timers: Partial<Record<Topic, ReturnType<typeof setTimeout>>> = {};
+  private readonly news = new Set<Topic>();
+  private tickAt = Number.NEGATIVE_INFINITY;
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(id: string) {
     this.id = id;
@@ -75,13 +72,13 @@ export class LiveRun {
       const { state, message, error } = this.state;
       this.run = { ...this.run, state, message, error };
     }
-    for (const topic of topics) this.tell(topic);
+    this.tell(...topics);
   }
 
   /** Shows another state of the same run, such as one of its past. */
   restore(state: LiveState): void {
     this.state = state;
-    for (const topic of Object.keys(this.versions) as Topic[]) this.tell(topic);
+    this.tell(...(Object.keys(this.versions) as Topic[]));
   }
 
   applyGauges(gauges: Gauges): void {
@@ -110,15 +107,13 @@ export class LiveRun {
 
   setRun(run: RunSummary): void {
     this.run = run;
-    this.tell("status");
-    this.tell("lines"); // of which alerts a user took note
+    this.tell("status", "lines"); // lines: of which alerts a user took note
   }
 
   setConnection(connection: Connection): void {
     if (this.connection === connection) return;
     this.connection = connection;
-    this.tell("status");
-    this.tell("gauges");
+    this.tell("status", "gauges");
   }
 
   readonly version = (topic: Topic): number => this.versions[topic];
@@ -130,20 +125,39 @@ export class LiveRun {
 
   close(): void {
     clearTimeout(this.flowTimer);
-    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+    clearTimeout(this.timer);
   }
 
-  private tell(topic: Topic): void {
-    if (this.timers[topic] !== undefined) return;
-    const wait = (this.toldAt[topic] ?? Number.NEGATIVE_INFINITY) + INTERVALS[topic] - Date.now();
-    if (wait <= 0) this.tellNow(topic);
-    else this.timers[topic] = setTimeout(() => this.tellNow(topic), wait);
+  private tell(...topics: readonly Topic[]): void {
+    for (const topic of topics) {
+      if (topic === "status") this.tellNow(topic);
+      else this.news.add(topic);
+    }
+    if (this.news.size === 0 || this.timer !== undefined) return;
+    if (Date.now() - this.tickAt >= TICK) this.tick();
+    else this.await();
+  }
+
+  /** Tells all news of which the last is old enough. */
+  private tick(): void {
+    this.timer = undefined;
+    this.tickAt = Date.now();
+    for (const topic of [...this.news]) {
+      const before = this.toldAt[topic] ?? Number.NEGATIVE_INFINITY;
+      // Half a tick less: clocks are not exact.
+      if (this.tickAt - before < TICK * ((TICKS[topic] ?? 1) - 0.5)) continue;
+      this.toldAt[topic] = this.tickAt;
+      this.news.delete(topic);
+      this.tellNow(topic);
+    }
+    if (this.news.size > 0) this.await();
+  }
+
+  private await(): void {
+    this.timer ??= setTimeout(() => this.tick(), this.tickAt + TICK - Date.now());
   }
 
   private tellNow(topic: Topic): void {
-    clearTimeout(this.timers[topic]);
-    delete this.timers[topic];
-    this.toldAt[topic] = Date.now();
     this.versions[topic] += 1;
     if (topic === "gauges") {
       this.shownSeq = this.toldSeq;

@@ -10,6 +10,7 @@ import { entryText, phaseLength } from "@/features/schedule/phaseText";
 import {
   idleShare,
   lastSeconds,
+  originOf,
   overlapShare,
   stepShares,
   tickStep,
@@ -315,4 +316,13 @@ describe("text", () => {
     );
     expect(presetOf(catalog, object({}), ["any", port], value)).toBeNull();
   });
+});
+
+it("times of the timeline count from the start of the run, not from what is loaded of it", () => {
+  const started = "2026-01-01T00:00:00Z";
+  const late = { start: Date.parse(started) + 200_000 } as StageSpan;
+
+  expect(originOf(started, [late], 0)).toBe(Date.parse(started));
+  expect(originOf(null, [late], 0)).toBe(late.start);
+  expect(originOf(null, [], 7)).toBe(7);
 });

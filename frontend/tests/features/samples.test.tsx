@@ -3,7 +3,10 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
+import type { SampleRow } from "@/api/types";
+import { undecidedOf } from "@/features/samples/groups";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
+import { StepChoice } from "@/features/samples/StepChoice";
 import { LEAST_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
 import { usePreferences } from "@/session/preferences";
@@ -120,7 +123,7 @@ describe("samples of the newest step", () => {
     await come(2);
     expect(screen.getAllByText("high of 1")).toHaveLength(2);
     expect(screen.getByText("step 1 stays while its sample is open")).toBeTruthy();
-    expect(screen.getByRole("option", { name: "newest (2)" })).toBeTruthy();
+    expect(screen.getByRole("button", { name: "newest (2)" })).toBeTruthy();
 
     fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));
     await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN));
@@ -129,14 +132,14 @@ describe("samples of the newest step", () => {
 
   it("each step is asked for once, and not again at every new event", async () => {
     const come = await show();
-    fireEvent.change(screen.getByLabelText("Step"), { target: { value: "1" } });
+    fireEvent.keyDown(screen.getByLabelText("Step"), { key: "Enter" });
     const asked = () => fetchSamples.mock.calls.length;
     const before = asked();
 
     for (const step of [2, 3, 4, 5]) await come(step);
 
     expect(asked()).toBe(before);
-    expect(screen.getByRole("option", { name: "newest (5)" })).toBeTruthy();
+    expect(screen.getByRole("button", { name: "newest (5)" })).toBeTruthy();
   });
 
   it("steps that come faster than one can read are passed over", async () => {
@@ -160,4 +163,52 @@ describe("samples of the newest step", () => {
     const first = screen.getByRole("button", { name: "Sample 1" });
     expect(first.getAttribute("aria-expanded")).toBe("true");
   });
+});
+
+describe("of which step the texts are", () => {
+  function choice(chosen: number | null) {
+    const onChoose = vi.fn();
+    render(<StepChoice steps={[3, 10, 40]} newest={40} chosen={chosen} onChoose={onChoose} />);
+    return onChoose;
+  }
+
+  it("goes step by step through those that have some, and back to the newest", () => {
+    const onChoose = choice(10);
+
+    fireEvent.click(screen.getByRole("button", { name: "Earlier step" }));
+    fireEvent.click(screen.getByRole("button", { name: "Later step" }));
+    fireEvent.click(screen.getByRole("button", { name: "newest (40)" }));
+
+    expect(onChoose.mock.calls).toEqual([[3], [40], [null]]);
+  });
+
+  it("is typed as a number, and is the last one before it that has some", () => {
+    const onChoose = choice(null);
+    const field = screen.getByLabelText("Step");
+
+    fireEvent.change(field, { target: { value: "39" } });
+    fireEvent.keyDown(field, { key: "Enter" });
+    fireEvent.change(field, { target: { value: "abc" } });
+    fireEvent.blur(field);
+
+    expect(onChoose.mock.calls).toEqual([[10]]);
+    expect(field).toHaveProperty("value", "40");
+  });
+});
+
+it("a judge whose words hold no verdict is named at the text that it read", () => {
+  const row = (id: string, node: string, change = {}) =>
+    ({ id, node, seq: 1, step: 1, scores: {}, has_tokens: false, ...change }) as SampleRow;
+  const text = row("t", "writer", { scores: { exact: 1, second: null } });
+  const rows = [
+    text,
+    row("c1", "first", { parents: ["t"] }),
+    row("c2", "second", { parents: ["t"] }),
+    row("c3", "reader", { parents: ["t"] }),
+  ];
+  const isJudge = (node: string) => node !== "reader";
+
+  expect(undecidedOf(text, rows, isJudge)).toEqual(["first", "second"]);
+  const read = { ...text, scores: { first: 0, "second.step_scores": 0.5 } };
+  expect(undecidedOf(read, rows, isJudge)).toEqual([]);
 });

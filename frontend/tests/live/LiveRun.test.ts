@@ -52,6 +52,44 @@ describe("a watched run", () => {
     expect(told).toBeLessThanOrEqual(7);
   });
 
+  it("tells of gauges and curves together, though its watchers take their time", () => {
+    const live = new LiveRun("r");
+    const told: string[] = [];
+    let tick = 0;
+    for (const topic of ["gauges", "series"] as const) {
+      live.watch(topic, () => {
+        told.push(`${tick} ${topic}`);
+        vi.setSystemTime(Date.now() + 20);
+        setTimeout(() => {
+          tick += 1;
+        });
+      });
+    }
+
+    for (let step = 1; step <= 20; step += 1) {
+      live.applyEvents([
+        {
+          seq: step,
+          at: "2026-01-01T00:00:00Z",
+          run: "r",
+          attempt: 1,
+          type: "metrics",
+          node: "a",
+          step,
+          metrics: { loss: 1 },
+        },
+      ]);
+      live.applyGauges(someGauges({ step }));
+      vi.advanceTimersByTime(100);
+    }
+
+    const ticks = new Set(told.map((one) => one.split(" ")[0]));
+    expect(ticks.size).toBeGreaterThan(4); // the control: it is told all the time
+    expect(ticks.size).toBeLessThanOrEqual(11);
+    // Each is told with the other, but where it began: gauges had not come yet.
+    expect(Math.abs(told.length - 2 * ticks.size)).toBeLessThanOrEqual(1);
+  });
+
   it("the state of the run follows its events at once", () => {
     const live = new LiveRun("r");
     live.setRun(aRun({ state: "starting" }));

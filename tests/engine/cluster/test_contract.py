@@ -283,6 +283,7 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, local_ray: None) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_worker_has_as_much_of_the_machine_as_its_driver(tmp_path: Path, local_ray: None) -> None:
     """Ray's own nice of 15 would let it stand still beside anything else that works."""
     before = set(workers())

@@ -11,6 +11,7 @@ import torch
 from tests.engine.hosts.test_host import ACTOR, SCRATCH, learned, settings_of
 from tests.engine.numerics import near, rounding
 from tests.engine.training.processes import on_ranks
+from tests.matrix import also
 from torch import Tensor
 
 from coloop.errors import CheckpointError, ModelUnavailable
@@ -272,7 +273,7 @@ def saved_over(ranks: Ranks, folder: Path, training: dict[str, Any], text: Token
 @pytest.mark.parametrize(
     ("training", "bases"),
     [
-        pytest.param({}, 1, id="whole in each"),
+        also({}, 1, id="whole in each"),
         # What ranks hold in parts, and what each holds whole: the references' base.
         pytest.param({"reshard_after_forward": True}, 2, id="in parts"),
     ],

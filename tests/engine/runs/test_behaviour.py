@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.numerics import assert_near, near, rounding
+from tests.matrix import also
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -277,7 +278,7 @@ def test_a_snapshot_that_follows_resumes_exactly(
     assert equal(resumed.weights(), whole(text).weights())
 
 
-@pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
+@pytest.mark.parametrize("name", [also("grpo-arithmetic"), also("spin"), "two-halves"])
 def test_the_seed_decides_everything(
     name: str, runner: Run, tiny: Text, whole: Run, equal: Equal
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.engine.numerics import near
 from tests.engine.smallest import AHEAD
+from tests.matrix import also
 
 from coloop.batch import Sequence
 from coloop.events import RunStateName
@@ -112,7 +113,7 @@ class Learning:
     ],
     ids=["of the moment", "before the update"],
 )
-@pytest.mark.parametrize("staleness", [0.5, 1.3])
+@pytest.mark.parametrize("staleness", [also(0.5), 1.3])
 def test_each_row_is_corrected_by_how_far_the_weights_have_come_since(
     staleness: float, algorithm: str, runner: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.engine.smallest import AHEAD
+from tests.matrix import also
 
 from coloop.events import RunStateName
 from coloop.hosts.host import PoolHost
@@ -46,8 +47,13 @@ def check_events(ended: Any, attempts: int) -> None:
     assert [*dict.fromkeys(event["attempt"] for event in events)] == [*range(1, attempts + 1)]
 
 
-@pytest.mark.parametrize("every", [None, 2])
-@pytest.mark.parametrize("method", ["learn", "generate", "save", "sync"])
+@pytest.mark.parametrize(
+    ("method", "every"),
+    [
+        *(("learn", 2), ("generate", None), ("save", 2), ("sync", None)),
+        *(also("learn", None), also("generate", 2), also("save", None), also("sync", 2)),
+    ],
+)
 def test_a_run_whose_trainer_dies_goes_on_by_itself(
     method: str,
     every: int | None,

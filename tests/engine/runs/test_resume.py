@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.matrix import some
 
 from coloop.events import RunStateName
 from coloop.runtime.manifest import write_manifest
@@ -72,7 +73,14 @@ PLACES: dict[str, tuple[str, Place]] = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+OTHERS = (
+    *("between phases", "when a phase begins", "after generation", "after credit", "in a probe"),
+    *("with a buffer half full", "between the iterations", "before a joint reward"),
+)
+"""Places that are much like others of the same loop."""
+
+
+@pytest.mark.parametrize("place", some(PLACES, kept=[one for one in PLACES if one not in OTHERS]))
 def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     place: str,
     runner: Callable[..., Any],

@@ -54,6 +54,13 @@ CASES: list[tuple[str, str, str, str, str]] = [
     ("kind: template", "kind template", "nodes", "`kind template`", "`kind: template`"),
     ("kind: template", "kind:template", "nodes", "a space behind", "`kind: template`"),
     ("32}", "32", "nodes.problems", "the `{` in line 4, column 13 (node `problems`)", "`}`"),
+    (
+        "schedule: {steps: 10}",
+        "schedule: [",
+        "schedule.0",
+        "the text ends while `schedule",
+        "close its `[`",
+    ),
     ("  problems: {", "  - problems: {", "nodes.1", "a list (`- ...`)", "without `-`"),
     ("schedule:", "---\nschedule:", "", "a second document", "one loop"),
     ("problems.rows -> ask", "problems.rows => ask", "edges.0", "is expected", "->"),

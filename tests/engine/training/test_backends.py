@@ -18,6 +18,7 @@ import torch.distributed as dist
 from tests.engine.numerics import assert_near, near
 from tests.engine.training.conftest import random_load, tiny_model, training_section
 from tests.engine.training.processes import on_ranks
+from tests.matrix import also
 from torch import Tensor
 
 from coloop.batch import split_units
@@ -465,7 +466,7 @@ def assert_alike(found: dict[str, dict[str, Tensor]]) -> None:
                 assert_near(weight, expected[name], terms=TERMS, scale=1.0)
 
 
-@pytest.mark.parametrize("name", ["fsdp2", REPLICAS])
+@pytest.mark.parametrize("name", [also("fsdp2"), REPLICAS])
 def test_every_setting_trains_over_ranks_as_in_one_process(name: str, folder: Path) -> None:
     names = [one for one in VARIANTS if name == "fsdp2" or not OF_FSDP2 & set(VARIANTS[one][0])]
     for found in on_ranks(2, variants, folder, name, names):

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 import torch
 from tests.engine.numerics import assert_near, near
+from tests.matrix import also
 from transformers import PreTrainedModel
 
 from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
@@ -174,7 +175,7 @@ def load(request: pytest.FixtureRequest, make_load: MakeLoad) -> TeachingLoad:
     return make_load(algorithm, size=12, seed=2, **fields)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 5])
+@pytest.mark.parametrize("rows", [also(1), also(3), 5])
 def test_micro_batches_change_nothing(
     build_wide_model: Build, load: TeachingLoad, rows: int
 ) -> None:
@@ -187,7 +188,7 @@ def test_micro_batches_change_nothing(
     assert_same(measure(model, load, parts), measure(model, load, [batch]))
 
 
-@pytest.mark.parametrize("more", [1, 9])
+@pytest.mark.parametrize("more", [also(1), 9])
 def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, more: int) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
 
@@ -196,8 +197,10 @@ def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, mo
 
 @pytest.mark.parametrize(
     "options",
-    [ForwardOptions(packing="rows"), ForwardOptions(packing="varlen", loss_chunk=5)],
-    ids=["rows", "end to end"],
+    [
+        also(ForwardOptions(packing="rows"), id="rows"),
+        pytest.param(ForwardOptions(packing="varlen", loss_chunk=5), id="end to end"),
+    ],
 )
 def test_packing_changes_nothing(
     build_wide_model: Build, load: TeachingLoad, options: ForwardOptions
@@ -307,7 +310,7 @@ def test_an_update_of_one_agent_leaves_the_other_agents_weights(
     assert all(torch.equal(a, b) for a, b in zip(before, second.parameters(), strict=True))
 
 
-@pytest.mark.parametrize(("mini_batch", "micro_batch"), [(None, 1), (5, 4)])
+@pytest.mark.parametrize(("mini_batch", "micro_batch"), [also(None, 1), (5, 4)])
 def test_a_whole_update_does_not_depend_on_micro_batches(
     build_model: Build,
     load: TeachingLoad,

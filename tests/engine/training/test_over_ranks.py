@@ -19,6 +19,7 @@ import torch
 from tests.engine.numerics import assert_near
 from tests.engine.training.conftest import random_load, tiny_model, training_section
 from tests.engine.training.processes import on_ranks
+from tests.matrix import also
 from torch import Tensor
 
 from coloop.fingerprint import fingerprint
@@ -127,7 +128,7 @@ def assert_alike(kind: str, ours: dict[str, Tensor]) -> None:
 
 
 @needs_peft
-@pytest.mark.parametrize("name", SPREAD_OR_NOT)
+@pytest.mark.parametrize("name", ["fsdp2", also(REPLICAS)])
 def test_ranks_learn_what_one_process_does_and_others_go_on_from_it(
     name: str, tmp_path: Path
 ) -> None:
@@ -174,7 +175,7 @@ def two_of_three(ranks: Ranks, name: str) -> dict[str, Any]:
 
 
 @needs_peft
-@pytest.mark.parametrize("name", SPREAD_OR_NOT)
+@pytest.mark.parametrize("name", ["fsdp2", also(REPLICAS)])
 def test_with_dropout_ranks_agree_and_a_resumed_run_draws_what_the_whole_would(
     name: str, tmp_path: Path
 ) -> None:
@@ -204,7 +205,7 @@ def moves(ranks: Ranks, name: str) -> Tensor:
 
 
 @needs_peft
-@pytest.mark.parametrize("name", [pytest.param("fsdp2", marks=pytest.mark.slow), REPLICAS])
+@pytest.mark.parametrize("name", [also("fsdp2"), REPLICAS])
 def test_with_dropout_ranks_learn_on_average_what_one_process_does(
     name: str, tmp_path: Path
 ) -> None:

@@ -173,6 +173,11 @@ def _block(trouble: Trouble) -> Iterator[Said]:
         )
 
 
+def _end(trouble: Trouble) -> Iterator[Said]:
+    if "<stream end>" in trouble.problem and "flow" in trouble.context:
+        yield f"the text ends while {trouble.place} is still open", "close its `[` or `{`"
+
+
 def _unindented(trouble: Trouble) -> Iterator[Said]:
     if "could not find expected ':'" in trouble.problem:
         line = trouble.opened[0] if trouble.opened is not None else trouble.line
@@ -189,5 +194,6 @@ _RULES: Final[tuple[Callable[[Trouble], Iterator[Said]], ...]] = (
     _special,
     _block,
     _open,
+    _end,
     _unindented,
 )

@@ -1,8 +1,7 @@
 import { useOpenLoop } from "@/document/context";
 import { METRIC_HEIGHT } from "@/document/geometry";
-import { formatMetric } from "@/lib/format";
 import { useLive } from "@/live/hooks";
-import { mainMetric, sparkline } from "./mainMetric";
+import { mainMetric, stripText } from "./mainMetric";
 
 const WIDTH = 56;
 const HEIGHT = 26;
@@ -14,9 +13,7 @@ export function MetricStrip({ node }: { node: string }) {
     "series",
     (live) => {
       const metric = mainMetric(catalog, live, node);
-      if (!metric) return "";
-      const { last } = metric.series;
-      return `${formatMetric(last?.value)}|${metric.title}|${sparkline(metric.series, WIDTH, HEIGHT)}`;
+      return metric ? stripText(metric, WIDTH, HEIGHT) : "";
     },
     "",
   );

@@ -1,5 +1,5 @@
 import { Pin, PinOff } from "lucide-react";
-import { useRef, useState } from "react";
+import { memo, useRef, useState } from "react";
 import { type ChartPlan, curveLabel } from "@/catalog/charts";
 import { useCatalog } from "@/document/context";
 import { formatMetric } from "@/lib/format";
@@ -136,30 +136,42 @@ interface LegendItem {
 function Legend({ items }: { items: readonly LegendItem[] }) {
   return (
     <ul className="flex min-w-0 flex-1 flex-wrap gap-x-3 gap-y-0.5 justify-end">
-      {items.map((item) => (
-        <li
-          key={item.key}
-          title={typeof item.step === "number" ? `${item.label}, step ${item.step}` : item.label}
-          className="flex min-w-0 items-center gap-1.5 text-xs"
-        >
-          <svg width="14" height="4" aria-hidden="true" className="shrink-0">
-            <line
-              x1="0"
-              x2="14"
-              y1="2"
-              y2="2"
-              stroke={item.color}
-              strokeWidth="3"
-              strokeDasharray={item.isDashed ? "4 3" : undefined}
-            />
-          </svg>
-          <span className="max-w-36 truncate text-muted">{item.label}</span>
-          <b className="tabular min-w-9 text-right font-medium">{formatMetric(item.value)}</b>
-        </li>
+      {items.map(({ key, ...item }) => (
+        <Entry key={key} {...item} />
       ))}
     </ul>
   );
 }
+
+/** Of many curves few have news at a time. */
+const Entry = memo(function Entry({
+  label,
+  color,
+  isDashed,
+  value,
+  step,
+}: Omit<LegendItem, "key">) {
+  return (
+    <li
+      title={typeof step === "number" ? `${label}, step ${step}` : label}
+      className="flex min-w-0 items-center gap-1.5 text-xs"
+    >
+      <svg width="14" height="4" aria-hidden="true" className="shrink-0">
+        <line
+          x1="0"
+          x2="14"
+          y1="2"
+          y2="2"
+          stroke={color}
+          strokeWidth="3"
+          strokeDasharray={isDashed ? "4 3" : undefined}
+        />
+      </svg>
+      <span className="max-w-36 truncate text-muted">{label}</span>
+      <b className="tabular min-w-9 text-right font-medium">{formatMetric(value)}</b>
+    </li>
+  );
+});
 
 /** Of two curves of one node the second is dashed. */
 export function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {

@@ -26,8 +26,8 @@ export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: Ch
     <div className="flex min-h-11 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 px-3 py-1.5">
       <h2 className="font-semibold text-sm">Charts</h2>
       {chosenFor ? (
-        <span className="flex min-w-12 flex-1 basis-0">
-          <Badge tone="accent" className="min-w-0 shrink text-xs" title={`Chosen for ${chosenFor}`}>
+        <span className="min-w-12 flex-1 basis-0">
+          <Badge tone="accent" className="max-w-full text-xs" title={`Chosen for ${chosenFor}`}>
             <span className="truncate">chosen for {chosenFor}</span>
           </Badge>
         </span>

@@ -33,7 +33,8 @@ function aligned(lines: readonly Points[]): ChartData {
   const values = lines.map((line) => {
     const found = new Array<number | null>(steps.length).fill(null);
     let at = 0;
-    for (const [index, step] of line.steps.entries()) {
+    for (let index = 0; index < line.steps.length; index += 1) {
+      const step = line.steps[index] ?? 0;
       while ((steps[at] ?? step) < step) at += 1;
       const value = line.values[index] ?? Number.NaN;
       found[at] = Number.isFinite(value) ? value : null;
@@ -56,21 +57,16 @@ function curveOf({ steps, values, width, last }: Series, smoothing: number): Poi
 }
 /** All steps in order, each once. */
 function merged(lists: readonly (readonly number[])[]): number[] {
-  const places = lists.map(() => 0);
-  const steps: number[] = [];
-  for (;;) {
-    let least = Number.POSITIVE_INFINITY;
-    for (const [which, list] of lists.entries()) {
-      const step = list[places[which] ?? 0];
-      if (step !== undefined && step < least) least = step;
-    }
-    if (least === Number.POSITIVE_INFINITY) return steps;
-    steps.push(least);
-    for (const [which, list] of lists.entries()) {
-      const place = places[which] ?? 0;
-      if (list[place] === least) places[which] = place + 1;
-    }
+  const all = new Float64Array(lists.reduce((count, list) => count + list.length, 0));
+  let end = 0;
+  for (const list of lists) {
+    all.set(list, end);
+    end += list.length;
   }
+  all.sort();
+  const steps: number[] = [];
+  for (const step of all) if (step !== steps.at(-1)) steps.push(step);
+  return steps;
 }
 
 /** Exponential moving average without the bias of its start. */

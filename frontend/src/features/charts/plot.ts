@@ -157,18 +157,37 @@ function dashDoubles(
   lines: readonly (number | null)[][],
   dashed: readonly boolean[],
 ): void {
+  const drawn = lines.map(pointsOf);
   for (const [index, line] of lines.entries()) {
-    const isDouble = dashed[index] || lines.slice(0, index).some((other) => liesOn(line, other));
+    const isDouble = dashed[index] || drawn.slice(0, index).some((points) => liesOn(line, points));
     const series = plot.series[index + 1];
     if (series) series.dash = isDouble ? DASH : [];
   }
 }
 
-function liesOn(line: readonly (number | null)[], other: readonly (number | null)[]): boolean {
+interface Points {
+  places: number[];
+  values: number[];
+}
+
+/** What a curve has, without the places at which only others have something: all pairs are compared, with every news. */
+function pointsOf(line: readonly (number | null)[]): Points {
+  const points: Points = { places: [], values: [] };
+  for (let place = 0; place < line.length; place += 1) {
+    const value = line[place] ?? null;
+    if (value === null) continue;
+    points.places.push(place);
+    points.values.push(value);
+  }
+  return points;
+}
+
+function liesOn(line: readonly (number | null)[], { places, values }: Points): boolean {
   let shared = 0;
-  for (const [index, value] of line.entries()) {
-    const beside = other[index];
-    if (value === null || beside === null || beside === undefined) continue;
+  for (let at = 0; at < places.length; at += 1) {
+    const value = line[places[at] ?? 0] ?? null;
+    if (value === null) continue;
+    const beside = values[at] ?? 0;
     if (Math.abs(value - beside) > 1e-9 * Math.max(1, Math.abs(value))) return false;
     shared += 1;
   }

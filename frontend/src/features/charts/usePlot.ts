@@ -1,7 +1,7 @@
 import { type RefObject, useEffect, useRef } from "react";
 import type { CurveName } from "@/catalog/charts";
 import { type Curve, curvesOf } from "@/live/curves";
-import type { LiveRun } from "@/live/LiveRun";
+import { type LiveRun, TICK } from "@/live/LiveRun";
 import { useReplayStep } from "@/live/recordContext";
 import { useResolvedTheme } from "@/session/theme";
 import { chartData } from "./chartData";
@@ -30,6 +30,9 @@ interface PlotInput {
   onLatest: (latest: readonly Latest[]) => void;
   onZoom: (zoom: Zoom | null) => void;
 }
+
+/** So many curves are drawn whenever there is news; with twice as many each second time, and so on. */
+const CURVES_A_TICK = 12;
 
 /** A plot in an element for as long as it is on screen; drawn again when its own curves have news. */
 export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): void {
@@ -71,7 +74,10 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
   useEffect(() => {
     if (!isOnScreen) return;
     let drawn = "";
+    let drawnAt = 0;
+    let last: ReturnType<typeof setTimeout> | undefined;
     const draw = () => {
+      drawnAt = Date.now();
       const { fetched, smoothing, onLatest } = current.current;
       const found = curvesOf(live.state, curves, fetched);
       // Most news is of other metrics.
@@ -87,7 +93,17 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
       );
     };
     draw();
-    return live.watch("series", draw);
+    const pause = TICK * (Math.ceil(curves.length / CURVES_A_TICK) - 0.5);
+    const leave = live.watch("series", () => {
+      clearTimeout(last);
+      const wait = drawnAt + pause - Date.now();
+      if (wait <= 0) draw();
+      else last = setTimeout(draw, wait + TICK); // where no more news comes
+    });
+    return () => {
+      clearTimeout(last);
+      leave();
+    };
   }, [live, key, palette, isOnScreen, theme, height, input.smoothing, input.fetched]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: likewise

@@ -44,15 +44,26 @@ async function yamlIn(file: File): Promise<string> {
   const { isPicture, yaml } = readLoopPng(bytes);
   if (isPicture && yaml === null)
     throw new Error("No loop is in this picture. Pictures that coloop exports carry theirs.");
+  // Of a file that is no text the server could only say what YAML is not.
+  if (yaml === null && bytes.includes(0))
+    throw new Error("This is no text. A loop is a YAML file, or a picture that coloop exported.");
   return yaml ?? new TextDecoder().decode(bytes);
+}
+
+interface Told {
+  message: string;
+  hint?: string | null;
+  line?: number | null;
 }
 
 function importProblem(error: unknown): string {
   const detail = error instanceof ApiError ? error.detail : null;
   if (typeof detail === "object" && detail !== null && "diagnostics" in detail) {
-    const [first] = (detail as { diagnostics: { message: string; line?: number | null }[] })
-      .diagnostics;
-    if (first) return first.line ? `Line ${first.line}: ${first.message}` : first.message;
+    const [first] = (detail as { diagnostics: Told[] }).diagnostics;
+    if (first) {
+      const told = [first.message, first.hint].filter(Boolean).join("; ");
+      return first.line ? `Line ${first.line}: ${told}` : told;
+    }
   }
   return errorMessage(error);
 }

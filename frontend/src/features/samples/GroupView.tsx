@@ -1,10 +1,12 @@
 import { ArrowLeft, ArrowRight } from "lucide-react";
 import { useState } from "react";
 import type { SampleRow } from "@/api/types";
+import { useOpenLoop } from "@/document/context";
+import { kindOf } from "@/document/geometry";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { GroupList } from "./GroupList";
-import { childrenOf, groupsOf, idOf, parentOf, rootOf, type Sorting } from "./groups";
+import { childrenOf, groupsOf, idOf, parentOf, rootOf, type Sorting, undecidedOf } from "./groups";
 import { SamplePane } from "./SamplePane";
 import { sampleText } from "./sampleText";
 import type { TokenView } from "./shades";
@@ -23,6 +25,7 @@ interface GroupViewProps {
 export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewProps) {
   const [view, setView] = useState<TokenView>("ofAdvantage");
   const tokens = useSampleTokens(step, rows);
+  const isJudge = useIsJudge();
   const groups = groupsOf(rows, sorting);
   const read = rows.find((row) => idOf(row) === chosen) ?? groups[0]?.rows[0];
   if (!read) return <p className="p-4 text-muted text-sm">No text matches.</p>;
@@ -59,6 +62,7 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
         tokens={tokens.get(idOf(left)) ?? null}
         view={view}
         onView={setView}
+        undecided={undecidedOf(left, rows, isJudge)}
         links={<Up row={left} rows={rows} onChoose={onChoose} />}
       />
       {right ? (
@@ -75,6 +79,15 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
       )}
     </div>
   );
+}
+
+/** Whether a node scores what it reads. */
+function useIsJudge(): (node: string) => boolean {
+  const { catalog, store } = useOpenLoop();
+  return (node) => {
+    const kind = kindOf(catalog, store.getState().document.nodes[node]?.kind);
+    return kind?.outputs.some(({ type }) => type === "Scores") === true;
+  };
 }
 
 interface LinkProps {

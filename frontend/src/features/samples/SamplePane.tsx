@@ -18,12 +18,22 @@ interface SamplePaneProps {
   tokens: SampleTokens | null;
   view: TokenView;
   onView: (view: TokenView) => void;
+  /** Who judged it in words that hold no verdict. */
+  undecided?: readonly string[];
   /** Ways to what it answers to, or what answers to it. */
   links?: ReactNode;
 }
 
 /** One text with what it was worth, and what the loss saw of it. */
-export function SamplePane({ row, title, tokens, view, onView, links }: SamplePaneProps) {
+export function SamplePane({
+  row,
+  title,
+  tokens,
+  view,
+  onView,
+  undecided = [],
+  links,
+}: SamplePaneProps) {
   const color = useNodeColor(row.node ?? "");
   const views = tokens ? viewsOf(tokens) : [];
   const shown = views.includes(view) ? view : views[0];
@@ -44,8 +54,20 @@ export function SamplePane({ row, title, tokens, view, onView, links }: SamplePa
         <span className="min-w-0 truncate text-muted">{title}</span>
         {links}
         <span className="flex-1" />
-        {Object.entries(row.scores).map(([scorer, score]) => (
-          <ScoreBadge key={scorer} name={scorer} value={score ?? null} />
+        {Object.entries(row.scores)
+          .filter(([scorer]) => !undecided.includes(scorer))
+          .map(([scorer, score]) => (
+            <ScoreBadge key={scorer} name={scorer} value={score ?? null} />
+          ))}
+        {undecided.map((judge) => (
+          <Badge
+            key={judge}
+            tone="warning"
+            className="text-xs"
+            title={`What ${judge} wrote holds no verdict that can be read: it scores nothing.`}
+          >
+            {judge} no verdict
+          </Badge>
         ))}
         {typeof row.reward === "number" ? <ScoreBadge name="reward" value={row.reward} /> : null}
         {shown && views.length > 1 ? (

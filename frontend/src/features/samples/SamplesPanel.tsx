@@ -11,6 +11,7 @@ import { GroupView } from "./GroupView";
 import { isWanted, type Sorting } from "./groups";
 import { PinnedPrompt } from "./PinnedPrompt";
 import { SampleTable } from "./SampleTable";
+import { StepChoice } from "./StepChoice";
 import { useSampleRows } from "./useSampleRows";
 import { useSourceNotes } from "./useSourceNotes";
 
@@ -55,24 +56,15 @@ export function SamplesPanel() {
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
-        <label className="flex items-center gap-2">
-          Step
-          <select
-            className={`${CONTROL} pr-1`}
-            value={chosen ?? ""}
-            onChange={(event) => {
-              setOpen(null);
-              setChosen(event.target.value === "" ? null : Number(event.target.value));
-            }}
-          >
-            <option value="">newest ({newest})</option>
-            {steps.toReversed().map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </label>
+        <StepChoice
+          steps={steps}
+          newest={newest}
+          chosen={chosen}
+          onChoose={(one) => {
+            setOpen(null);
+            setChosen(one);
+          }}
+        />
         {writers.length > 1 ? (
           <LabelledSelect
             label="Writer"

@@ -32,6 +32,23 @@ export function parentOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow 
   return rows.find((one) => idOf(one) === nearest) ?? null;
 }
 
+/**
+ * Who judged a row in a text of theirs and is not among its scores: no verdict could be read of what they wrote.
+ *
+ * @param isJudge of a node
+ */
+export function undecidedOf(
+  row: SampleRow,
+  rows: readonly SampleRow[],
+  isJudge: (node: string) => boolean,
+): string[] {
+  const judges = childrenOf(row, rows).flatMap(({ node }) => (node && isJudge(node) ? [node] : []));
+  const scored = Object.entries(row.scores).flatMap(([name, score]) =>
+    score === null ? [] : [name.split(".")[0]],
+  );
+  return [...new Set(judges)].filter((judge) => !scored.includes(judge));
+}
+
 /** The first text that a row goes back to; itself where it answers to none. */
 export function rootOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow {
   const above = parentOf(row, rows);

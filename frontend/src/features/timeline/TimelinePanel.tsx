@@ -1,8 +1,7 @@
-import { Rows3 } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useDocument } from "@/document/context";
 import { formatShare } from "@/lib/format";
-import { useLiveRun, useLiveVersion } from "@/live/hooks";
+import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { StageSpan } from "@/live/state";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
@@ -10,6 +9,7 @@ import { AXIS, LOW_ROW, ROW } from "./draw";
 import {
   type Grouping,
   lastSeconds,
+  originOf,
   overlapShare,
   type Range,
   stepShares,
@@ -53,12 +53,13 @@ export function TimelinePanel() {
   const range =
     manual ?? lastSeconds(spans, span === "all" ? Number.POSITIVE_INFINITY : Number(span), now);
   const overlap = overlapShare(rows, range, now);
+  const started = useLive("status", ({ run }) => run?.started_at ?? null, null);
   const rowHeight = grouping === "byPool" ? ROW : LOW_ROW;
   return (
     <section aria-label="Timeline" className="flex h-full min-h-0 flex-col bg-surface">
       <div className="flex min-h-9 shrink-0 flex-wrap items-center gap-x-3 px-3 text-xs">
         <h2 className="font-semibold text-sm">Timeline</h2>
-        <TimelineText hovered={hovered} shares={shares} now={now} />
+        <TimelineText hovered={hovered} shares={shares} now={now} isUnderWay={spans.length > 0} />
         <span className="flex items-center gap-1.5 text-muted">
           <span className="hatched size-3 rounded-[3px]" aria-hidden="true" /> idle
         </span>
@@ -88,9 +89,7 @@ export function TimelinePanel() {
         />
       </div>
       {spans.length === 0 ? (
-        <Empty icon={<Rows3 size={20} />} title="Nothing has run yet">
-          Each stage appears here as soon as it starts.
-        </Empty>
+        <Empty title="Nothing has run yet">Each stage appears here as soon as it starts.</Empty>
       ) : (
         <div className="flex min-h-0 flex-1 overflow-y-auto">
           <TimelineRows rows={rows} range={range} now={now} rowHeight={rowHeight} axis={AXIS} />
@@ -98,7 +97,7 @@ export function TimelinePanel() {
             rows={rows}
             rowHeight={rowHeight}
             range={range}
-            origin={spans[0]?.start ?? now}
+            origin={originOf(started, spans, now)}
             now={now}
             steps={stepStarts(spans, range)}
             hovered={hovered}

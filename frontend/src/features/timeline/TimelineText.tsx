@@ -6,19 +6,21 @@ interface TimelineTextProps {
   hovered: StageSpan | null;
   shares: StepShares;
   now: number;
+  /** A stage has begun. */
+  isUnderWay: boolean;
 }
 
 /** What the bar under the pointer is, else what a step is made of. */
-export function TimelineText({ hovered, shares, now }: TimelineTextProps) {
+export function TimelineText({ hovered, shares, now, isUnderWay }: TimelineTextProps) {
   return (
     <p className="tabular min-w-24 flex-1 truncate" title={shares.stages.map(shareText).join("\n")}>
       {hovered ? (
         <SpanText span={hovered} now={now} />
       ) : shares.stages.length > 0 ? (
         <StepText shares={shares} />
-      ) : (
+      ) : isUnderWay ? (
         <span className="text-muted">The first step is under way.</span>
-      )}
+      ) : null}
     </p>
   );
 }

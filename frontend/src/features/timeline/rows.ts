@@ -247,3 +247,9 @@ function sums(
     .map(([name, sum]) => ({ name, seconds: sum / Math.max(1, steps) }))
     .toSorted((a, b) => b.seconds - a.seconds);
 }
+
+/** From where times count: the start of the run, also where only its last part is loaded. */
+export function originOf(started: string | null, spans: readonly StageSpan[], now: number): number {
+  const start = started === null ? Number.NaN : Date.parse(started);
+  return Number.isFinite(start) ? start : (spans[0]?.start ?? now);
+}
