@@ -20,6 +20,15 @@ const ASSORTED = /node_modules\/(?:@?radix-ui|lucide-react)\//;
 const CONTROLS =
   /node_modules\/(?:@?radix-ui|@floating-ui|cmdk|react-remove-scroll|aria-hidden)|src\/ui\/(?!code)/;
 
+/** What comes later, together where one occasion or the next asks for it: small files take more bytes, packed. */
+const LATER = {
+  dialogs:
+    /src\/features\/(?:(?:about|explain|history|presets|tour)\/|loops\/NewLoop|runs\/(?:Trust|ConfirmRun|Fork))|src\/app\/(?:ShortcutSheet|head\/(?:SignIn|Conflict))/,
+  panels: /src\/features\/(?:dataset|memory|plan|problems|yaml)\//,
+  "run-panels": /src\/features\/(?:charts|samples|timeline|runs\/(?:Log|Alert))/,
+  lists: /src\/(?:app\/(?:Loops|Runs|Compare)Page|features\/(?:compare|runs\/RunRow|loops\/LoopRow))/,
+};
+
 /** Groups of chunks for Rolldown, the first that takes a module has it. */
 export function chunkGroups(root: string) {
   const at = (file: string) => resolve(root, file);
@@ -50,6 +59,11 @@ export function chunkGroups(root: string) {
     together("graph", "editor", "run"),
     together("editor", "editor"),
     together("run", "run"),
+    ...Object.entries(LATER).map(([name, test]) => ({
+      name,
+      test,
+      includeDependenciesRecursively: false,
+    })),
     shared("controls", CONTROLS),
     shared("icons", /node_modules\/lucide-react\//),
   ].map((group, at, { length }) => ({ ...group, priority: length - at }));

@@ -71,6 +71,8 @@ class Diagnostic(BaseModel):
     """Line of the YAML text, from 1."""
     column: int | None = None
     """Column of the YAML text, from 1."""
+    text_line: int | None = None
+    """Line inside the text that the field is, from 1: of code, of a template."""
     fixes: tuple[Fix, ...] = ()
     """Repairs that one click applies."""
 

@@ -235,7 +235,7 @@ def test_an_edit_in_the_inspector_changes_its_line_and_nothing_else(
     text = without_places(saved_yaml(page))
     assert text == LOOP.replace("rows_per_step: 8", "rows_per_step: 12")
     page.get_by_role("tab", name="YAML").click()
-    expect(page.locator(".cm-content")).to_contain_text("rows_per_step: 12")
+    expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("rows_per_step: 12"))
 
 
 def test_what_a_check_finds_moves_no_list_from_under_a_press(
@@ -265,24 +265,15 @@ def test_what_a_check_finds_moves_no_list_from_under_a_press(
 def type_in_text(page: Page, old: str, new: str) -> None:
     """Select a word of the YAML panel and type over it."""
     page.get_by_role("tab", name="YAML").click()
-    line = page.locator(".cm-line", has_text=old)
-    line.click()  # waits until the panel stands still
-    place = line.evaluate(
-        """(line, word) => {
-            const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
-            for (let text; (text = walker.nextNode()); ) {
-                const at = text.data.indexOf(word);
-                if (at < 0) continue;
-                const range = document.createRange();
-                range.setStart(text, at);
-                range.setEnd(text, at + word.length);
-                const box = range.getBoundingClientRect();
-                return [box.x + box.width / 2, box.y + box.height / 2];
-            }
+    area = page.get_by_label("Loop as YAML")
+    area.click()  # waits until the panel stands still
+    area.evaluate(
+        """(area, [text, word]) => {
+            const at = area.value.indexOf(text) + text.lastIndexOf(word);
+            area.setSelectionRange(at, at + word.length);
         }""",
-        old.split()[-1],
+        [old, old.split()[-1]],
     )
-    page.mouse.dblclick(*place)
     page.keyboard.type(new)
 
 
@@ -314,11 +305,11 @@ def test_text_that_does_not_read_keeps_the_last_graph_until_it_does(
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
     page.reload()
     expect(page.get_by_text("The text has errors.")).to_be_visible()
-    expect(page.locator(".cm-content")).to_contain_text("rewrd")
+    expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("rewrd"))
     page.get_by_role("button", name="Discard", exact=True).click()
 
     expect(page.get_by_text("The text has errors.")).to_be_hidden()
-    expect(page.locator(".cm-content")).to_contain_text("kind: reward")
+    expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("kind: reward"))
     assert without_places(saved_yaml(page)) == LOOP
 
 

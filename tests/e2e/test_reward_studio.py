@@ -59,7 +59,7 @@ def test_a_reward_is_written_tried_weighed_and_learned_from(
     page.get_by_role("button", name="Add source").click()
     page.keyboard.type("python")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Code of python")).to_contain_text("def reward(prompts")
+    expect(page.get_by_label("Code of python")).to_have_value(re.compile(r"def reward\(prompts"))
     write(page, BROKEN)
     page.get_by_role("button", name="Run preview").click()
     scores = page.get_by_role("region", name="Scores")

@@ -408,6 +408,7 @@ def found(
     hint: str | None = None,
     node: str | None = None,
     field: str | None = None,
+    text_line: int | None = None,
     fixes: tuple[Fix, ...] = (),
 ) -> Diagnostic:
     """One finding; an error where nothing else is said."""
@@ -418,6 +419,7 @@ def found(
         hint=hint,
         node=node,
         field=field,
+        text_line=text_line,
         fixes=fixes,
     )
 

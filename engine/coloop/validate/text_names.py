@@ -138,21 +138,24 @@ def names_in_function(code: str, function: str) -> FunctionNames:
 
 
 @lru_cache(maxsize=256)
-def class_problem(code: str, name: str, methods: tuple[str, ...]) -> tuple[str | None, bool]:
-    """Why a piece of Python has no class of this name with these methods; and if it is the
-    syntax."""
+def class_problem(
+    code: str, name: str, methods: tuple[str, ...]
+) -> tuple[str | None, bool, int | None]:
+    """Why a piece of Python has no class of this name with these methods; if it is the syntax, and
+    in which line."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return getattr(error, "msg", None) or str(error), True
+        why = getattr(error, "msg", None) or str(error)
+        return why, True, getattr(error, "lineno", None)
     made = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
     if made is None:
-        return f"defines no class `{name}`", False
+        return f"defines no class `{name}`", False, None
     own = {n.name for n in made.body if isinstance(n, ast.FunctionDef)}
     missing = [method for method in methods if method not in own]
     if missing and not made.bases:
-        return f"the class `{name}` has no method `{missing[0]}`", False
-    return None, False
+        return f"the class `{name}` has no method `{missing[0]}`", False, made.lineno
+    return None, False, None
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:

@@ -111,6 +111,7 @@ def texts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
                     hint="columns stand in `{{ ... }}`, conditions and loops in `{% ... %}`",
                     node=name,
                     field=place.field,
+                    text_line=names.line,
                 )
 
 
@@ -126,9 +127,11 @@ def codes_define_their_function(facts: Facts) -> Iterator[Diagnostic]:
             )
         if isinstance(node, ToolNode) and node.code is not None:
             place = Place(field="code", content=node.code)
-            problem, is_syntax = class_problem(node.code, "Environment", ENVIRONMENT_METHODS)
+            problem, is_syntax, line = class_problem(
+                node.code, "Environment", ENVIRONMENT_METHODS
+            )
             if problem is not None:
-                yield from _code_problem(name, place, problem, is_syntax=is_syntax, line=None)
+                yield from _code_problem(name, place, problem, is_syntax=is_syntax, line=line)
 
 
 def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -191,6 +194,7 @@ def _code_problem(
         hint=hint,
         node=node,
         field=place.field,
+        text_line=line,
     )
 
 

@@ -1886,6 +1886,11 @@ export interface components {
              * @default error
              */
             severity: components["schemas"]["Severity"];
+            /**
+             * Text Line
+             * @description Line inside the text that the field is, from 1: of code, of a template.
+             */
+            text_line?: number | null;
         };
         /**
          * DiagnosticEvent

@@ -6,7 +6,7 @@ import { useTrust } from "@/features/runs/trust";
 import { listenToPresses } from "@/session/choosing";
 import { useDialogs } from "@/session/dialogs";
 import { startTheme } from "@/session/theme";
-import { useIsTold } from "@/session/toast";
+import { useToasts } from "@/session/toast";
 import { later, useIdle } from "@/ui/later";
 import { AppSkeleton } from "./AppSkeleton";
 import { Asked, Once } from "./Asked";
@@ -90,7 +90,7 @@ export function App() {
 
 /** There before the first message where time allows, so that it is read aloud. */
 function Messages() {
-  const isTold = useIsTold();
+  const isTold = useToasts((toasts) => toasts.length > 0);
   const isIdle = useIdle();
   return <Suspense>{isTold || isIdle ? <Toasts /> : null}</Suspense>;
 }

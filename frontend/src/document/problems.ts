@@ -46,6 +46,13 @@ export function worstSeverity(diagnostics: readonly Diagnostic[]): Severity | nu
   return worst;
 }
 
+/** What is said of lines of the text that a field is. */
+export function textMarks(problems: readonly Diagnostic[]) {
+  return problems.flatMap(({ text_line, severity, message }) =>
+    typeof text_line === "number" ? [{ line: text_line, column: null, severity, message }] : [],
+  );
+}
+
 /** Problems at a field or below it. */
 export function problemsAt(
   diagnostics: readonly Diagnostic[],

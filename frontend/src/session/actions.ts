@@ -85,7 +85,7 @@ export function matchesKeys(event: KeyboardEvent, keys: string): boolean {
 /** Typing in a field is not a command. */
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
-  if (target.isContentEditable || target.closest(".cm-editor")) return true;
+  if (target.isContentEditable) return true;
   const isText =
     target instanceof HTMLInputElement &&
     !["checkbox", "radio", "range", "button"].includes(target.type);

@@ -6,6 +6,8 @@ export type Side = "top" | "right" | "bottom" | "left";
 interface FloatingProps extends HTMLAttributes<HTMLDivElement> {
   anchor: Element;
   side: Side;
+  /** Where it begins along that side: in its middle, unless said. */
+  align?: "start";
   children: ReactNode;
 }
 
@@ -14,7 +16,7 @@ const GAP = 6;
 const MARGIN = 8;
 
 /** A box beside something, above everything else. */
-export function Floating({ anchor, side, children, ...rest }: FloatingProps) {
+export function Floating({ anchor, side, align, children, ...rest }: FloatingProps) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     if (!box.current) return;
@@ -22,7 +24,8 @@ export function Floating({ anchor, side, children, ...rest }: FloatingProps) {
       side,
       page: { width: window.innerWidth, height: window.innerHeight },
     });
-    box.current.style.left = `${x}px`;
+    const start = anchor.getBoundingClientRect().left;
+    box.current.style.left = `${align ? Math.max(MARGIN, Math.min(start, x + start)) : x}px`;
     box.current.style.top = `${y}px`;
   });
   return createPortal(

@@ -492,6 +492,7 @@ def test_code_that_does_not_compile_is_quoted_where_it_breaks(finding: Finding) 
     found = finding("two_halves", ("set", "nodes.joint.source.code", code))
 
     assert (found.code, found.field) == ("text.code_syntax", "source.code")
+    assert found.text_line == 2
     assert "line 2" in found.message
     assert found.hint is not None
     assert "`return [1.0 / / 2]`" in found.hint

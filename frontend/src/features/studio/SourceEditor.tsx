@@ -4,12 +4,12 @@ import type { SourceScores } from "@/api/types";
 import { type CodePlace, codeOf } from "@/catalog/scorers";
 import { setField } from "@/document/commands/setField";
 import { useCatalog, useDocument, useOpenLoop, useSync } from "@/document/context";
-import { problemsAt } from "@/document/problems";
+import { problemsAt, textMarks } from "@/document/problems";
 import type { LoopDocument } from "@/document/types";
 import { readPath } from "@/lib/paths";
 import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
-import type { Mark } from "@/ui/code/editor";
+import type { Mark } from "@/ui/code/marks";
 import { Empty, Loading } from "@/ui/States";
 
 const CodeEditor = lazy(() =>
@@ -103,11 +103,6 @@ function Code({ node, path, text, starter, said }: CodeProps) {
   const isReadonly = useDocument((state) => state.isReadonly);
   const diagnostics = useSync((state) => state.check?.report.diagnostics);
   const words = useWords(node);
-  // Of the text that was previewed: what is typed meanwhile moves them.
-  const marks = useMemo(
-    () => marksOf(said, store.getState().document, node, path),
-    [said, store, node, path],
-  );
   const found = useMemo(
     () =>
       problemsAt(
@@ -117,6 +112,15 @@ function Code({ node, path, text, starter, said }: CodeProps) {
       ),
     [diagnostics, node, path],
   );
+  // Of the text that was previewed or checked: what is typed meanwhile moves them.
+  const marks = useMemo(() => {
+    const checked = textMarks(found);
+    const previewed = marksOf(said);
+    return [
+      ...checked,
+      ...previewed.filter(({ line }) => !checked.some((one) => one.line === line)),
+    ];
+  }, [said, found]);
   const write = (value: string) =>
     store
       .getState()
@@ -200,25 +204,13 @@ function Told({ children }: { children: ReactNode }) {
   );
 }
 
-function marksOf(
-  said: SourceScores | null,
-  document: LoopDocument,
-  node: string,
-  path: readonly string[],
-): Mark[] {
+function marksOf(said: SourceScores | null): Mark[] {
   if (said === null) return [];
-  const text = readPath(document.nodes[node], path);
-  const written = typeof text === "string" ? text.split("\n") : [];
   const own: { line: number | null; message: string }[] =
     said.error === null ? said.failures : [{ line: said.line, message: said.error }];
   const lines = new Map<number, string>();
   for (const { line, message } of own) {
     if (line !== null && !lines.has(line)) lines.set(line, message);
   }
-  return [...lines].map(([line, message]) => ({
-    line,
-    column: (written[line - 1]?.search(/\S/) ?? 0) + 1,
-    severity: "error",
-    message,
-  }));
+  return [...lines].map(([line, message]) => ({ line, column: null, severity: "error", message }));
 }

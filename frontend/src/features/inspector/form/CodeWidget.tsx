@@ -1,7 +1,9 @@
 import { Maximize2 } from "lucide-react";
-import { type ComponentProps, lazy, Suspense, useState } from "react";
+import { type ComponentProps, lazy, Suspense, useMemo, useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
+import { problemsAt, textMarks } from "@/document/problems";
+import { joinPath, type Path } from "@/lib/paths";
 import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -18,23 +20,30 @@ const CodeEditor = lazy(() =>
 interface CodeWidgetProps {
   label: string;
   field: Field;
+  path: Path;
   value: Json | undefined;
   isDisabled: boolean;
   onChange: (value: string | undefined) => void;
 }
 
 /** Code with colours; a larger editor opens on demand. The editor is loaded when one is first shown. */
-export function CodeWidget({ label, field, value, isDisabled, onChange }: CodeWidgetProps) {
+export function CodeWidget({ label, field, path, value, isDisabled, onChange }: CodeWidgetProps) {
   const [isLarge, setLarge] = useState(false);
   const text = typeof value === "string" ? value : "";
   const language =
     field.unit === "jinja" || field.title.toLowerCase().includes("text") ? "plain" : "python";
-  const { scope } = useForm();
+  const { scope, base, diagnostics } = useForm();
+  const place = joinPath([...base, ...path]);
+  const marks = useMemo(
+    () => textMarks(problemsAt(diagnostics, place, true)),
+    [diagnostics, place],
+  );
   const node = String(scope[1] ?? "");
   const shared = (minHeight: string) => ({
     label,
     value: text,
     minHeight,
+    marks,
     isReadonly: isDisabled,
     onChange: (typed: string) => onChange(typed === "" ? undefined : typed),
   });

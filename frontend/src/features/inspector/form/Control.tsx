@@ -31,7 +31,7 @@ export function Control({ field, path, value, label, isRequired, onChange }: Con
     isDisabled: form.isLocked(field),
     onChange: onChange ?? ((next: Json | undefined) => form.write(path, next)),
   };
-  if (field.widget === "code") return <CodeWidget {...shared} field={field} />;
+  if (field.widget === "code") return <CodeWidget {...shared} field={field} path={path} />;
   switch (field.shape) {
     case "number":
       return (
