@@ -127,9 +127,7 @@ def codes_define_their_function(facts: Facts) -> Iterator[Diagnostic]:
             )
         if isinstance(node, ToolNode) and node.code is not None:
             place = Place(field="code", content=node.code)
-            problem, is_syntax, line = class_problem(
-                node.code, "Environment", ENVIRONMENT_METHODS
-            )
+            problem, is_syntax, line = class_problem(node.code, "Environment", ENVIRONMENT_METHODS)
             if problem is not None:
                 yield from _code_problem(name, place, problem, is_syntax=is_syntax, line=line)
 

@@ -15,6 +15,7 @@ const CHUNKS = [
   "src/app/Toasts.tsx",
   "src/app/CommandPalette.tsx",
   "src/features/palette/AddSearch.tsx",
+  "src/ui/code/CodeEditor.tsx",
 ];
 const folders: string[] = [];
 
