@@ -22,7 +22,7 @@ export interface Offer {
 const BUILTINS =
   "abs all any ascii bin bool breakpoint bytearray bytes callable chr classmethod compile complex delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr hash help hex id input int isinstance issubclass iter len list locals map max memoryview min next object oct open ord pow print property range repr reversed round set setattr slice sorted staticmethod str sum super tuple type vars zip";
 const ERRORS =
-  "ArithmeticError AssertionError AttributeError BaseException Exception FileNotFoundError ImportError IndexError KeyError LookupError MemoryError NameError NotImplementedError OSError OverflowError RecursionError RuntimeError StopIteration SyntaxError TimeoutError TypeError UnicodeError ValueError Warning ZeroDivisionError";
+  "ArithmeticError AssertionError AttributeError BaseException Exception FileNotFoundError ImportError IndexError KeyError LookupError MemoryError NameError OSError OverflowError RecursionError RuntimeError StopIteration SyntaxError TimeoutError TypeError UnicodeError ValueError Warning ZeroDivisionError";
 const KEYWORDS =
   "and as assert async await break continue del elif else except False finally from global import in is lambda None nonlocal not or pass raise return True with yield";
 
