@@ -90,6 +90,17 @@ describe("undo in the text of a loop", () => {
   });
 });
 
+it("a word that is typed over another is one step", () => {
+  begin({ value: "name: grpo" });
+  type("d", 6, 10);
+  for (const letter of "apo") type(letter);
+  expect(area().value).toBe("name: dapo");
+
+  undo();
+
+  expect(area().value).toBe("name: grpo");
+});
+
 it("text from outside leaves the cursor at its word", () => {
   begin({ value: "seed: 0\nname: loop\n" });
   choose(14, 18);

@@ -31,6 +31,13 @@ interface Options {
 
 const oneEnding = (text: string) => text.replaceAll(/\r\n?/g, "\n");
 
+/** Keys that follow one another are one step; what is pasted or dropped is one of its own. */
+function wayOf(event: Event): Way {
+  const way = event instanceof InputEvent ? event.inputType : "";
+  if (/^delete(?!ByCut|ByDrag)/.test(way)) return "deleted";
+  return /^insert(?:Text|CompositionText)$/.test(way) ? "typed" : "whole";
+}
+
 export class CodeModel {
   state: CodeState;
   readonly language: Language;
@@ -69,7 +76,7 @@ export class CodeModel {
     area.setSelectionRange(0, 0);
     const listen = new AbortController();
     const { signal } = listen;
-    area.addEventListener("input", () => this.takeIn(), { signal });
+    area.addEventListener("input", (event) => this.takeIn(wayOf(event)), { signal });
     area.addEventListener("beforeinput", (event) => this.guard(event), { signal });
     area.addEventListener("compositionstart", () => this.compose(true), { signal });
     area.addEventListener("compositionend", () => this.compose(false), { signal });
@@ -184,14 +191,13 @@ export class CodeModel {
   }
 
   /** What was typed into the area. */
-  private takeIn(): void {
+  private takeIn(way: Way): void {
     if (!this.area) return;
     const { shown, text } = this.state;
     const typed = smallestChange(shown.text, oneEnding(this.area.value));
     if (!typed) return;
     const change = { ...typed, from: inText(shown, typed.from), to: inText(shown, typed.to) };
-    const way = change.insert === "" ? "deleted" : change.from === change.to ? "typed" : "whole";
-    this.history.add(text, change, this.isComposing ? "typed" : way, this.now());
+    this.history.add(text, change, way, this.now());
     this.put(change, null);
     this.look();
     this.onChange(this.state.text);
