@@ -7,6 +7,7 @@ import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 import { chunkGroups } from "./chunks.ts";
+import { LEANER_PACKAGES, leanerIcons } from "./leaner.ts";
 
 const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
 
@@ -22,8 +23,10 @@ function token(): string {
 }
 
 export default defineConfig({
-  plugins: [react(), tailwindcss()],
-  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  plugins: [react(), tailwindcss(), leanerIcons()],
+  resolve: {
+    alias: { "@": fileURLToPath(new URL("./src", import.meta.url)), ...LEANER_PACKAGES },
+  },
   build: {
     outDir: "../backend/coloop_server/_static",
     emptyOutDir: true,

@@ -1,4 +1,12 @@
-import { ArrowDown, ArrowUp, X } from "lucide-react";
+import {
+  ArrowDown,
+  ArrowUp,
+  CaseSensitive,
+  type LucideIcon,
+  Regex,
+  WholeWord,
+  X,
+} from "lucide-react";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Button } from "../Button";
 import { CONTROL } from "../control";
@@ -74,9 +82,9 @@ function Find({ search }: { search: Search }) {
       <IconButton label="The next one" size="small" onClick={() => search.go(1)}>
         <ArrowDown size={12} aria-hidden="true" />
       </IconButton>
-      <Way search={search} name="isCase" label="Match case" sign="Aa" />
-      <Way search={search} name="isWord" label="Whole words" sign="ab" />
-      <Way search={search} name="isPattern" label="Regular expression" sign=".*" />
+      <Way search={search} name="isCase" label="Match case" Icon={CaseSensitive} />
+      <Way search={search} name="isWord" label="Whole words" Icon={WholeWord} />
+      <Way search={search} name="isPattern" label="Regular expression" Icon={Regex} />
     </>
   );
 }
@@ -85,19 +93,18 @@ interface WayProps {
   search: Search;
   name: Exclude<keyof Query, "text">;
   label: string;
-  sign: string;
+  Icon: LucideIcon;
 }
 
-function Way({ search: { query, setQuery }, name, label, sign }: WayProps) {
+function Way({ search: { query, setQuery }, name, label, Icon }: WayProps) {
   return (
     <IconButton
       label={label}
       size="small"
       isActive={query[name]}
-      className="font-mono text-xs"
       onClick={() => setQuery({ ...query, [name]: !query[name] })}
     >
-      {sign}
+      <Icon size={14} aria-hidden="true" />
     </IconButton>
   );
 }

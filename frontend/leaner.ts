@@ -1,0 +1,20 @@
+/** What libraries carry that this page never uses, and that no bundler can tell. */
+import { fileURLToPath } from "node:url";
+import type { Plugin } from "vite";
+
+/** React Flow moves what it draws and colours nothing: of d3's colours it needs to be told that a text is none. */
+export const LEANER_PACKAGES = {
+  "d3-color": fileURLToPath(new URL("./src/lib/noColor.ts", import.meta.url)),
+};
+
+/** Names of the strokes of an icon, for a list that changes: theirs never do. */
+export function leanerIcons(): Plugin {
+  return {
+    name: "leaner-icons",
+    apply: "build",
+    transform: {
+      filter: { id: /node_modules\/lucide-react\/dist\/esm\/icons\// },
+      handler: (code) => ({ code: code.replaceAll(/,?\s*key: "\w+"/g, ""), map: null }),
+    },
+  };
+}
