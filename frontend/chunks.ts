@@ -26,7 +26,8 @@ const LATER = {
     /src\/features\/(?:(?:about|explain|history|presets|tour)\/|loops\/NewLoop|runs\/(?:Trust|ConfirmRun|Fork))|src\/app\/(?:ShortcutSheet|head\/(?:SignIn|Conflict))/,
   panels: /src\/features\/(?:dataset|memory|plan|problems|yaml)\//,
   "run-panels": /src\/features\/(?:charts|samples|timeline|runs\/(?:Log|Alert))/,
-  lists: /src\/(?:app\/(?:Loops|Runs|Compare)Page|features\/(?:compare|runs\/RunRow|loops\/LoopRow))/,
+  lists:
+    /src\/(?:app\/(?:Loops|Runs|Compare)Page|features\/(?:compare|runs\/RunRow|loops\/LoopRow))/,
 };
 
 /** Groups of chunks for Rolldown, the first that takes a module has it. */
