@@ -19,11 +19,8 @@ from coloop.runtime.event_file import read_events
 from coloop.runtime.recorder import CallbackSink, Sink
 from coloop.runtime.run_folder import RunRequest
 from coloop.runtime.start import run
-from coloop.spec.changes import apply_changes
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import parse
-from coloop.spec.text.emit import to_yaml
-from coloop.spec.text.reader import data_of
+from coloop.spec.io import parse, patch
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOPS = ROOT / "presets" / "loops"
@@ -476,7 +473,7 @@ def tiny() -> Callable[..., str]:
         own = values or {}
         wanted = {**{p: v for p, v in TINY[name].items() if p not in own}, **own}
         changes = [Change(op="set", path=path, value=value) for path, value in wanted.items()]
-        return to_yaml(apply_changes(data_of(text), changes))
+        return patch(text, changes)
 
     return make
 
