@@ -13,6 +13,7 @@ import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { MemoryPanel } from "@/features/memory/MemoryPanel";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { LiveRun } from "@/live/LiveRun";
+import { usePreferences } from "@/session/preferences";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aProblem } from "../fixtures/runs";
@@ -86,6 +87,21 @@ describe("the check in the top bar", () => {
     act(() => syncStore.setState({ checkStatus: "offline" }));
 
     expect(screen.getByRole("button").textContent).toBe("Not checked");
+  });
+
+  it("says nothing of the last good state while the text cannot be read", () => {
+    const { wrapper, syncStore } = insideLoop();
+    syncStore.setState({
+      check: checked(),
+      checkStatus: "done",
+      brokenText: { text: "nodes: [", diagnostics: [] },
+    });
+    render(<CheckChip />, { wrapper });
+    expect(screen.getByRole("button").textContent?.trim()).toBe("Text has errors");
+
+    fireEvent.click(screen.getByRole("button"));
+
+    expect(usePreferences.getState().dockTab).toBe("yaml");
   });
 });
 

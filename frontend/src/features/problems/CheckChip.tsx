@@ -5,8 +5,28 @@ import { formatPlural } from "@/lib/format";
 import { usePreferences } from "@/session/preferences";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 
-/** How the loop checks, in one word; pressed, the problems open. */
+/** How the loop checks, in one word; pressed, what it is about opens. */
 export function CheckChip() {
+  const isBroken = useSync((state) => state.brokenText !== null);
+  const set = usePreferences((state) => state.set);
+  return (
+    <button
+      type="button"
+      className="flex h-7 min-w-28 items-center gap-1.5 whitespace-nowrap rounded-2 px-2 text-muted text-xs hover:bg-hover"
+      onClick={() => set({ isDockOpen: true, dockTab: isBroken ? "yaml" : "problems" })}
+    >
+      {isBroken ? (
+        <>
+          <SeverityIcon severity="error" /> <span className="text-error">Text has errors</span>
+        </>
+      ) : (
+        <Checked />
+      )}
+    </button>
+  );
+}
+
+function Checked() {
   const status = useSync((state) => state.checkStatus);
   // While the server is away, what it said last is about an older loop.
   const isOffline = status === "offline";
@@ -15,14 +35,9 @@ export function CheckChip() {
       ? indexProblems(state.check.report.diagnostics).total
       : null,
   );
-  const set = usePreferences((state) => state.set);
   const isBusy = status === "checking" && total === null;
   return (
-    <button
-      type="button"
-      className="flex h-7 min-w-28 items-center gap-1.5 whitespace-nowrap rounded-2 px-2 text-muted text-xs hover:bg-hover"
-      onClick={() => set({ isDockOpen: true, dockTab: "problems" })}
-    >
+    <>
       {isOffline ? <WifiOff size={14} aria-hidden="true" /> : null}
       {isBusy ? <LoaderCircle size={14} className="animate-spin" aria-hidden="true" /> : null}
       {total === null ? (isBusy ? "Checking" : "Not checked") : null}
@@ -40,6 +55,6 @@ export function CheckChip() {
           <CircleCheckBig size={14} className="text-success-mark" aria-hidden="true" /> No problems
         </>
       ) : null}
-    </button>
+    </>
   );
 }

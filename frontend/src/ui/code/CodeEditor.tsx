@@ -7,7 +7,7 @@ import "@/styles/code.css";
 import { addOverlay } from "prism-code-editor/utils";
 import { CodeModel } from "./CodeModel";
 import { offerWords, type Word } from "./completions";
-import { addKeys, type Language, libraryEditor } from "./editor";
+import { addKeys, keepCursorInSight, type Language, libraryEditor } from "./editor";
 import { Gutter } from "./Gutter";
 import { MarksOfLine, MarkTip } from "./MarkTip";
 import { type Mark, placeOf } from "./marks";
@@ -77,6 +77,7 @@ function Editor({
     editor.textarea.addEventListener("blur", () => setFocused(false), { signal });
     return () => listen.abort();
   }, [editor]);
+  useEffect(() => keepCursorInSight(editor), [editor]);
   useLayoutEffect(() => editor.setOptions({ readOnly: isReadonly }), [editor, isReadonly]);
   useEffect(() => model.setText(value), [model, value]);
   useEffect(() => model.setMarks(marks), [model, marks]);

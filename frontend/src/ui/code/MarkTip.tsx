@@ -54,7 +54,9 @@ export function MarksOfLine({ state, isFocused }: { state: CodeState; isFocused:
   const here = isFocused ? marks.filter(({ from }) => lineAt(shown.starts, from) === line) : [];
   return (
     <p role="status" className="code-said">
-      {here.map(({ severity, message }) => `${severity}: ${message}`).join(". ")}
+      {here
+        .map(({ severity, message }) => `${severity}: ${message.replaceAll("\n", ". ")}`)
+        .join(". ")}
     </p>
   );
 }

@@ -93,6 +93,18 @@ export function addKeys(model: CodeModel): void {
   );
 }
 
+/** Where somebody types stays in sight when what is said of it takes room from the text. */
+export function keepCursorInSight({ container, textarea, extensions }: PrismEditor): () => void {
+  let height = 0;
+  const watch = new ResizeObserver(() => {
+    const isLower = container.clientHeight < height;
+    height = container.clientHeight;
+    if (isLower && document.activeElement === textarea) extensions.cursor?.scrollIntoView();
+  });
+  watch.observe(container);
+  return () => watch.disconnect();
+}
+
 const selected = (editor: PrismEditor) => editor.getSelection().slice(0, 2) as [number, number];
 
 function toBracket(editor: PrismEditor): void {
