@@ -13,7 +13,7 @@ import base64
 import io
 import os
 import re
-import tarfile
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -296,8 +296,7 @@ def test_what_a_loop_reads_and_how_it_is_judged(preset: Callable[..., Screen], s
 
 
 def test_how_a_run_is_watched(server: Server, at: Callable[..., Screen], see: See) -> None:
-    with tarfile.open(RECORDED) as packed:
-        packed.extractall(server.runs, filter="data")
+    shutil.unpack_archive(RECORDED, server.runs)
     run = server.post("/runs/import", {"path": str(server.runs / "two-halves")})
     screen = at(f"/runs/{run['id']}")
     page = screen.page
