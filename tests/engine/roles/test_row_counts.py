@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from tests.engine.roles.sweeps import halved
+from tests.matrix import halved
 
 from coloop.errors import DataError
 from coloop.plan.runnable import check_drawn

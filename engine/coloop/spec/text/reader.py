@@ -186,7 +186,7 @@ class _Builder:
                 if documents > 1:
                     message = "a second document starts here, behind `---`"
                     self._refuse(event, "yaml.several_documents", message, "a file holds one loop")
-            elif isinstance(event, scan.MAPPING + scan.SEQUENCE):
+            elif isinstance(event, scan.START):
                 self._start(event)
             elif isinstance(event, scan.END):
                 self._finish(event)

@@ -21,7 +21,7 @@ from yaml import events as libyaml
 
 DOCUMENT = (ruamel.DocumentStartEvent, libyaml.DocumentStartEvent)
 MAPPING = (ruamel.MappingStartEvent, libyaml.MappingStartEvent)
-SEQUENCE = (ruamel.SequenceStartEvent, libyaml.SequenceStartEvent)
+START = (*MAPPING, ruamel.SequenceStartEvent, libyaml.SequenceStartEvent)
 END = (
     ruamel.MappingEndEvent,
     ruamel.SequenceEndEvent,
