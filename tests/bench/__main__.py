@@ -34,6 +34,7 @@ BENCHES = {
     "front-end": "bench_scripts.front_end",
     "canvas": "bench_canvas.run",
     "live": "bench_live.run",
+    "long": "bench_long.run",
     "quick-start": "bench_quick_start.run",
     "spin": "bench_spin.run",
     "two-halves": "bench_two_halves.run",

@@ -120,7 +120,7 @@ def train(
             command += ["--set", f"{path}={json.dumps(value)}"]
         done, seconds, used = _timed(command)
         lines = _lines_of(Path(place) / "run" / "events.jsonl")
-        if keep is not None:
+        if keep is not None and lines:
             shutil.copytree(Path(place) / "run", keep, dirs_exist_ok=True)
     events = tuple(json.loads(line) for line in lines)
     if done.returncode and not (may_run_dry and _has_run_dry(events)):

@@ -123,7 +123,7 @@ def _kind(kind: str) -> dict[str, Any]:
             }
             for name, port in ports.outputs.items()
         ],
-        "schema": section_schema(NODE_CLASSES[kind]),
+        "schema": _schema(kind),
         "template": copy.deepcopy(text.template),
         "runnable": kind in RUNNABLE_KINDS,
     }
@@ -163,9 +163,13 @@ def _serves_only_hidden(mode: Mode, kind: str, section: type[Section]) -> bool:
 
 
 @lru_cache
+def _schema(kind: str) -> dict[str, Any]:
+    return section_schema(NODE_CLASSES[kind])
+
+
 def _learns(kind: str) -> list[type[Section]]:
     """The algorithms that a kind can have, as sections."""
-    parts = section_schema(NODE_CLASSES[kind]).get("$defs", {})
+    parts = _schema(kind).get("$defs", {})
     return [section for section in PORTS_OF if section.__name__ in parts]
 
 
