@@ -1,5 +1,5 @@
 /// <reference types="vitest/config" />
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import type { ClientRequest } from "node:http";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,6 +22,15 @@ function token(): string {
   }
 }
 
+const here = fileURLToPath(new URL(".", import.meta.url));
+const TESTS = readdirSync(resolve(here, "tests"), { recursive: true, encoding: "utf8" })
+  .filter((path) => /\.test\.tsx?$/.test(path))
+  .map((path) => `tests/${path}`);
+/** Those that put something else in a module's place. */
+const ALONE = TESTS.filter((path) =>
+  readFileSync(resolve(here, path), "utf8").includes("vi.mock("),
+);
+
 export default defineConfig({
   plugins: [react(), tailwindcss(), leanerIcons()],
   resolve: {
@@ -35,7 +44,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 600,
     rolldownOptions: {
       output: {
-        codeSplitting: { groups: chunkGroups(fileURLToPath(new URL(".", import.meta.url))) },
+        codeSplitting: { groups: chunkGroups(here) },
       },
     },
   },
@@ -56,8 +65,15 @@ export default defineConfig({
   },
   test: {
     environment: "node",
-    include: ["src/**/*.test.{ts,tsx}", "tests/**/*.test.{ts,tsx}"],
     setupFiles: ["tests/setup.ts"],
     testTimeout: 120_000,
+    // A page for each file costs more than all tests: only those have one that change modules.
+    projects: [
+      { extends: true, test: { name: "alone", include: ALONE } },
+      {
+        extends: true,
+        test: { name: "together", include: TESTS, exclude: ALONE, isolate: false },
+      },
+    ],
   },
 });

@@ -37,6 +37,7 @@ beforeAll(async () => {
   const { port } = server.address() as AddressInfo;
   // The page asks the server that it comes from.
   vi.stubGlobal("location", { origin: `http://127.0.0.1:${port}` });
+  vi.resetModules();
   api = await import("@/api/client");
   routes = await import("@/api/routes");
 });

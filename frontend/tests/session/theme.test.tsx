@@ -12,6 +12,7 @@ it("a canvas is told of another theme when the page has it, not before", async (
       system.tell = tell;
     },
   }));
+  vi.resetModules();
   const { startTheme, useResolvedTheme } = await import("@/session/theme");
   startTheme();
   const drawn = new Set<string>();
