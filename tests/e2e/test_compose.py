@@ -186,7 +186,7 @@ def compose_ppo(page: Page) -> None:
     choose(page, "Source, type", "model")
     unfold(page, "Model")
     choose(page, "Model, type", "copy")
-    page.get_by_label("Of", exact=True).fill("policy")
+    choose(page, "Of", "policy")
     connect(page, "preferences.pairs → rm.pairs", "policy.rollouts → rm.rollouts")
     connect(page, "rm.scores → policy.rewards")
     page.get_by_role("button", name="Set Training").click()
@@ -199,7 +199,7 @@ def compose_ppo(page: Page) -> None:
     add(page, "critic", "critic")
     unfold(page, "Model")
     choose(page, "Model, type", "copy")
-    page.get_by_label("Of", exact=True).fill("rm")
+    choose(page, "Of", "rm")
     connect(page, "policy.rollouts → critic.rollouts", "critic.values → policy.values")
     connect(page, "policy.returns → critic.returns")
 

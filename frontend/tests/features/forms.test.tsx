@@ -357,6 +357,37 @@ describe("forms from the catalog", () => {
     });
   });
 
+  it("a metric is searched among those that the loop reports, or typed", () => {
+    usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" });
+    const loop = smallLoop();
+    loop.nodes.probe = { kind: "evaluate", metrics: ["accuracy", "score"] };
+    const store = show(<LoopInspector />, [], loop);
+    openGroups(/Checkpoint/);
+    const best = screen.getByRole("combobox", { name: "Best" });
+
+    choose(best, "probe.score");
+    expect(store.getState().document.rest.run).toMatchObject({ best: "probe.score" });
+
+    fireEvent.click(best);
+    const line = screen.getByPlaceholderText("Search, or type another");
+    fireEvent.change(line, { target: { value: "actor.kl" } });
+    fireEvent.click(screen.getByRole("option", { name: "Use “actor.kl”" }));
+    expect(store.getState().document.rest.run).toMatchObject({ best: "actor.kl" });
+  });
+
+  it("what a probe measures is chosen as chips, each once", () => {
+    const loop = smallLoop();
+    loop.nodes.probe = { kind: "evaluate", metrics: ["accuracy"] };
+    const store = show(<NodeInspector id="probe" />, [], loop);
+    const more = screen.getByRole("combobox", { name: "Add to Metrics" });
+
+    fireEvent.click(more);
+    expect(screen.queryByRole("option", { name: "accuracy" })).toBeNull();
+    fireEvent.click(screen.getByRole("option", { name: "score" }));
+
+    expect(store.getState().document.nodes.probe?.metrics).toEqual(["accuracy", "score"]);
+  });
+
   it("the loop has its hardware and run settings", () => {
     const store = show(<LoopInspector />);
 

@@ -12,7 +12,11 @@ interface SelectWidgetProps {
   options: readonly Suggestion[];
   isRequired: boolean;
   isDisabled: boolean;
+  /** What it says where nothing is set. */
+  placeholder?: string;
   onChange: (value: string | undefined) => void;
+  /** Takes what is typed as well; the list is then searched. */
+  onType?: (typed: string) => void;
 }
 
 /** One of the things that the catalog or the loop has; a value that is none of them is kept. */
@@ -24,10 +28,11 @@ export function SelectWidget({
   options,
   isRequired,
   isDisabled,
+  placeholder = defaultText(field),
   onChange,
+  onType,
 }: SelectWidgetProps) {
   const shown = typeof value === "string" ? value : "";
-  const unset = defaultText(field);
   const listed: SelectOption<string>[] = options.map((option) => ({
     value: option.value,
     label: option.value,
@@ -37,7 +42,7 @@ export function SelectWidget({
     listed.unshift({ value: shown, label: shown });
   }
   if (!isRequired || shown === "") {
-    const label = unset === "" || isRequired ? "choose…" : unset;
+    const label = placeholder === "" || isRequired ? "choose…" : placeholder;
     listed.unshift({ value: "", label, isUnset: true });
   }
   return (
@@ -47,6 +52,7 @@ export function SelectWidget({
       value={shown}
       options={listed}
       isDisabled={isDisabled}
+      {...(onType ? { isSearched: true, onType, placeholder: "Search, or type another" } : {})}
       onChange={(chosen) => onChange(chosen === "" ? undefined : chosen)}
     />
   );

@@ -1,8 +1,9 @@
 import { X } from "lucide-react";
-import { useId, useState } from "react";
+import { useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
+import { Combobox } from "@/ui/Combobox";
 import { CONTROL } from "@/ui/control";
 import { useSuggestions } from "./useSuggestions";
 
@@ -15,16 +16,17 @@ interface ShortListProps {
   onChange: (items: Json[] | undefined) => void;
 }
 
-/** Words or numbers as chips; enter adds, backspace in the empty box takes the last away. */
+/** Words or numbers as chips: chosen where there is a choice; typed, enter adds one and backspace in the empty box takes the last away. */
 export function ShortList({ field, label, item, items, isLocked, onChange }: ShortListProps) {
   const [text, setText] = useState("");
-  const listId = useId();
   const names = useSuggestions(field.choosesFrom ? field : item);
   const choices =
     item.shape === "choice"
       ? item.choices.map((choice) => choice.label)
       : names.map((one) => one.value);
   const open = choices.filter((choice) => !items.includes(choice));
+  const asks = items.length === 0 ? defaultText(field) || "add…" : "add…";
+  const look = `${CONTROL} h-5 w-24 flex-1 border-transparent px-1 text-xs hover:border-transparent`;
 
   const add = (typed: string) => {
     const word = typed.trim();
@@ -60,19 +62,22 @@ export function ShortList({ field, label, item, items, isLocked, onChange }: Sho
           )}
         </span>
       ))}
-      {isLocked ? null : (
+      {isLocked ? null : choices.length > 0 ? (
+        <Combobox
+          label={`Add to ${label}`}
+          value=""
+          options={open.map((choice) => ({ value: choice, label: choice }))}
+          look={{ className: `${look} text-left text-faint`, text: asks, tabIndex: 0 }}
+          onChange={add}
+          onType={add}
+        />
+      ) : (
         <input
           aria-label={`Add to ${label}`}
-          list={listId}
-          className={`${CONTROL} h-5 w-24 flex-1 border-transparent px-1 text-xs hover:border-transparent`}
+          className={look}
           value={text}
-          placeholder={items.length === 0 ? defaultText(field) || "add…" : "add…"}
-          onChange={(event) => {
-            const typed = event.target.value;
-            // A pick from the suggestions arrives at once, typing one letter at a time.
-            if (open.includes(typed) && typed.length - text.length !== 1) add(typed);
-            else setText(typed);
-          }}
+          placeholder={asks}
+          onChange={(event) => setText(event.target.value)}
           onBlur={() => add(text)}
           onKeyDown={(event) => {
             if (event.key === "Enter" || event.key === ",") {
@@ -84,11 +89,6 @@ export function ShortList({ field, label, item, items, isLocked, onChange }: Sho
           }}
         />
       )}
-      <datalist id={listId}>
-        {open.map((choice) => (
-          <option key={choice} value={choice} />
-        ))}
-      </datalist>
     </div>
   );
 }

@@ -1,4 +1,3 @@
-import { useId } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText, isLong } from "@/catalog/shapes";
@@ -19,7 +18,6 @@ interface TextWidgetProps {
 /** A line of text, or several; names of nodes, ports, phases and the like are suggested. */
 export function TextWidget(props: TextWidgetProps) {
   const { id, label, field, value, isDisabled, onChange } = props;
-  const listId = useId();
   const suggestions = useSuggestions(field);
   const shown =
     typeof value === "string"
@@ -30,8 +28,16 @@ export function TextWidget(props: TextWidgetProps) {
   const placeholder = defaultText(field) || (field.choosesFrom === "nodes" ? "name of a node" : "");
   const isPattern = field.widget === "regex";
   const write = (typed: string) => onChange(typed === "" ? undefined : typed);
-  if (field.widget === "select" && suggestions.length > 0) {
-    return <SelectWidget {...props} options={suggestions} />;
+  const isChosen = field.widget === "select";
+  if (suggestions.length > 0 && (isChosen || !isLong(field))) {
+    return (
+      <SelectWidget
+        {...props}
+        options={suggestions}
+        placeholder={placeholder}
+        {...(isChosen ? {} : { onType: write })}
+      />
+    );
   }
   if (isLong(field)) {
     return (
@@ -52,30 +58,18 @@ export function TextWidget(props: TextWidgetProps) {
     );
   }
   return (
-    <>
-      <input
-        id={id}
-        aria-label={label}
-        className={WIDE_CONTROL}
-        value={shown}
-        placeholder={placeholder}
-        title={shown}
-        disabled={isDisabled}
-        autoComplete="off"
-        spellCheck={false}
-        {...(suggestions.length > 0 ? { list: listId } : {})}
-        onChange={(event) => write(event.target.value)}
-      />
-      {suggestions.length > 0 ? (
-        <datalist id={listId}>
-          {suggestions.map((one) => (
-            <option key={one.value} value={one.value}>
-              {one.title}
-            </option>
-          ))}
-        </datalist>
-      ) : null}
-    </>
+    <input
+      id={id}
+      aria-label={label}
+      className={WIDE_CONTROL}
+      value={shown}
+      placeholder={placeholder}
+      title={shown}
+      disabled={isDisabled}
+      autoComplete="off"
+      spellCheck={false}
+      onChange={(event) => write(event.target.value)}
+    />
   );
 }
 
