@@ -13,45 +13,52 @@ interface DistributionsProps {
   colors: SourceColors;
 }
 
-/** How the scores of each source and the total are spread, and which sources go together. */
-export function Distributions({ found, edges, colors }: DistributionsProps) {
-  const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
+/** How the scores of each source and the total are spread, beside the rows where there is room. */
+export function Distributions(props: DistributionsProps) {
   return (
     <aside
       aria-label="Distribution"
       className="w-[264px] shrink-0 overflow-y-auto border-line border-l bg-surface max-xl:hidden"
     >
       <h2 className="flex h-12 items-center px-4 font-semibold text-base">Distribution</h2>
-      {table === null ? (
+      {props.found === null ? (
         <p className="border-line border-t p-4 text-muted text-sm">
           How often each score comes is shown here after a preview.
         </p>
       ) : (
-        <>
-          <Histogram
-            title="Total"
-            color="var(--accent)"
-            values={numbers(table.rows.map(({ total }) => total))}
-            failed={0}
-          />
-          {table.sources.map(({ edge, node, failures }, place) => (
-            <Histogram
-              key={edge}
-              title={node}
-              color={colors[node] ?? "var(--muted)"}
-              values={numbers(table.rows.map(({ scores }) => scores[place] ?? null))}
-              failed={failures.length}
-            />
-          ))}
-          <Agreement
-            names={table.sources.map(({ node }) => node)}
-            columns={table.sources.map((_, place) =>
-              table.rows.map(({ scores }) => scores[place] ?? null),
-            )}
-          />
-        </>
+        <Spread {...props} found={props.found} />
       )}
     </aside>
+  );
+}
+
+/** How often each score came, and which sources go together. */
+export function Spread({ found, edges, colors }: DistributionsProps & { found: ScoredRows }) {
+  const table = useMemo(() => tableRows(found, edges), [found, edges]);
+  return (
+    <>
+      <Histogram
+        title="Total"
+        color="var(--accent)"
+        values={numbers(table.rows.map(({ total }) => total))}
+        failed={0}
+      />
+      {table.sources.map(({ edge, node, failures }, place) => (
+        <Histogram
+          key={edge}
+          title={node}
+          color={colors[node] ?? "var(--muted)"}
+          values={numbers(table.rows.map(({ scores }) => scores[place] ?? null))}
+          failed={failures.length}
+        />
+      ))}
+      <Agreement
+        names={table.sources.map(({ node }) => node)}
+        columns={table.sources.map((_, place) =>
+          table.rows.map(({ scores }) => scores[place] ?? null),
+        )}
+      />
+    </>
   );
 }
 

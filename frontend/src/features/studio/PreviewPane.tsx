@@ -7,9 +7,12 @@ import type { Payee, PayingEdge } from "@/document/rewards";
 import { formatPlural, formatSeconds } from "@/lib/format";
 import type { Preview } from "@/session/usePreview";
 import { Button } from "@/ui/Button";
+import { classes } from "@/ui/classes";
 import { LabelledSelect } from "@/ui/LabelledSelect";
+import { Segmented } from "@/ui/Segmented";
 import { Empty, Loading } from "@/ui/States";
 import { useSeconds } from "@/ui/useSeconds";
+import { Spread } from "./Distributions";
 import { RowsChoice } from "./RowsChoice";
 import { ScoreTable } from "./ScoreTable";
 import type { SourceColors } from "./sourceColors";
@@ -22,6 +25,11 @@ const SORTINGS: readonly { value: Sorting; label: string }[] = [
   { value: "most", label: "paid most" },
   { value: "least", label: "paid least" },
 ];
+
+const VIEWS = [
+  { value: "rows", label: "Rows" },
+  { value: "spread", label: "Distribution" },
+] as const;
 
 const WAIT_SECONDS = 3;
 
@@ -114,6 +122,7 @@ interface FoundProps {
 
 function Found({ found, edges, colors, isPending, reason, sorting, onSort, onChoose }: FoundProps) {
   const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
+  const [view, setView] = useState<(typeof VIEWS)[number]["value"]>("rows");
   if (table === null || found === null) {
     if (isPending) return <Loading label="Scoring the rows" rows={6} />;
     return (
@@ -131,14 +140,27 @@ function Found({ found, edges, colors, isPending, reason, sorting, onSort, onCho
           {found.note === null ? "" : `. ${found.note}`}
           {isPending ? " · scoring again" : ""}
         </p>
+        {/* Where there is no room for both beside each other. */}
+        <span className="xl:hidden">
+          <Segmented label="View of the preview" value={view} options={VIEWS} onChange={setView} />
+        </span>
         <LabelledSelect label="Sort" value={sorting} options={SORTINGS} onChange={onSort} />
       </div>
-      <ScoreTable
-        sources={table.sources}
-        rows={sorted(table.rows, sorting)}
-        colors={colors}
-        onChoose={onChoose}
-      />
+      {view === "spread" ? (
+        <div className="min-h-0 flex-1 overflow-y-auto xl:hidden">
+          <Spread found={found} edges={edges} colors={colors} />
+        </div>
+      ) : null}
+      <div
+        className={classes("flex min-h-0 flex-1 flex-col", view === "spread" && "max-xl:hidden")}
+      >
+        <ScoreTable
+          sources={table.sources}
+          rows={sorted(table.rows, sorting)}
+          colors={colors}
+          onChoose={onChoose}
+        />
+      </div>
     </div>
   );
 }
