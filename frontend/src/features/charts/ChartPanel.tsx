@@ -66,6 +66,11 @@ export function ChartPanel({
     ({ label }, place) => `${label} ${formatMetric(latest[place]?.value)}`,
   );
   const { info } = chart;
+  const step = (
+    <span className="tabular shrink-0 whitespace-nowrap pt-0.5 text-muted text-xs">
+      {typeof cursor?.step === "number" ? `step ${cursor.step}` : stepText(latest)}
+    </span>
+  );
   return (
     <figure
       aria-label={`${info.title}: ${summary.join(", ")}`}
@@ -88,6 +93,7 @@ export function ChartPanel({
             {info.title}
           </b>
         </Tooltip>
+        {isWide ? step : <span className="flex-1" />}
         <button
           type="button"
           aria-label={isPinned ? `Unpin ${info.title}` : `Pin ${info.title}`}
@@ -100,15 +106,11 @@ export function ChartPanel({
         >
           {isPinned ? <PinOff size={13} /> : <Pin size={13} />}
         </button>
-        <span className="tabular shrink-0 whitespace-nowrap pt-0.5 text-muted text-xs">
-          {cursor?.step !== undefined && cursor?.step !== null
-            ? `step ${cursor.step}`
-            : stepText(latest)}
-        </span>
         {isWide ? <Legend items={legend} /> : null}
       </figcaption>
       {isWide ? null : (
-        <div className="flex min-h-5 items-start">
+        <div className="flex min-h-5 items-start gap-2">
+          {step}
           <Legend items={legend} />
         </div>
       )}

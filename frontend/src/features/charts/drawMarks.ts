@@ -1,4 +1,4 @@
-/** What happened, on a chart: a line where a phase begins or a setting was changed, a tick for the rest. */
+/** What happened, on a chart: a line where a phase begins or a setting was changed, with its name above the curves; a tick for the rest. */
 import type uPlot from "uplot";
 import { resolveColor } from "@/lib/colors";
 import type { Mark } from "@/live/marks";
@@ -16,7 +16,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
   ctx.font = font.replace(/\d+px/, `${12 * devicePixelRatio}px`);
   ctx.lineWidth = devicePixelRatio;
   ctx.textAlign = "left";
-  ctx.textBaseline = "top";
+  ctx.textBaseline = "bottom";
   let free = Number.NEGATIVE_INFINITY;
   let lined = Number.NEGATIVE_INFINITY;
   let ticked = Number.NEGATIVE_INFINITY;
@@ -42,11 +42,11 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
     ctx.globalAlpha = 1;
-    if (x < free) continue;
-    const room = bbox.left + bbox.width - x;
-    if (ctx.measureText(mark.label).width > room) continue;
-    ctx.fillText(mark.label, x + 3 * devicePixelRatio, bbox.top);
-    free = x + ctx.measureText(mark.label).width + 10 * devicePixelRatio;
+    const { width } = ctx.measureText(mark.label);
+    const left = Math.max(bbox.left, Math.min(x, bbox.left + bbox.width - width));
+    if (left < free || width > bbox.width) continue;
+    ctx.fillText(mark.label, left, bbox.top - 2 * devicePixelRatio);
+    free = left + width + 8 * devicePixelRatio;
   }
   ctx.restore();
 }

@@ -60,7 +60,7 @@ export function TimelinePanel() {
       <div className="flex min-h-9 shrink-0 flex-wrap items-center gap-x-3 px-3 text-xs">
         <h2 className="font-semibold text-sm">Timeline</h2>
         <TimelineText hovered={hovered} shares={shares} now={now} isUnderWay={spans.length > 0} />
-        <span className="flex items-center gap-1.5 text-muted">
+        <span className="flex items-center gap-1.5 text-muted max-2xl:hidden">
           <span className="hatched size-3 rounded-[3px]" aria-hidden="true" /> idle
         </span>
         {overlap === null ? null : (
