@@ -34,7 +34,7 @@ export function Dock({ page, label, value, onChange, children }: DockProps) {
         />
         <div
           ref={setRoom}
-          className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1 text-muted text-xs"
+          className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1 py-0.5 text-muted text-xs max-xl:gap-x-2"
         />
         {children}
       </div>

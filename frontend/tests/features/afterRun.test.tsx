@@ -121,7 +121,7 @@ describe("a run that has ended", () => {
     expect(time.getByText("300 ms")).toBeTruthy();
     expect(time.getByText("3 × too low")).toBeTruthy(); // 0.1 for 0.3
     expect(rate.getByText("3 × too high")).toBeTruthy(); // 900 for 300
-    expect(memory.getByText("+50 %")).toBeTruthy(); // 3 GiB for 2
+    expect(memory.getByText("1.5 × too high")).toBeTruthy(); // 3 GiB for 2
   });
 
   it("begins with how long a step took, what was furthest off, and why", () => {

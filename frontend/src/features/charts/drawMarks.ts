@@ -20,6 +20,20 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
   let free = Number.NEGATIVE_INFINITY;
   let lined = Number.NEGATIVE_INFINITY;
   let ticked = Number.NEGATIVE_INFINITY;
+  const write = (label: string, x: number) => {
+    const { width } = ctx.measureText(label);
+    const left = Math.max(bbox.left, Math.min(x, bbox.left + bbox.width - width));
+    if (left < free || width > bbox.width) return;
+    ctx.fillText(label, left, bbox.top - 2 * devicePixelRatio);
+    free = left + width + 8 * devicePixelRatio;
+  };
+  const begun = marks.findLast(
+    ({ kind, step }) => kind === "phase" && plot.valToPos(step, "x", true) < bbox.left - 1,
+  );
+  if (begun) {
+    ctx.fillStyle = resolveColor(LOOKS.phase.color);
+    write(begun.label, bbox.left);
+  }
   for (const mark of marks) {
     const x = Math.round(plot.valToPos(mark.step, "x", true));
     if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
@@ -42,11 +56,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
     ctx.globalAlpha = 1;
-    const { width } = ctx.measureText(mark.label);
-    const left = Math.max(bbox.left, Math.min(x, bbox.left + bbox.width - width));
-    if (left < free || width > bbox.width) continue;
-    ctx.fillText(mark.label, left, bbox.top - 2 * devicePixelRatio);
-    free = left + width + 8 * devicePixelRatio;
+    write(mark.label, x);
   }
   ctx.restore();
 }

@@ -15,14 +15,17 @@ function timesPredicted({ predicted, measured }: Compared): number | null {
   return predicted && measured ? measured / predicted : null;
 }
 
+/** From here on a share says less than how many times it is. */
+const MUCH = 1.5;
+
 /** How far the prediction was off: a share of what was measured, or how many times where that says more. */
 export function errorText(row: Compared): string {
   if (row.measured === null) return "not measured";
   if (row.predicted === null) return "not predicted";
   const times = timesPredicted(row);
   if (times === null) return "–";
-  if (times >= 2) return `${timesText(times)} × too low`;
-  if (times <= 0.5) return `${timesText(1 / times)} × too high`;
+  if (times >= MUCH) return `${timesText(times)} × too low`;
+  if (times <= 1 / MUCH) return `${timesText(1 / times)} × too high`;
   const error = (1 / times - 1) * 100;
   return `${error > 0 ? "+" : "−"}${Math.abs(error).toFixed(Math.abs(error) < 10 ? 1 : 0)} %`;
 }
@@ -86,7 +89,7 @@ function stepText(step: Compared): string {
   const times = timesPredicted(step) ?? 1;
   const [took, said] = [formatSeconds(step.measured), formatSeconds(step.predicted)];
   if (isNear(times)) return `A step took ${took}, as predicted (${said}).`;
-  if (times >= 2) return `A step took ${took}, ${timesText(times)} times the ${said} predicted.`;
+  if (times >= MUCH) return `A step took ${took}, ${timesText(times)} times the ${said} predicted.`;
   const share = Math.abs(times - 1) * 100;
   return `A step took ${took}, ${share.toFixed(0)} % ${times > 1 ? "more" : "less"} than the ${said} predicted.`;
 }
