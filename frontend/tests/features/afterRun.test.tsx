@@ -268,7 +268,7 @@ describe("progress", () => {
 
     act(() => live.applyGauges({ ...gauges, is_bound: true }));
 
-    expect(screen.getByText("of at most 2400")).toBeTruthy();
+    expect(screen.getByText("of at most 2,400")).toBeTruthy();
   });
 
   it("a press on the bottleneck says why it is one, and opens no form", async () => {

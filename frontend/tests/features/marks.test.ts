@@ -47,7 +47,9 @@ it("a name that would touch another one is left out", () => {
 });
 
 it("the phase that had begun before what is shown is named at its start", () => {
-  expect(written([phase("warm-up", 0), phase("rl", 20)], 40, 100)).toEqual({
-    rl: expect.objectContaining({ x: LEFT }),
-  });
+  const marks = [phase("warm-up", 0), phase("rl", 20)];
+  const rlAtStart = { rl: expect.objectContaining({ x: LEFT }) };
+
+  expect(written(marks, 40, 100)).toEqual(rlAtStart);
+  expect(written(marks, 20, 100)).toEqual(rlAtStart);
 });

@@ -79,7 +79,7 @@ export function ChartPanel({
         isWide && "col-span-full",
       )}
     >
-      <figcaption className="flex min-h-6 items-start gap-2">
+      <figcaption className="flex min-h-6 flex-wrap items-start gap-x-2">
         <Tooltip
           text={
             info.help ? (
@@ -137,7 +137,7 @@ interface LegendItem {
 
 function Legend({ items }: { items: readonly LegendItem[] }) {
   return (
-    <ul className="flex min-w-0 flex-1 flex-wrap gap-x-3 gap-y-0.5 justify-end">
+    <ul className="flex min-w-0 grow flex-wrap justify-end gap-x-3 gap-y-0.5">
       {items.map(({ key, ...item }) => (
         <Entry key={key} {...item} />
       ))}

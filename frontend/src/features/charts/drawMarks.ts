@@ -28,7 +28,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
     free = left + width + 8 * devicePixelRatio;
   };
   const begun = marks.findLast(
-    ({ kind, step }) => kind === "phase" && plot.valToPos(step, "x", true) < bbox.left - 1,
+    ({ kind, step }) => kind === "phase" && plot.valToPos(step, "x", true) <= bbox.left + 1,
   );
   if (begun) {
     ctx.fillStyle = resolveColor(LOOKS.phase.color);

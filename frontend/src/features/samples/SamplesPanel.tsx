@@ -84,7 +84,7 @@ export function SamplesPanel() {
           role="searchbox"
           aria-label="Filter texts"
           placeholder="Filter"
-          className={`${CONTROL} w-32 max-xl:w-24`}
+          className={`${CONTROL} w-32 max-xl:w-16`}
           value={filter}
           onChange={(event) => setFilter(event.target.value)}
         />
@@ -92,7 +92,7 @@ export function SamplesPanel() {
         {chosen === null && open !== null && step !== newest ? (
           <span>step {step} stays while its sample is open</span>
         ) : null}
-        <span className="tabular">{formatPlural(shown.length, "row")}</span>
+        <span className="tabular max-xl:hidden">{formatPlural(shown.length, "row")}</span>
         <Segmented
           label="View of the samples"
           value={view}
