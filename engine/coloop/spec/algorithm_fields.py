@@ -375,7 +375,7 @@ Algorithm = (
 )
 
 
-class ActorAlgorithms(Section, title="by port"):
+class ActorAlgorithms(Section, title="one for each port"):
     """What an actor does with each of its teaching ports."""
 
     rewards: OneOrMany[RewardsAlgorithm] | None = setting(None)
@@ -386,7 +386,7 @@ class ActorAlgorithms(Section, title="by port"):
     """Learn from preferences."""
 
 
-class CriticAlgorithms(Section, title="by port"):
+class CriticAlgorithms(Section, title="one for each port"):
     """What a critic does with each of its teaching ports."""
 
     returns: OneOrMany[ValueLoss] | None = setting(None)
@@ -395,7 +395,7 @@ class CriticAlgorithms(Section, title="by port"):
     """Learn numbers directly."""
 
 
-class RewardAlgorithms(Section, title="by port"):
+class RewardAlgorithms(Section, title="one for each port"):
     """What a reward model does with each of its teaching ports."""
 
     pairs: OneOrMany[ScorerPairs] | None = setting(None)
@@ -404,7 +404,7 @@ class RewardAlgorithms(Section, title="by port"):
     """Learn from numbers."""
 
 
-class VerifierAlgorithms(Section, title="by port"):
+class VerifierAlgorithms(Section, title="one for each port"):
     """What a verifier does with each of its teaching ports."""
 
     labels: OneOrMany[LabelsAlgorithm] | None = setting(None)

@@ -135,7 +135,8 @@ def _one_or_many(value: Any) -> str:
 
 
 OneOrMany = Annotated[
-    Annotated[T, Tag("<one>")] | Annotated[tuple[T, ...], Tag("<many>")],
+    Annotated[T, Tag("<one>"), Field(title="just one")]
+    | Annotated[tuple[T, ...], Tag("<many>"), Field(title="several")],
     Discriminator(_one_or_many),
 ]
 Range = Annotated[

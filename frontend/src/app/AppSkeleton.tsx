@@ -1,6 +1,7 @@
 import { useLocation } from "wouter";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "@/features/palette/widths";
 import { usePreferences } from "@/session/preferences";
+import { useSeconds } from "@/ui/useSeconds";
 import { useSettingsWidth } from "./useNarrow";
 
 /** The addresses that lead to the editor. */
@@ -17,7 +18,7 @@ export function AppSkeleton() {
         <div className="flex-1" />
         <div className="skeleton h-7 w-20" />
       </div>
-      {EDITOR.test(location) ? <Panels /> : null}
+      {EDITOR.test(location) ? <Panels /> : <Doing>Reading what is there.</Doing>}
     </div>
   );
 }
@@ -36,7 +37,9 @@ function Panels() {
             <div key={row} className="skeleton mb-3 h-5" />
           ))}
         </div>
-        <div className="flex-1" />
+        <Doing>
+          Making the nodes and presets ready. The first start of the service takes some seconds.
+        </Doing>
         {isInspectorOpen ? (
           <div className="shrink-0 border-line border-l bg-surface" style={{ width }} />
         ) : null}
@@ -44,5 +47,15 @@ function Panels() {
       <div className="h-[104px] shrink-0 border-line border-t bg-surface" />
       <div className="h-[78px] shrink-0 border-line border-t bg-surface" />
     </>
+  );
+}
+
+/** What is waited for, once one waits. */
+function Doing({ children }: { children: string }) {
+  const seconds = useSeconds();
+  return (
+    <p className="flex-1 self-center px-6 text-center text-muted text-sm">
+      {seconds > 0 ? children : null}
+    </p>
   );
 }

@@ -1,5 +1,6 @@
-import { type ReactNode, Suspense } from "react";
+import { type ReactNode, Suspense, useState } from "react";
 import type { PanelId } from "@/session/preferences";
+import { PanelHeadContext } from "@/ui/PanelHead";
 import { Loading } from "@/ui/States";
 import { TabList } from "@/ui/TabList";
 import { PANELS, type Page, panelsOf } from "./panels";
@@ -16,10 +17,11 @@ interface DockProps {
 /** The panels below the graph, one at a time. */
 export function Dock({ page, label, value, onChange, children }: DockProps) {
   const panels = panelsOf(page);
+  const [room, setRoom] = useState<HTMLElement | null>(null);
   const { Body } = PANELS[value];
   return (
     <div className="flex h-full flex-col">
-      <div className="flex shrink-0 items-center border-line border-b px-3">
+      <div className="flex shrink-0 flex-wrap items-center gap-x-4 border-line border-b px-3">
         <TabList
           label={label}
           value={value}
@@ -30,7 +32,10 @@ export function Dock({ page, label, value, onChange, children }: DockProps) {
             ...(panel.Note ? { note: <panel.Note /> } : {}),
           }))}
         />
-        <span className="flex-1" />
+        <div
+          ref={setRoom}
+          className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1 py-0.5 text-muted text-xs max-xl:gap-x-2"
+        />
         {children}
       </div>
       <div
@@ -40,7 +45,9 @@ export function Dock({ page, label, value, onChange, children }: DockProps) {
         className="min-h-0 flex-1"
       >
         <Suspense fallback={<Loading label={`Loading ${PANELS[value].label.toLowerCase()}`} />}>
-          <Body />
+          <PanelHeadContext value={room}>
+            <Body />
+          </PanelHeadContext>
         </Suspense>
       </div>
     </div>

@@ -8,6 +8,7 @@ import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
 import { useDialogs } from "@/session/dialogs";
+import { useLoopPresets } from "@/session/useLoopPresets";
 import { Button } from "@/ui/Button";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { PageShell } from "./PageShell";
@@ -15,6 +16,8 @@ import { PageShell } from "./PageShell";
 /** The user's loops, and presets to begin with. */
 export function LoopsPage() {
   const loops = useQuery({ queryKey: ["loops"], queryFn: fetchLoops });
+  const presets = useLoopPresets();
+  const here = presets.data?.filter((preset) => preset.runnable_here).length;
   const show = useDialogs((state) => state.show);
   const open = useImport();
   const files = useRef<HTMLInputElement>(null);
@@ -77,7 +80,10 @@ export function LoopsPage() {
       </section>
       <h2 className="mt-8 font-semibold text-lg">Start from a loop that works</h2>
       <p className="mb-3 text-muted text-sm">
-        Each runs as it is. Open one, press Run, then change it.
+        Open one, press Run, then change it.{" "}
+        {presets.data
+          ? `${here} of ${presets.data.length} run on this machine as they are; the others name the GPUs they need.`
+          : ""}
       </p>
       <Gallery />
       <NewLoopDialog />

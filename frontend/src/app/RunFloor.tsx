@@ -11,6 +11,7 @@ import { RunSettings } from "./RunSettings";
 import { useWindowSize } from "./useWindowSize";
 
 const CHARTS_SHARE = 0.31;
+const DOCK_SHARE = 0.25;
 const LEAST_CHARTS = 300;
 const LEAST_TIMELINE = 84;
 const LEAST_DOCK = 140;
@@ -27,7 +28,7 @@ export function RunFloor() {
     Math.max(LEAST_CHARTS, runChartsWidth || Math.round(width * CHARTS_SHARE)),
     Math.round(width * 0.6),
   );
-  const dock = Math.min(runDockHeight, Math.round(height * 0.4));
+  const dock = Math.min(runDockHeight || Math.round(height * DOCK_SHARE), Math.round(height * 0.4));
   const timeline = Math.min(runTimelineHeight, Math.round(height * 0.3));
   return (
     <>

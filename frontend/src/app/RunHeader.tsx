@@ -9,6 +9,7 @@ import type { Replay } from "@/features/runs/useReplay";
 import { download } from "@/lib/download";
 import { useLive } from "@/live/hooks";
 import { Button } from "@/ui/Button";
+import { classes } from "@/ui/classes";
 import { Brand } from "./head/Brand";
 import { PageNav } from "./head/PageNav";
 import { ThemeMenu } from "./head/ThemeMenu";
@@ -33,7 +34,13 @@ export function RunHeader({ name, onResumed, replay }: RunHeaderProps) {
       <Brand />
       <PageNav />
       <span className="mx-1 h-5 w-px bg-line" />
-      <h1 className="min-w-14 max-w-80 truncate font-semibold text-sm" title={name}>
+      <h1
+        className={classes(
+          "max-w-80 truncate font-semibold text-sm",
+          name.length > 8 ? "min-w-14" : "shrink-0",
+        )}
+        title={name}
+      >
         {name}
       </h1>
       <RunStateChip state={state} />

@@ -7,7 +7,6 @@
 
 import type { Catalog, Json, JsonSchema } from "@/api/types";
 import { formatName } from "@/lib/format";
-import { deepEqual } from "@/lib/paths";
 
 export type Choices = NonNullable<JsonSchema["x-choices"]>;
 /** As the catalog marks it: an id, a metric of a node, a path through the loop, or Jinja that names nodes. */
@@ -245,16 +244,10 @@ function readUnion(union: JsonSchema[], schema: JsonSchema, defs: Defs, name: st
       variants: union.flatMap((one) => tagged(one, tag, defs)),
     } as const;
   }
-  const isOneOrMany =
-    resolved.length === 2 &&
-    resolved[1]?.type === "array" &&
-    deepEqual(resolve(resolved[1].items ?? {}, defs).schema, resolved[0]);
   const variants = union.map((one, index) => {
     const field = readField(one, defs, "");
-    const title = isOneOrMany
-      ? ["one", "several"][index]
-      : (text(resolved[index]?.title) ?? variantTitle(field, name));
-    return { key: String(index), title: title ?? "", field };
+    const title = text(resolved[index]?.title) ?? variantTitle(field, name);
+    return { key: String(index), title, field };
   });
   return { shape: "variants", variants } as const;
 }

@@ -1,7 +1,7 @@
 /** The values that a node shows on its card: which ones its kind says, what they are now, how they are said. Pure. */
 import type { Catalog, Json, KindInfo } from "@/api/types";
 import type { Field } from "@/catalog/schema";
-import { formatCount } from "@/lib/format";
+import { formatCount, formatWhole } from "@/lib/format";
 import { isObject, type Path, readPath } from "@/lib/paths";
 import { fieldAt } from "./fieldAt";
 import { poolOf, poolPaths } from "./pools";
@@ -95,7 +95,7 @@ function isPlain(field: Field | null): field is Field {
 /** A value as a card says it, on one line. */
 export function sayValue(value: Json): string {
   if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) >= 1000) {
-    return value < 1e15 ? value.toLocaleString("en-US") : formatCount(value);
+    return value < 1e15 ? formatWhole(value) : formatCount(value);
   }
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object")

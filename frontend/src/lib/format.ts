@@ -37,11 +37,19 @@ export function formatBytes(bytes: number | null | undefined): string {
   return isNumber(bytes) ? scaled(bytes, 1024, BYTE_UNITS, " ") : DASH;
 }
 
-/** 7615616512 → "7.62B". */
+/** 4096 → "4,096"; 7615616512 → "7.62B". */
 export function formatCount(count: number | null | undefined): string {
   if (!isNumber(count)) return DASH;
-  if (Math.abs(count) < 10_000 && Number.isInteger(count)) return String(count);
-  return scaled(count, 1000, DECIMAL_UNITS, "");
+  return Math.abs(count) < 100_000 && Number.isInteger(count) ? formatWhole(count) : short(count);
+}
+
+/** 7615616512 → "7,615,616,512". */
+export function formatWhole(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
+function short(value: number): string {
+  return scaled(value, 1000, DECIMAL_UNITS, "");
 }
 
 /** 41.2 → "41.2 s"; 4000 → "1 h 6 min". */
@@ -76,7 +84,7 @@ export function formatPerSecond(perSecond: number): string {
 }
 
 function rateNumber(perSecond: number): string {
-  return Math.abs(perSecond) < 1000 ? trimmed(perSecond) : formatCount(perSecond);
+  return Math.abs(perSecond) < 1000 ? trimmed(perSecond) : short(perSecond);
 }
 
 function trimmed(value: number): string {
@@ -108,12 +116,29 @@ export function formatMetric(value: number | null | undefined): string {
   return value.toFixed(3);
 }
 
-/** A number on an axis: as short as it can be. */
-export function formatTick(value: number): string {
+/** The numbers of an axis: as short as they can be, all with as many decimals. */
+export function formatTicks(ticks: readonly number[]): string[] {
+  const texts = ticks.map(shortest);
+  const decimals = Math.max(...texts.map((text) => text.split(".")[1]?.length ?? 0));
+  return texts.map((text, place) =>
+    text === "0" || !/^-?[\d.]+$/.test(text) ? text : (ticks[place] ?? 0).toFixed(decimals),
+  );
+}
+
+function shortest(value: number): string {
   const size = Math.abs(value);
-  if (size >= 10_000) return formatCount(value);
+  if (size >= 10_000) return short(value);
   if (size !== 0 && size < 0.001) return value.toExponential(1).replace(".0e", "e");
   return String(Number(value.toPrecision(3)));
+}
+
+/** A moment on an axis whose marks are `step` seconds apart: as many decimals as tell them apart. */
+export function formatMoment(seconds: number, step: number): string {
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  if (seconds < 60) return `${seconds.toFixed(decimals)} s`;
+  if (seconds >= 3600 || decimals === 0) return formatSeconds(seconds);
+  const minutes = Math.floor(seconds / 60);
+  return `${minutes} min ${(seconds - 60 * minutes).toFixed(decimals)} s`;
 }
 
 /** "just now", "4 min ago", then a date. */

@@ -1,4 +1,4 @@
-/** Ends of a vertical axis. */
+/** A vertical axis: its ends, and how wide it is. */
 
 /**
  * Of the largest value: ends nearer to each other are one value that was computed twice. Marks
@@ -17,4 +17,13 @@ export function roomy(min: number | null, max: number | null): [number, number] 
   if (max - min <= largest * ONE_VALUE) return [min - largest * 0.2, max + largest * 0.2];
   const air = (max - min) * 0.06;
   return [min >= 0 && min < air ? 0 : min - air, max + air];
+}
+
+const LEAST_WIDTH = 26;
+const DIGIT = 7;
+
+/** As wide as its longest number: a small chart has no room to give away. */
+export function axisWidth(texts: readonly string[] | null): number {
+  const longest = Math.max(0, ...(texts ?? []).map((text) => text.length));
+  return Math.max(LEAST_WIDTH, 10 + longest * DIGIT);
 }

@@ -25,6 +25,7 @@ export interface Preferences {
   /** Of each panel of the composer whose height was chosen. */
   dockHeights: Partial<Record<PanelId, number>>;
   runTab: PanelId;
+  /** Zero, as for the charts' width: a share of the window. */
   runDockHeight: number;
   inspectorWidth: number;
   hasMinimap: boolean;
@@ -56,7 +57,7 @@ export const usePreferences = create<Preferences>()(
       dockTab: "schedule",
       dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 },
       runTab: "samples",
-      runDockHeight: 200,
+      runDockHeight: 0,
       inspectorWidth: 360,
       hasMinimap: false,
       hasSingleKeys: true,
@@ -66,20 +67,20 @@ export const usePreferences = create<Preferences>()(
       samplesView: "byPrompt",
       pinnedCharts: [],
       runChartsWidth: 0,
-      runTimelineHeight: 124,
+      runTimelineHeight: 112,
       closedAbouts: [],
       wasTourOffered: false,
       set: (change) => set(change),
     }),
     {
       name: "coloop.preferences",
-      version: 4,
+      version: 5,
       // What a run shows was arranged otherwise before.
       migrate: (before) => ({
         ...(before as object),
         runTab: "samples",
-        runDockHeight: 200,
-        runTimelineHeight: 124,
+        runDockHeight: 0,
+        runTimelineHeight: 112,
       }),
     },
   ),

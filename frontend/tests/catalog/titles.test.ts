@@ -67,5 +67,5 @@ it("tells the shapes of a learner's algorithm by what they are", () => {
       : undefined;
   if (field?.shape !== "variants") throw new Error("an algorithm has two shapes");
 
-  expect(field.variants.map((one) => one.title)).toEqual(["one algorithm", "by port"]);
+  expect(field.variants.map((one) => one.title)).toEqual(["one algorithm", "one for each port"]);
 });

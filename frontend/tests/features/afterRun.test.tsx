@@ -8,7 +8,7 @@ import { LiveBadge, useHasFailed } from "@/features/canvas/LiveBadge";
 import { AlertList } from "@/features/runs/AlertList";
 import { RunActions } from "@/features/runs/RunActions";
 import { RunProgress } from "@/features/runs/RunProgress";
-import { timesOf } from "@/features/runs/report";
+import { findingOf, timesOf } from "@/features/runs/report";
 import { LiveRun } from "@/live/LiveRun";
 import { useSelection } from "@/session/selection";
 import { insideLoop } from "../fixtures/open";
@@ -28,6 +28,8 @@ const REPORT = {
     memory_bytes: { "actor.learn": 2 * 2 ** 30 },
   },
 };
+const NOTHING = { stages: {}, tokens_per_second: {}, memory_bytes: {} };
+
 function Marked() {
   return <i>{`${useHasFailed("actor")} ${useHasFailed("exact")}`}</i>;
 }
@@ -117,9 +119,36 @@ describe("a run that has ended", () => {
     ];
     expect(time.getByText("100 ms")).toBeTruthy();
     expect(time.getByText("300 ms")).toBeTruthy();
-    expect(time.getByText("−67 %")).toBeTruthy(); // 0.1 for 0.3
-    expect(rate.getByText("+200 %")).toBeTruthy(); // 900 for 300
-    expect(memory.getByText("+50 %")).toBeTruthy(); // 3 GiB for 2
+    expect(time.getByText("3 × too low")).toBeTruthy(); // 0.1 for 0.3
+    expect(rate.getByText("3 × too high")).toBeTruthy(); // 900 for 300
+    expect(memory.getByText("1.5 × too high")).toBeTruthy(); // 3 GiB for 2
+  });
+
+  it("begins with how long a step took, what was furthest off, and why", () => {
+    const said = (tokens: number, ...evaluated: string[]) =>
+      findingOf(
+        {
+          ...REPORT,
+          measured: { ...REPORT.measured, tokens_per_second: { "actor.learn": tokens } },
+        },
+        Object.fromEntries(evaluated.map((name) => [name, aStage({ evaluation: true })])),
+      );
+
+    expect(said(300)).toBe(
+      "A step took 500 ms, 25 % more than the 400 ms predicted. " +
+        "Furthest off is actor.learn, 300 ms instead of 100 ms: it did 300 tokens a second, not 900. " +
+        "2.00 GiB were held at most, 3.00 GiB predicted.",
+    );
+    expect(said(900)).toContain(": it worked on 3 times the tokens.");
+    expect(said(90)).toContain("not 900, though on 3.3 times fewer tokens.");
+    expect(said(300, "actor.learn")).not.toContain("Furthest off"); // an evaluation is in no step
+  });
+
+  it("says that a prediction was right", () => {
+    const right = { ...REPORT, measured: REPORT.predicted };
+
+    expect(findingOf(right)).toBe("A step took 400 ms, as predicted (400 ms).");
+    expect(findingOf({ predicted: NOTHING, measured: NOTHING })).toBe("");
   });
 
   it("a stage that did not run, or was not predicted, is said to be so", () => {
@@ -239,7 +268,7 @@ describe("progress", () => {
 
     act(() => live.applyGauges({ ...gauges, is_bound: true }));
 
-    expect(screen.getByText("of at most 2400")).toBeTruthy();
+    expect(screen.getByText("of at most 2,400")).toBeTruthy();
   });
 
   it("a press on the bottleneck says why it is one, and opens no form", async () => {

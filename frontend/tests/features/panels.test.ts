@@ -86,7 +86,7 @@ describe("problems", () => {
 describe("schedule", () => {
   it.each([
     [{ steps: 1 }, "1 step"],
-    [{ steps: 2000 }, "2000 steps"],
+    [{ steps: 2000 }, "2,000 steps"],
     [{ epochs: 3 }, "3 epochs"],
     [{ epochs: { of: "gold", count: 2 } }, "2 epochs of gold"],
     [{ until: ["pool.full", "other.full"] }, "until pool.full, other.full"],

@@ -1,7 +1,9 @@
 // @vitest-environment jsdom
 import { describe, expect, it, vi } from "vitest";
 import { createPlot, WHOLE_STEPS } from "@/features/charts/plot";
+import { latestOf } from "@/features/charts/usePlot";
 import { zoomOf } from "@/features/charts/zoom";
+import { createSeries } from "@/live/series";
 
 /** What a plot was told, in the place of the one that draws. */
 const fake = vi.hoisted(() => ({
@@ -77,4 +79,17 @@ describe("marks below a chart", () => {
     expect(WHOLE_STEPS.slice(0, 5)).toEqual([1, 2, 5, 10, 20]);
     expect(WHOLE_STEPS.every(Number.isInteger)).toBe(true);
   });
+});
+
+it("values beside a chart are those that a replay has reached", () => {
+  const line = { ...createSeries(), last: { step: 9, value: 0.9 } };
+  line.steps.push(2, 5, 9);
+  line.values.push(0.2, 0.5, 0.9);
+  const curves = [{ line, spread: null }, null];
+  const values = (until: number | null) => latestOf(curves, until).map(({ value }) => value);
+
+  expect(values(null)).toEqual([0.9, null]);
+  expect(values(8)).toEqual([0.5, null]);
+  expect(values(9)).toEqual([0.9, null]);
+  expect(values(1)).toEqual([null, null]);
 });

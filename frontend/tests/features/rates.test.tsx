@@ -42,7 +42,7 @@ function rateOf(text: string): HTMLElement {
 describe("rates of a node", () => {
   it("all of its stages have theirs by name, the rate while busy named as such", () => {
     expect(stageRates(gauges, "actor").map(wholeText)).toEqual([
-      "generate: 12.0 rows/s · 1500 tok/s · 30 % of the step\n   while busy 24.0 rows/s · 3000 tok/s",
+      "generate: 12.0 rows/s · 1.50k tok/s · 30 % of the step\n   while busy 24.0 rows/s · 3.00k tok/s",
       "credit: 400 rows/s · 5 % of the step\n   while busy 800 rows/s",
       "learn: 8.00 rows/s · 60 % of the step\n   while busy 16.0 rows/s",
       "sync: 5 % of the step",

@@ -85,14 +85,18 @@ describe("fields from JSON Schema", () => {
     expect(chosenVariant(field, { type: "y", b: 1 })?.key).toBe("y");
   });
 
-  it("one or several of the same is said so", () => {
+  it("shapes are called as the schema calls them", () => {
     const field = readSchema({
-      anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
+      $defs: { Text: { type: "string", title: "Text" } },
+      anyOf: [
+        { $ref: "#/$defs/Text", title: "just one" },
+        { type: "array", items: { type: "string" } },
+      ],
     });
 
     expect(field.shape === "variants" && field.variants.map((one) => one.title)).toEqual([
-      "one",
-      "several",
+      "just one",
+      "list",
     ]);
   });
 

@@ -4,12 +4,13 @@ import {
   formatBytes,
   formatCount,
   formatMetric,
+  formatMoment,
   formatName,
   formatPlural,
   formatRate,
   formatSeconds,
   formatShare,
-  formatTick,
+  formatTicks,
 } from "@/lib/format";
 
 describe("format", () => {
@@ -26,8 +27,9 @@ describe("format", () => {
 
   it.each([
     [7, "7"],
-    [2300, "2300"],
-    [12_345, "12.3k"],
+    [2300, "2,300"],
+    [12_345, "12,345"],
+    [123_456, "123k"],
     [7_615_616_512, "7.62B"],
     [undefined, "–"],
   ])("the count %s is %s", (count, text) => {
@@ -65,10 +67,42 @@ describe("format", () => {
     expect(formatRate(34_900, "tok")).toBe("34.9k tok/s");
     expect(formatShare(0.421)).toBe("42 %");
     expect(formatShare(0.001)).toBe("<1 %");
-    expect(formatTick(0.0008)).toBe("8e-4");
-    expect(formatTick(0.25)).toBe("0.25");
     expect(formatPlural(1, "error")).toBe("1 error");
     expect(formatPlural(3, "error")).toBe("3 errors");
+  });
+
+  it.each([
+    [
+      [0, 0.25, 0.5, 0.75],
+      ["0", "0.25", "0.50", "0.75"],
+    ],
+    [
+      [-0.4, 0, 2],
+      ["-0.4", "0", "2.0"],
+    ],
+    [
+      [0, 500, 1000],
+      ["0", "500", "1000"],
+    ],
+    [
+      [0, 0.0004, 0.0008],
+      ["0", "4e-4", "8e-4"],
+    ],
+    [
+      [0, 20_000],
+      ["0", "20.0k"],
+    ],
+  ])("the numbers of an axis have as many decimals: %s", (ticks, texts) => {
+    expect(formatTicks(ticks)).toEqual(texts);
+  });
+
+  it.each([
+    [5, [0, 5, 10, 65], ["0 s", "5 s", "10 s", "1 min 5 s"]],
+    [0.5, [0, 0.5, 61.5], ["0.0 s", "0.5 s", "1 min 1.5 s"]],
+    [0.05, [9.95, 10], ["9.95 s", "10.00 s"]],
+    [600, [0, 3000, 3600], ["0 s", "50 min", "1 h"]],
+  ])("moments %s s apart on an axis: %s", (step, moments, texts) => {
+    expect(moments.map((seconds) => formatMoment(seconds, step))).toEqual(texts);
   });
 
   it("names are words, and short forms are capitals", () => {

@@ -167,7 +167,7 @@ describe("an edge of a run", () => {
       "684 rows/s of the whole time",
       "256 rows a step",
       "a.generate while busy: 44.4k rows/s",
-      "2560 rows since the start",
+      "2,560 rows since the start",
     ]);
   });
 

@@ -359,7 +359,7 @@ def test_every_shape_of_a_union_has_a_title() -> None:
     shapes = parts["properties"]["algorithm"]["anyOf"][0]["oneOf"]
 
     titles = [one.get("title") or _title_of(one, parts) for one in shapes]
-    assert titles == ["one algorithm", "by port"]
+    assert titles == ["one algorithm", "one for each port"]
 
 
 def _title_of(part: dict[str, Any], schema: dict[str, Any]) -> str:

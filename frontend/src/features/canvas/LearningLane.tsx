@@ -16,7 +16,7 @@ export function LearningLane({ drawing: { laneTop, area } }: { drawing: Drawing 
         style={{
           transform: `translate(${area.left - BEYOND}px, ${laneTop}px)`,
           width,
-          height: area.bottom - laneTop + 16,
+          height: area.bottom - laneTop + BEYOND,
           paddingLeft: BEYOND + 12,
         }}
       >

@@ -66,6 +66,11 @@ export function ChartPanel({
     ({ label }, place) => `${label} ${formatMetric(latest[place]?.value)}`,
   );
   const { info } = chart;
+  const step = (
+    <span className="tabular shrink-0 whitespace-nowrap pt-0.5 text-muted text-xs">
+      {typeof cursor?.step === "number" ? `step ${cursor.step}` : stepText(latest)}
+    </span>
+  );
   return (
     <figure
       aria-label={`${info.title}: ${summary.join(", ")}`}
@@ -74,7 +79,7 @@ export function ChartPanel({
         isWide && "col-span-full",
       )}
     >
-      <figcaption className="flex min-h-6 items-start gap-2">
+      <figcaption className="flex min-h-6 flex-wrap items-start gap-x-2">
         <Tooltip
           text={
             info.help ? (
@@ -88,6 +93,7 @@ export function ChartPanel({
             {info.title}
           </b>
         </Tooltip>
+        {isWide ? step : <span className="flex-1" />}
         <button
           type="button"
           aria-label={isPinned ? `Unpin ${info.title}` : `Pin ${info.title}`}
@@ -100,15 +106,11 @@ export function ChartPanel({
         >
           {isPinned ? <PinOff size={13} /> : <Pin size={13} />}
         </button>
-        <span className="tabular shrink-0 whitespace-nowrap pt-0.5 text-muted text-xs">
-          {cursor?.step !== undefined && cursor?.step !== null
-            ? `step ${cursor.step}`
-            : stepText(latest)}
-        </span>
         {isWide ? <Legend items={legend} /> : null}
       </figcaption>
       {isWide ? null : (
-        <div className="flex min-h-5 items-start">
+        <div className="flex min-h-5 items-start gap-2">
+          {step}
           <Legend items={legend} />
         </div>
       )}
@@ -135,7 +137,7 @@ interface LegendItem {
 
 function Legend({ items }: { items: readonly LegendItem[] }) {
   return (
-    <ul className="flex min-w-0 flex-1 flex-wrap gap-x-3 gap-y-0.5 justify-end">
+    <ul className="flex min-w-0 grow flex-wrap justify-end gap-x-3 gap-y-0.5">
       {items.map(({ key, ...item }) => (
         <Entry key={key} {...item} />
       ))}

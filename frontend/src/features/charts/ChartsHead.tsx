@@ -5,66 +5,58 @@ import { teachingPorts } from "@/document/teaching";
 import { isObject } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
-import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
 
 interface ChartsHeadProps {
   filter: string;
   onFilter: (filter: string) => void;
-  showsAll: boolean;
-  onShowAll: (showsAll: boolean) => void;
-  /** How many charts are not shown without asking. */
-  hidden: number;
 }
 
-/** What the charts were chosen for, and the way to others. */
-export function ChartsHead({ filter, onFilter, showsAll, onShowAll, hidden }: ChartsHeadProps) {
+/** What the charts were chosen for, and how they are found and drawn. */
+export function ChartsHead({ filter, onFilter }: ChartsHeadProps) {
   const smoothing = usePreferences((state) => state.smoothing);
   const set = usePreferences((state) => state.set);
   const chosenFor = useChosenFor();
   return (
-    <div className="flex min-h-11 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 px-3 py-1.5">
+    <div className="@container flex min-h-10 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 px-3 py-1.5">
       <h2 className="font-semibold text-sm">Charts</h2>
       {chosenFor ? (
-        <span className="min-w-12 flex-1 basis-0">
-          <Badge tone="accent" className="max-w-full text-xs" title={`Chosen for ${chosenFor}`}>
-            <span className="truncate">chosen for {chosenFor}</span>
-          </Badge>
-        </span>
-      ) : (
-        <span className="flex-1" />
-      )}
-      {hidden > 0 && filter === "" ? (
-        <Button size="small" look="quiet" onClick={() => onShowAll(!showsAll)}>
-          {showsAll ? "Fewer" : `${hidden} more`}
-        </Button>
+        <Badge tone="accent" className="max-w-full text-xs" title={`Chosen for ${chosenFor}`}>
+          <span className="truncate">for {chosenFor}</span>
+        </Badge>
       ) : null}
-      <label className="relative flex items-center">
-        <Search size={13} className="absolute left-2 text-muted" aria-hidden="true" />
-        <input
-          role="searchbox"
-          aria-label="Filter metrics"
-          placeholder="metric"
-          className={`${CONTROL} w-20 pl-7`}
-          value={filter}
-          onChange={(event) => onFilter(event.target.value)}
-        />
-      </label>
-      <label className="flex items-center gap-2 text-muted text-xs">
-        <span>
-          smooth <span className="tabular inline-block w-7 text-text">{smoothing.toFixed(2)}</span>
-        </span>
-        <input
-          type="range"
-          aria-label="Smoothing"
-          min={0}
-          max={0.99}
-          step={0.01}
-          value={smoothing}
-          className="w-10 accent-(--accent)"
-          onChange={(event) => set({ smoothing: Number(event.target.value) })}
-        />
-      </label>
+      <span className="flex flex-1 items-center justify-end gap-2">
+        <label className="relative flex max-w-48 flex-1 items-center">
+          <Search size={13} className="absolute left-2 text-muted" aria-hidden="true" />
+          <input
+            role="searchbox"
+            aria-label="Filter metrics"
+            placeholder="metric"
+            className={`${CONTROL} w-full min-w-20 pl-7`}
+            value={filter}
+            onChange={(event) => onFilter(event.target.value)}
+          />
+        </label>
+        <label className="flex items-center gap-2 text-muted text-xs">
+          <span>
+            smooth{" "}
+            <span className="tabular hidden w-7 text-text @md:inline-block">
+              {smoothing.toFixed(2)}
+            </span>
+          </span>
+          <input
+            type="range"
+            aria-label="Smoothing"
+            title={`Smoothing ${smoothing.toFixed(2)}`}
+            min={0}
+            max={0.99}
+            step={0.01}
+            value={smoothing}
+            className="w-10 accent-(--accent)"
+            onChange={(event) => set({ smoothing: Number(event.target.value) })}
+          />
+        </label>
+      </span>
     </div>
   );
 }

@@ -3,10 +3,12 @@ import { useMemo, useState } from "react";
 import { type ChartPlan, planCharts } from "@/catalog/charts";
 import { useCatalog, useChartColors, useDocument } from "@/document/context";
 import { teachingPorts } from "@/document/teaching";
+import { formatPlural } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import { useRecord } from "@/live/recordContext";
 import { useKnownCurves } from "@/live/useKnownCurves";
 import { usePreferences } from "@/session/preferences";
+import { Button } from "@/ui/Button";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
 import { ChartsHead } from "./ChartsHead";
@@ -41,17 +43,10 @@ export function ChartsPanel() {
   const colors = useChartColors(nodes);
   if (!live) return null;
   const shown = chosenCharts(charts, { filter, showsAll, pinned });
+  const more = charts.length - chosenCharts(charts, { filter: "", showsAll: false, pinned }).length;
   return (
     <section aria-label="Charts" className="flex h-full min-h-0 flex-col">
-      <ChartsHead
-        filter={filter}
-        onFilter={setFilter}
-        showsAll={showsAll}
-        onShowAll={setShowsAll}
-        hidden={
-          charts.length - chosenCharts(charts, { filter: "", showsAll: false, pinned }).length
-        }
-      />
+      <ChartsHead filter={filter} onFilter={setFilter} />
       {known.size === 0 ? (
         isLoading ? (
           <Loading label="Loading the curves" rows={4} />
@@ -88,6 +83,16 @@ export function ChartsPanel() {
           ))}
           {shown.length === 0 ? (
             <p className="text-muted text-sm">No metric matches “{filter}”.</p>
+          ) : null}
+          {more > 0 && filter === "" ? (
+            <Button
+              size="small"
+              look="quiet"
+              className="col-span-full justify-self-start"
+              onClick={() => setShowsAll(!showsAll)}
+            >
+              {showsAll ? "Fewer charts" : formatPlural(more, "more chart")}
+            </Button>
           ) : null}
         </div>
       )}

@@ -1,4 +1,4 @@
-/** What happened, on a chart: a line where a phase begins or a setting was changed, a tick for the rest. */
+/** What happened, on a chart: a line where a phase begins or a setting was changed, with its name above the curves; a tick for the rest. */
 import type uPlot from "uplot";
 import { resolveColor } from "@/lib/colors";
 import type { Mark } from "@/live/marks";
@@ -16,10 +16,24 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
   ctx.font = font.replace(/\d+px/, `${12 * devicePixelRatio}px`);
   ctx.lineWidth = devicePixelRatio;
   ctx.textAlign = "left";
-  ctx.textBaseline = "top";
+  ctx.textBaseline = "bottom";
   let free = Number.NEGATIVE_INFINITY;
   let lined = Number.NEGATIVE_INFINITY;
   let ticked = Number.NEGATIVE_INFINITY;
+  const write = (label: string, x: number) => {
+    const { width } = ctx.measureText(label);
+    const left = Math.max(bbox.left, Math.min(x, bbox.left + bbox.width - width));
+    if (left < free || width > bbox.width) return;
+    ctx.fillText(label, left, bbox.top - 2 * devicePixelRatio);
+    free = left + width + 8 * devicePixelRatio;
+  };
+  const begun = marks.findLast(
+    ({ kind, step }) => kind === "phase" && plot.valToPos(step, "x", true) <= bbox.left + 1,
+  );
+  if (begun) {
+    ctx.fillStyle = resolveColor(LOOKS.phase.color);
+    write(begun.label, bbox.left);
+  }
   for (const mark of marks) {
     const x = Math.round(plot.valToPos(mark.step, "x", true));
     if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
@@ -42,11 +56,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
     ctx.globalAlpha = 1;
-    if (x < free) continue;
-    const room = bbox.left + bbox.width - x;
-    if (ctx.measureText(mark.label).width > room) continue;
-    ctx.fillText(mark.label, x + 3 * devicePixelRatio, bbox.top);
-    free = x + ctx.measureText(mark.label).width + 10 * devicePixelRatio;
+    write(mark.label, x);
   }
   ctx.restore();
 }

@@ -2,8 +2,8 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
-import { formatTick } from "@/lib/format";
-import { roomy } from "@/lib/scale";
+import { formatTicks } from "@/lib/format";
+import { axisWidth, roomy } from "@/lib/scale";
 import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
 import { drawMarks, drawNow } from "./drawMarks";
@@ -33,6 +33,8 @@ export interface Plot {
 }
 
 const CURSOR = "coloop.run";
+/** Room over the curves, for the names of phases. */
+const ABOVE = 18;
 /** Distances of the marks below a chart: there is no half step. */
 export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
   [1, 2, 5].map((times) => times * 10 ** power),
@@ -58,7 +60,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
         points: { size: 6 },
       },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
-      padding: [14, 26, 0, 0],
+      padding: [ABOVE, 14, 0, 0],
       axes: [
         {
           stroke: ink,
@@ -74,9 +76,9 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
           grid: { stroke: grid, width: 1 },
           ticks: { show: false },
           font,
-          size: 52,
-          space: 32,
-          values: (_, ticks) => ticks.map((tick) => formatTick(tick)),
+          size: (_, texts) => axisWidth(texts),
+          space: 22,
+          values: (_, ticks) => formatTicks(ticks),
         },
       ],
       series: [

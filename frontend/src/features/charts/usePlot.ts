@@ -3,6 +3,7 @@ import type { CurveName } from "@/catalog/charts";
 import { type Curve, curvesOf } from "@/live/curves";
 import { type LiveRun, TICK } from "@/live/LiveRun";
 import { useReplayStep } from "@/live/recordContext";
+import { lowerBound, type Series } from "@/live/series";
 import { useResolvedTheme } from "@/session/theme";
 import { chartData } from "./chartData";
 import { createPlot, type Plot } from "./plot";
@@ -41,8 +42,8 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
   const step = useReplayStep();
   const plot = useRef<Plot | null>(null);
   const zoom = useRef<Zoom | null>(null);
-  const current = useRef(input);
-  current.current = input;
+  const current = useRef({ ...input, step });
+  current.current = { ...input, step };
   const key = curves.map(({ node, metric }) => `${node} ${metric}`).join();
   const palette = colors.join();
 
@@ -78,19 +79,14 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
     let last: ReturnType<typeof setTimeout> | undefined;
     const draw = () => {
       drawnAt = Date.now();
-      const { fetched, smoothing, onLatest } = current.current;
+      const { fetched, smoothing, onLatest, step } = current.current;
       const found = curvesOf(live.state, curves, fetched);
       // Most news is of other metrics.
       const news = `${found.map((one) => one?.line.version).join()} ${live.state.marks.length}`;
       if (news === drawn) return;
       drawn = news;
       plot.current?.setData(chartData(found, smoothing), live.state.marks);
-      onLatest(
-        found.map((one) => ({
-          value: one?.line.last?.value ?? null,
-          step: one?.line.last?.step ?? null,
-        })),
-      );
+      onLatest(latestOf(found, step));
     };
     draw();
     const pause = TICK * (Math.ceil(curves.length / CURVES_A_TICK) - 0.5);
@@ -109,5 +105,21 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
   // biome-ignore lint/correctness/useExhaustiveDependencies: likewise
   useEffect(() => {
     plot.current?.setNow(step);
+    if (!isOnScreen) return;
+    const { fetched, onLatest } = current.current;
+    onLatest(latestOf(curvesOf(live.state, curves, fetched), step));
   }, [step, key, palette, isOnScreen, theme, height]);
 }
+
+/** The last point of each curve, or the last one that a replay has reached. */
+export function latestOf(curves: readonly (Curve | null)[], until: number | null): Latest[] {
+  return curves.map((curve) => {
+    const { steps, values, last } = curve?.line ?? NO_LINE;
+    if (until === null || (last && last.step <= until)) return last ?? NO_POINT;
+    const at = lowerBound(steps, until + 1) - 1;
+    return { step: steps[at] ?? null, value: values[at] ?? null };
+  });
+}
+
+const NO_POINT: Latest = { value: null, step: null };
+const NO_LINE: Pick<Series, "steps" | "values" | "last"> = { steps: [], values: [], last: null };

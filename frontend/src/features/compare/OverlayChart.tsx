@@ -68,13 +68,16 @@ export function OverlayChart({ metric, info, axis, compared, curves }: OverlayCh
       <ul className="mt-1 mb-1 flex min-h-5 flex-wrap gap-x-4">
         {drawn.map(({ label, look, series }) => (
           <li key={label} className="tabular flex min-w-0 items-center gap-1.5 text-xs">
-            <span
-              className="w-4 border-t-2"
-              style={{
-                borderColor: look.color,
-                borderStyle: look.dash.length > 0 ? "dashed" : "solid",
-              }}
-            />
+            <svg width="16" height="2" aria-hidden="true" className="shrink-0">
+              <line
+                x2="16"
+                y1="1"
+                y2="1"
+                stroke={look.color}
+                strokeWidth="2"
+                strokeDasharray={look.dash.join(" ")}
+              />
+            </svg>
             <span className="max-w-40 truncate text-muted" title={label}>
               {label}
             </span>

@@ -2,8 +2,8 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
-import { formatCount, formatSeconds, formatTick } from "@/lib/format";
-import { roomy } from "@/lib/scale";
+import { formatCount, formatSeconds, formatTicks } from "@/lib/format";
+import { axisWidth, roomy } from "@/lib/scale";
 import type { Axis, Overlay } from "./overlay";
 
 export interface LineLook {
@@ -43,15 +43,15 @@ export function createOverlayPlot(
           font,
           size: 28,
           space: 72,
-          values: (_, ticks) => ticks.map((tick) => xText(tick, options.axis)),
+          values: (_, ticks) => xTexts(ticks, options.axis),
         },
         {
           stroke: ink,
           grid: { stroke: grid, width: 1 },
           ticks: { show: false },
           font,
-          size: 56,
-          values: (_, ticks) => ticks.map((tick) => formatTick(tick)),
+          size: (_, texts) => axisWidth(texts),
+          values: (_, ticks) => formatTicks(ticks),
         },
       ],
       series: [
@@ -74,7 +74,7 @@ export function createOverlayPlot(
   };
 }
 
-export function xText(value: number, axis: Axis): string {
-  if (axis === "time") return formatSeconds(Math.round(value));
-  return axis === "learned" ? formatCount(value) : formatTick(value);
+function xTexts(ticks: readonly number[], axis: Axis): string[] {
+  if (axis === "time") return ticks.map((tick) => formatSeconds(Math.round(tick)));
+  return axis === "learned" ? ticks.map(formatCount) : formatTicks(ticks);
 }

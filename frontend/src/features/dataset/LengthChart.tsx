@@ -1,5 +1,5 @@
 import type { Lengths } from "@/api/types";
-import { formatPlural } from "@/lib/format";
+import { formatCount, formatPlural } from "@/lib/format";
 
 const HEIGHT = 96;
 
@@ -48,12 +48,12 @@ export function LengthChart({ lengths }: { lengths: Lengths }) {
           lengths.limit_from
         ) : over > 0 ? (
           <span className="text-error">
-            {over} of {formatPlural(measured, "row")} are longer than {limit} tokens (
+            {over} of {formatPlural(measured, "row")} are longer than {formatCount(limit)} tokens (
             {lengths.limit_from}): {lengths.over_does}.
           </span>
         ) : (
           <>
-            All fit: there is room for {limit} tokens ({lengths.limit_from}).
+            All fit: there is room for {formatCount(limit)} tokens ({lengths.limit_from}).
           </>
         )}
       </p>

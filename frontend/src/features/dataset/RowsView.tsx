@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { previewRows } from "@/api/routes";
 import type { DatasetPage } from "@/api/types";
-import { formatCount } from "@/lib/format";
+import { formatWhole } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { Failed, Loading } from "@/ui/States";
@@ -80,7 +80,7 @@ function Page({ page, offset, onOffset }: PageProps) {
         className="flex shrink-0 items-center gap-2 border-line border-t px-4 py-1.5 text-xs"
       >
         <span className="tabular text-muted">
-          {offset + 1} to {last} of {formatCount(page.total)} rows
+          {formatWhole(offset + 1)} to {formatWhole(last)} of {formatWhole(page.total)} rows
         </span>
         <span className="flex-1" />
         <Button

@@ -13,7 +13,7 @@ export function BatchLadders({ node }: { node: string }) {
       {shown.map((ladder) => (
         <div key={ladder.phase} className="py-0.5">
           {isOne ? null : <p className="truncate text-muted">{ladder.phase}</p>}
-          <ol className="flex flex-wrap gap-x-2 gap-y-1">
+          <ol className="flex flex-wrap gap-x-3 gap-y-1">
             {ladder.rungs.map((rung) => (
               <Step key={rung.name} rung={rung} />
             ))}
@@ -32,19 +32,24 @@ export function BatchLadders({ node }: { node: string }) {
 /** A number, and by what it came of the one before. */
 function Step({ rung: { sign, by, of, count, name } }: { rung: Rung }) {
   return (
-    <li className="flex gap-2 leading-4">
-      {sign === "" ? null : (
-        <span className="tabular text-muted" title={`${sign} ${short(by)} ${of}`}>
-          {sign} {short(by)}
-          <span className="sr-only"> {of}</span>
-        </span>
-      )}
-      <span>
-        <b className="tabular block font-semibold">{short(count)}</b>
-        <span className="text-muted">{count === 1 ? name.replace(/s$/, "") : name}</span>
+    <li className="leading-4">
+      <span className="tabular flex gap-1.5">
+        {sign === "" ? null : (
+          <span className="text-muted" title={`${sign} ${short(by)} ${of}`}>
+            {sign} {short(by)}
+            <span className="sr-only"> {of}</span>
+          </span>
+        )}
+        <b className="font-semibold">{short(count)}</b>
       </span>
+      <span className="text-muted">{count === 1 ? oneOf(name) : name}</span>
     </li>
   );
+}
+
+/** "micro-batches" → "micro-batch". */
+function oneOf(name: string): string {
+  return name.replace(/(?<=ch)es$|s$/, "");
 }
 
 function said({ rungs }: Ladder): string {

@@ -27,17 +27,20 @@ interface GalleryBarProps {
 /** Search, filters with their counts, and the order. */
 export function GalleryBar(props: GalleryBarProps) {
   return (
-    <div className="mb-4 flex flex-wrap items-center gap-2">
+    <div className="mb-4 flex flex-wrap items-center justify-between gap-2">
       <SearchBox words={props.words} onWords={props.onWords} />
-      <div role="group" aria-label="Filters" className="flex flex-wrap gap-1.5">
+      <div
+        role="group"
+        aria-label="Filters"
+        className="flex flex-wrap gap-1.5 max-xl:order-last max-xl:basis-full"
+      >
         {FILTERS.map(({ id, label, fits }) => (
           <Chip key={id} isOn={props.chosen === id} onClick={() => props.onChoose(id)}>
             {label} <span className="tabular opacity-70">{props.found.filter(fits).length}</span>
           </Chip>
         ))}
       </div>
-      <span className="flex-1" />
-      <span className="w-40">
+      <span className="w-36">
         <Select
           label="Order of the presets"
           value={props.order}
@@ -63,7 +66,7 @@ function SearchBox({ words, onWords }: { words: string; onWords: (words: string)
     return () => document.removeEventListener("keydown", listen);
   }, []);
   return (
-    <span className="relative w-60">
+    <span className="relative min-w-44 max-w-60 flex-1">
       <Search
         size={14}
         aria-hidden="true"

@@ -1,9 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { fetchReport } from "@/api/routes";
+import { useDocument } from "@/document/context";
+import { isOnCpu as isLoopOnCpu } from "@/document/pools";
 import { formatBytes, formatRate, formatSeconds } from "@/lib/format";
+import { useLive } from "@/live/hooks";
 import { Dialog } from "@/ui/Dialog";
 import { Failed, Loading } from "@/ui/States";
-import { type Compared, errorOf, memoryOf, ratesOf, timesOf } from "./report";
+import { type Compared, errorText, findingOf, memoryOf, ratesOf, timesOf } from "./report";
 
 interface ReportDialogProps {
   run: string;
@@ -18,10 +21,12 @@ export function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
     queryFn: () => fetchReport(run),
     enabled: isOpen,
   });
+  const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
+  const gauges = useLive("gauges", (live) => live.state.gauges, null);
   return (
     <Dialog
       title="Report"
-      description="Times, rates and memory as they were predicted, and as they were measured. The error is that of the prediction."
+      description="What was predicted of the run, beside what was measured; the error is the prediction’s."
       isOpen={isOpen}
       onClose={onClose}
       width="max-w-2xl"
@@ -36,6 +41,7 @@ export function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
       ) : null}
       {query.data ? (
         <div className="flex max-h-[70vh] flex-col gap-5 overflow-y-auto">
+          <p className="text-sm">{findingOf(query.data, gauges?.stages)}</p>
           <Part title="Time" rows={timesOf(query.data)} format={formatSeconds} />
           <Part
             title="Tokens a second while at work"
@@ -43,7 +49,7 @@ export function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
             format={(rate) => (rate === null ? "–" : formatRate(rate, "tok"))}
           />
           <Part
-            title="Memory of a GPU, without one of a process"
+            title={isOnCpu ? "Memory of a process" : "Memory of a GPU"}
             rows={memoryOf(query.data)}
             format={formatBytes}
           />
@@ -66,19 +72,19 @@ function Part({ title, rows, format }: PartProps) {
     ...rows.map((row) => Math.max(row.predicted ?? 0, row.measured ?? 0)),
   );
   return (
-    <table aria-label={title} className="w-full text-sm">
+    <table aria-label={title} className="w-full table-fixed text-sm">
       <thead>
         <tr className="text-left text-muted text-xs">
           <th className="py-1 font-medium">{title}</th>
           <th className="w-24 py-1 text-right font-medium">Predicted</th>
           <th className="w-24 py-1 text-right font-medium">Measured</th>
-          <th className="py-1 pl-4 font-medium">Error</th>
+          <th className="w-60 py-1 pl-4 font-medium">Error</th>
         </tr>
       </thead>
       <tbody>
         {rows.map((row) => (
           <tr key={row.name} className="border-line border-t">
-            <th scope="row" className="max-w-56 truncate py-1 text-left font-normal">
+            <th scope="row" className="truncate py-1 text-left font-normal">
               {row.isStep ? <b>{row.name}</b> : row.name}
             </th>
             <td className="tabular py-1 text-right text-muted">{format(row.predicted)}</td>
@@ -106,12 +112,4 @@ function Bar({ share, look }: { share: number; look: string }) {
       style={{ width: `${Number.isFinite(share) ? share * 100 : 0}%` }}
     />
   );
-}
-
-function errorText(row: Compared): string {
-  if (row.measured === null) return "not measured";
-  if (row.predicted === null) return "not predicted";
-  const error = errorOf(row);
-  if (error === null) return "–";
-  return `${error > 0 ? "+" : "−"}${Math.abs(error * 100).toFixed(Math.abs(error) < 0.1 ? 1 : 0)} %`;
 }

@@ -1,4 +1,4 @@
-import { formatSeconds } from "@/lib/format";
+import { formatCount, formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { BottleneckChip } from "./BottleneckChip";
@@ -49,13 +49,14 @@ export function RunProgress() {
             {round > 1 ? <span className="tabular text-muted"> round {round}</span> : null}
           </span>
           <span className="tabular whitespace-nowrap">
-            <span className="text-muted">step</span> <b data-testid="run-step">{step ?? "–"}</b>
+            <span className="text-muted">step</span>{" "}
+            <b data-testid="run-step">{formatCount(step)}</b>
             {total ? (
               <span
                 className="text-muted"
                 title={isBound ? "A trigger or a full buffer may end a phase before" : undefined}
               >
-                {isBound ? ` of at most ${total}` : ` of ${total}`}
+                {isBound ? ` of at most ${formatCount(total)}` : ` of ${formatCount(total)}`}
               </span>
             ) : null}
           </span>

@@ -1,7 +1,7 @@
 import { Link, useLocation } from "wouter";
 import type { Catalog, RunSummary } from "@/api/types";
 import { metricInfo, metricOf, tellingMetrics } from "@/catalog/metrics";
-import { formatMetric, formatPlural, formatSeconds } from "@/lib/format";
+import { formatCount, formatMetric, formatPlural, formatSeconds } from "@/lib/format";
 import type { Spark } from "@/session/useSparks";
 import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
@@ -54,8 +54,10 @@ export function RunRow(props: RunRowProps) {
       </td>
       <td>
         <span className="tabular text-xs">
-          {run.step ?? "–"}
-          {run.steps_total ? <span className="text-muted"> of {run.steps_total}</span> : null}
+          {formatCount(run.step)}
+          {run.steps_total ? (
+            <span className="text-muted"> of {formatCount(run.steps_total)}</span>
+          ) : null}
         </span>
         {share === null ? null : (
           <span className="mt-1 block h-1 overflow-hidden rounded-full bg-hover">
@@ -99,9 +101,11 @@ function NameOf({ run, onTag }: RunRowProps) {
         {run.name}
       </Link>
       <span className="flex min-w-0 items-center gap-1">
-        <span className="truncate font-mono text-muted text-xs" title={run.id}>
-          {run.id}
-        </span>
+        {run.id === run.name ? null : (
+          <span className="truncate font-mono text-muted text-xs" title={run.id}>
+            {run.id}
+          </span>
+        )}
         {run.tags.map((tag) => (
           <button
             key={tag}

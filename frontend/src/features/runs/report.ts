@@ -1,5 +1,6 @@
 /** What a run's report says of its times, rates and memory: as predicted, and as measured. Pure. */
-import type { RunReport } from "@/api/types";
+import type { Gauges, RunReport } from "@/api/types";
+import { formatBytes, formatCount, formatSeconds } from "@/lib/format";
 
 export interface Compared {
   name: string;
@@ -9,10 +10,28 @@ export interface Compared {
   measured: number | null;
 }
 
-/** How far the prediction was off, as a share of what was measured; null where either is not known. */
-export function errorOf({ predicted, measured }: Compared): number | null {
-  if (predicted === null || measured === null || measured === 0) return null;
-  return (predicted - measured) / measured;
+/** How many times what was predicted was measured; null where either is not known. */
+function timesPredicted({ predicted, measured }: Compared): number | null {
+  return predicted && measured ? measured / predicted : null;
+}
+
+/** From here on a share says less than how many times it is. */
+const MUCH = 1.5;
+
+/** How far the prediction was off: a share of what was measured, or how many times where that says more. */
+export function errorText(row: Compared): string {
+  if (row.measured === null) return "not measured";
+  if (row.predicted === null) return "not predicted";
+  const times = timesPredicted(row);
+  if (times === null) return "–";
+  if (times >= MUCH) return `${timesText(times)} × too low`;
+  if (times <= 1 / MUCH) return `${timesText(1 / times)} × too high`;
+  const error = (1 / times - 1) * 100;
+  return `${error > 0 ? "+" : "−"}${Math.abs(error).toFixed(Math.abs(error) < 10 ? 1 : 0)} %`;
+}
+
+function timesText(times: number): string {
+  return times < 10 ? String(Number(times.toFixed(1))) : formatCount(Math.round(times));
 }
 
 type Numbers = Readonly<Record<string, number | null | undefined>>;
@@ -47,4 +66,67 @@ export function ratesOf({ predicted, measured }: RunReport): Compared[] {
 
 export function memoryOf({ predicted, measured }: RunReport): Compared[] {
   return compared(predicted.memory_bytes, measured.memory_bytes);
+}
+
+/** A prediction that is nearer is called right. */
+const NEAR = 1.1;
+
+/** What the report found, in a few sentences: how long a step took, what was furthest off, and why. */
+export function findingOf(report: RunReport, stages: Gauges["stages"] = {}): string {
+  const [step, ...rows] = timesOf(report);
+  if (!step || timesPredicted(step) === null) return "";
+  const inStep = rows.filter(({ name }) => !stages?.[name]?.evaluation);
+  return [stepText(step), furthestText(report, inStep), memoryText(memoryOf(report))]
+    .filter((text) => text !== "")
+    .join(" ");
+}
+
+function isNear(times: number): boolean {
+  return times < NEAR && times > 1 / NEAR;
+}
+
+function stepText(step: Compared): string {
+  const times = timesPredicted(step) ?? 1;
+  const [took, said] = [formatSeconds(step.measured), formatSeconds(step.predicted)];
+  if (isNear(times)) return `A step took ${took}, as predicted (${said}).`;
+  if (times >= MUCH) return `A step took ${took}, ${timesText(times)} times the ${said} predicted.`;
+  const share = Math.abs(times - 1) * 100;
+  return `A step took ${took}, ${share.toFixed(0)} % ${times > 1 ? "more" : "less"} than the ${said} predicted.`;
+}
+
+/** The stage of a step by which the prediction lost or won most time. */
+function furthestText(report: RunReport, rows: readonly Compared[]): string {
+  const missed = (row: Compared) => Math.abs((row.measured ?? 0) - (row.predicted ?? 0));
+  const [row] = rows
+    .filter((one) => timesPredicted(one) !== null)
+    .toSorted((a, b) => missed(b) - missed(a));
+  const times = row ? timesPredicted(row) : null;
+  if (!row || times === null || isNear(times)) return "";
+  const why = reasonText(
+    times,
+    ratesOf(report).find(({ name }) => name === row.name),
+  );
+  return `Furthest off is ${row.name}, ${formatSeconds(row.measured)} instead of ${formatSeconds(row.predicted)}${why && `: ${why}`}.`;
+}
+
+/** A stage takes longer by more tokens or by fewer of them a second. */
+function reasonText(times: number, rate: Compared | undefined): string {
+  const faster = rate ? timesPredicted(rate) : null;
+  if (!rate || faster === null) return "";
+  const tokens = times * faster;
+  const speed = `it did ${formatCount(rate.measured)} tokens a second, not ${formatCount(rate.predicted)}`;
+  const amount =
+    tokens >= 1
+      ? `on ${timesText(tokens)} times the tokens`
+      : `on ${timesText(1 / tokens)} times fewer tokens`;
+  if (isNear(tokens)) return speed;
+  if (isNear(faster)) return `it worked ${amount}`;
+  return `${speed}, ${tokens > 1 === times > 1 ? "and" : "though"} ${amount}`;
+}
+
+function memoryText(rows: readonly Compared[]): string {
+  const [most] = rows;
+  const times = most ? timesPredicted(most) : null;
+  if (!most || times === null || isNear(times)) return "";
+  return `${formatBytes(most.measured)} were held at most, ${formatBytes(most.predicted)} predicted.`;
 }

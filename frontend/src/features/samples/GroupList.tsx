@@ -25,6 +25,7 @@ export function GroupList({ group, number, count, step, read, onChoose, onGroup 
   const isPinned = pinned === group.prompt;
   const rewards = group.rows.flatMap(({ reward }) => (typeof reward === "number" ? [reward] : []));
   const [least, most] = [Math.min(0, ...rewards), Math.max(1e-9, ...rewards)];
+  const hasAdvantage = group.rows.some(({ advantage }) => typeof advantage === "number");
   const press = (event: React.KeyboardEvent) => {
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const prompts = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -38,9 +39,9 @@ export function GroupList({ group, number, count, step, read, onChoose, onGroup 
   return (
     <section
       aria-label="Texts of one prompt"
-      className="flex min-h-0 w-[21%] min-w-56 max-w-96 shrink-0 flex-col"
+      className="flex min-h-0 w-[21%] min-w-64 max-w-96 shrink-0 flex-col"
     >
-      <div className="flex min-h-10 shrink-0 items-center gap-1 pr-2 pl-3 text-sm">
+      <div className="flex min-h-9 shrink-0 items-center gap-1 pr-2 pl-3 text-xs">
         <span className="tabular min-w-0 flex-1 truncate text-muted">
           step {step} · prompt {number + 1} of {count}
         </span>
@@ -58,9 +59,13 @@ export function GroupList({ group, number, count, step, read, onChoose, onGroup 
           {isPinned ? <PinOff size={14} /> : <Pin size={14} />}
         </IconButton>
       </div>
-      <p className="line-clamp-3 shrink-0 px-3 pb-1 font-mono text-sm" title={group.prompt}>
-        {group.prompt}
-      </p>
+      <div className="flex shrink-0 items-end gap-2 px-3 pb-1 text-muted text-xs">
+        <p className="line-clamp-3 min-w-0 flex-1 font-mono text-sm text-text" title={group.prompt}>
+          {group.prompt}
+        </p>
+        <span aria-hidden="true">reward</span>
+        {hasAdvantage ? <span aria-hidden="true">advantage</span> : null}
+      </div>
       <div
         role="listbox"
         aria-label="Texts"
@@ -126,9 +131,9 @@ function Row({ row, place, isRead, share, onChoose }: RowProps) {
         />
       </span>
       <span className="sr-only">, reward </span>
-      <span className="w-11 text-right">{formatMetric(reward)}</span>
+      <span className="w-12 text-right">{formatMetric(reward)}</span>
       {typeof row.advantage === "number" ? (
-        <span className="w-12 text-right text-muted" title="Advantage">
+        <span className="w-14 text-right text-muted" title="Advantage">
           <span className="sr-only">, advantage </span>
           {row.advantage > 0 ? "+" : ""}
           {formatMetric(row.advantage)}

@@ -8,6 +8,7 @@ import { Button } from "@/ui/Button";
 import { GroupList } from "./GroupList";
 import { childrenOf, groupsOf, idOf, parentOf, rootOf, type Sorting, undecidedOf } from "./groups";
 import { SamplePane } from "./SamplePane";
+import { SourceNotes } from "./SourceNotes";
 import { sampleText } from "./sampleText";
 import type { TokenView } from "./shades";
 import { useSampleTokens } from "./useSampleTokens";
@@ -43,41 +44,44 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
   const numberOf = (row: SampleRow, all: readonly SampleRow[], word: string) =>
     all.length > 1 ? `${word} ${all.indexOf(row) + 1} of ${all.length}` : word;
   return (
-    <div className="flex min-h-0 flex-1">
-      <GroupList
-        group={group}
-        number={at}
-        count={groups.length}
-        step={step}
-        read={root}
-        onChoose={(row) => onChoose(idOf(row))}
-        onGroup={(by) => {
-          const next = groups[(at + by + groups.length) % groups.length]?.rows[0];
-          if (next) onChoose(idOf(next));
-        }}
-      />
-      <SamplePane
-        row={left}
-        title={left === root ? numberOf(left, group.rows, "text") : "answers to another text"}
-        tokens={tokens.get(idOf(left)) ?? null}
-        view={view}
-        onView={setView}
-        undecided={undecidedOf(left, rows, isJudge)}
-        links={<Up row={left} rows={rows} onChoose={onChoose} />}
-      />
-      {right ? (
+    <>
+      {right ? <SourceNotes /> : null}
+      <div className="flex min-h-0 flex-1">
+        <GroupList
+          group={group}
+          number={at}
+          count={groups.length}
+          step={step}
+          read={root}
+          onChoose={(row) => onChoose(idOf(row))}
+          onGroup={(by) => {
+            const next = groups[(at + by + groups.length) % groups.length]?.rows[0];
+            if (next) onChoose(idOf(next));
+          }}
+        />
         <SamplePane
-          row={right}
-          title={numberOf(right, answers, `on ${left.node}’s text`)}
-          tokens={tokens.get(idOf(right)) ?? null}
+          row={left}
+          title={left === root ? numberOf(left, group.rows, "text") : "answers to another text"}
+          tokens={tokens.get(idOf(left)) ?? null}
           view={view}
           onView={setView}
-          links={<Siblings row={right} rows={rows} siblings={answers} onChoose={onChoose} />}
+          undecided={undecidedOf(left, rows, isJudge)}
+          links={<Up row={left} rows={rows} onChoose={onChoose} />}
         />
-      ) : (
-        <Target row={left} />
-      )}
-    </div>
+        {right ? (
+          <SamplePane
+            row={right}
+            title={numberOf(right, answers, `on ${left.node}’s text`)}
+            tokens={tokens.get(idOf(right)) ?? null}
+            view={view}
+            onView={setView}
+            links={<Siblings row={right} rows={rows} siblings={answers} onChoose={onChoose} />}
+          />
+        ) : (
+          <Target row={left} />
+        )}
+      </div>
+    </>
   );
 }
 
@@ -158,7 +162,7 @@ function Target({ row }: { row: SampleRow }) {
       aria-label="What was wanted"
       className="flex min-h-0 w-64 shrink-0 flex-col border-line border-l max-lg:w-44"
     >
-      <h3 className="flex min-h-10 items-center px-3 text-muted text-sm">What was wanted</h3>
+      <h3 className="flex min-h-9 items-center px-3 text-muted text-sm">What was wanted</h3>
       <div className="min-h-0 flex-1 overflow-y-auto px-3 pb-2 font-mono text-sm">
         <p className="whitespace-pre-wrap wrap-anywhere">{target === "" ? "–" : target}</p>
         {row.finished === false ? (
@@ -166,6 +170,9 @@ function Target({ row }: { row: SampleRow }) {
             cut by its limit
           </Badge>
         ) : null}
+        <div className="-mx-3 mt-2">
+          <SourceNotes />
+        </div>
       </div>
     </section>
   );

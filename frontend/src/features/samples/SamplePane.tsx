@@ -48,7 +48,7 @@ export function SamplePane({
       aria-label={`${row.node ?? "text"}, ${title}`}
       className="flex min-h-0 min-w-0 flex-1 flex-col border-line border-l"
     >
-      <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-2 px-3 py-1.5 text-sm">
+      <div className="flex min-h-9 shrink-0 flex-wrap items-center gap-2 px-3 py-1 text-sm">
         <span className="size-2.5 shrink-0 rounded-[3px]" style={{ background: color }} />
         <b>{row.node}</b>
         <span className="min-w-0 truncate text-muted">{title}</span>

@@ -1,9 +1,11 @@
-import { Info, MessageSquareText } from "lucide-react";
+import { MessageSquareText } from "lucide-react";
 import { useState } from "react";
 import type { SampleRow } from "@/api/types";
+import { formatPlural } from "@/lib/format";
 import { usePreferences } from "@/session/preferences";
 import { CONTROL } from "@/ui/control";
 import { LabelledSelect } from "@/ui/LabelledSelect";
+import { PanelHead } from "@/ui/PanelHead";
 import { Segmented } from "@/ui/Segmented";
 import type { SelectOption } from "@/ui/Select";
 import { Empty, Failed, Loading } from "@/ui/States";
@@ -11,9 +13,9 @@ import { GroupView } from "./GroupView";
 import { isWanted, type Sorting } from "./groups";
 import { PinnedPrompt } from "./PinnedPrompt";
 import { SampleTable } from "./SampleTable";
+import { SourceNotes } from "./SourceNotes";
 import { StepChoice } from "./StepChoice";
 import { useSampleRows } from "./useSampleRows";
-import { useSourceNotes } from "./useSourceNotes";
 
 const ORDERS: readonly SelectOption<Sorting>[] = [
   { value: "given", label: "as written" },
@@ -35,8 +37,6 @@ export function SamplesPanel() {
     chosen ?? open?.step ?? null,
   );
 
-  const notes = useSourceNotes();
-
   if (isLoading) return <Loading label="Loading samples" />;
   if (error && rows.length === 0)
     return <Failed title="The samples could not be read" error={error} />;
@@ -55,7 +55,7 @@ export function SamplesPanel() {
     setOpen(key === null ? null : { key, step: rows[0]?.step ?? step });
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
+      <PanelHead>
         <StepChoice
           steps={steps}
           newest={newest}
@@ -83,8 +83,8 @@ export function SamplesPanel() {
         <input
           role="searchbox"
           aria-label="Filter texts"
-          placeholder="Filter texts"
-          className={`${CONTROL} w-32`}
+          placeholder="Filter"
+          className={`${CONTROL} w-32 max-xl:w-16`}
           value={filter}
           onChange={(event) => setFilter(event.target.value)}
         />
@@ -92,7 +92,7 @@ export function SamplesPanel() {
         {chosen === null && open !== null && step !== newest ? (
           <span>step {step} stays while its sample is open</span>
         ) : null}
-        <span className="tabular">{shown.length} rows</span>
+        <span className="tabular max-xl:hidden">{formatPlural(shown.length, "row")}</span>
         <Segmented
           label="View of the samples"
           value={view}
@@ -102,13 +102,8 @@ export function SamplesPanel() {
           ]}
           onChange={(samplesView) => set({ samplesView })}
         />
-      </div>
-      {notes.map((note) => (
-        <p key={note} className="flex items-start gap-2 border-line border-t px-3 py-1.5 text-xs">
-          <Info size={14} className="mt-px shrink-0 text-muted" aria-hidden="true" />
-          {note}
-        </p>
-      ))}
+      </PanelHead>
+      {view === "table" ? <SourceNotes /> : null}
       <PinnedPrompt
         onShow={(at, id) => {
           setChosen(at);

@@ -33,7 +33,7 @@ export function StepChoice({ steps, newest, chosen, onChoose }: StepChoiceProps)
         <input
           inputMode="numeric"
           autoComplete="off"
-          className={`${CONTROL} tabular w-16`}
+          className={`${CONTROL} tabular w-14`}
           value={typed ?? String(now)}
           onChange={(event) => setTyped(event.target.value)}
           onBlur={settle}

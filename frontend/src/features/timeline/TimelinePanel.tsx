@@ -30,13 +30,15 @@ const WINDOWS: readonly { value: Window; label: string }[] = [
 ];
 
 const SHARE_STEPS = 20;
+/** Of shorter steps a minute shows more than can be told apart. */
+const SHORT_STEP = 1;
 
 /** When each pool worked on what, and when it did not. The wheel zooms, a drag moves, with Shift it chooses a range. */
 export function TimelinePanel() {
   const live = useLiveRun();
   const version = useLiveVersion("spans");
   const nodes = useDocument((state) => Object.keys(state.document.nodes).join());
-  const [span, setSpan] = useState<Window>("60");
+  const [chosen, setChosen] = useState<Window | null>(null);
   const [grouping, setGrouping] = useState<Grouping>("byPool");
   const [manual, setManual] = useState<Range | null>(null);
   const [hovered, setHovered] = useState<StageSpan | null>(null);
@@ -49,6 +51,8 @@ export function TimelinePanel() {
   );
   // biome-ignore lint/correctness/useExhaustiveDependencies: likewise
   const shares = useMemo(() => stepShares(spans, SHARE_STEPS), [spans, version]);
+  const step = shares.every ?? shares.stages.reduce((sum, { seconds }) => sum + seconds, 0);
+  const span = chosen ?? (step > 0 && step < SHORT_STEP ? "15" : "60");
   const now = lastMoment(spans, live?.connection === "live");
   const range =
     manual ?? lastSeconds(spans, span === "all" ? Number.POSITIVE_INFINITY : Number(span), now);
@@ -60,7 +64,7 @@ export function TimelinePanel() {
       <div className="flex min-h-9 shrink-0 flex-wrap items-center gap-x-3 px-3 text-xs">
         <h2 className="font-semibold text-sm">Timeline</h2>
         <TimelineText hovered={hovered} shares={shares} now={now} isUnderWay={spans.length > 0} />
-        <span className="flex items-center gap-1.5 text-muted">
+        <span className="flex items-center gap-1.5 text-muted max-2xl:hidden">
           <span className="hatched size-3 rounded-[3px]" aria-hidden="true" /> idle
         </span>
         {overlap === null ? null : (
@@ -83,7 +87,7 @@ export function TimelinePanel() {
           value={manual ? ("" as Window) : span}
           options={WINDOWS}
           onChange={(value) => {
-            setSpan(value);
+            setChosen(value);
             setManual(null);
           }}
         />

@@ -1,12 +1,12 @@
 /** Paints the timeline on a canvas. Knows nothing of runs; bars and colours come in. */
 import { resolveColor } from "@/lib/colors";
-import { formatSeconds } from "@/lib/format";
+import { formatMoment } from "@/lib/format";
 import type { StageSpan } from "@/live/state";
 import { type Bar, type Range, type TimelineRow, tickStep } from "./rows";
 
-export const ROW = 32;
+export const ROW = 27;
 export const LOW_ROW = 24;
-export const AXIS = 22;
+export const AXIS = 20;
 
 export interface Painting {
   rows: readonly TimelineRow[];
@@ -75,7 +75,12 @@ function drawAxis(
   const step = tickStep(range, width / 90);
   const first = Math.ceil((range.start - origin) / step) * step + origin;
   for (let time = first; time <= range.end; time += step) {
-    line(context, xOf(time, range, width), height, formatSeconds((time - origin) / 1000));
+    line(
+      context,
+      xOf(time, range, width),
+      height,
+      formatMoment((time - origin) / 1000, step / 1000),
+    );
   }
 }
 

@@ -71,7 +71,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
 
 interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
   chosen: Variant;
-  /** Of the union: that of a single value, which has none of its own. */
+  /** Of the union: that of a single value too. */
   title: string;
   /** What has told the shape already. */
   tags: readonly string[];
@@ -95,7 +95,7 @@ function Inside({ chosen, title, path, value, tags }: InsideProps) {
   if (field.shape !== "tagged" || tags.length === 0) {
     return (
       <AnyField
-        field={{ ...field, title: field.title || (isSimple(field) ? title : chosen.title) }}
+        field={{ ...field, title: isSimple(field) ? title : chosen.title }}
         path={path}
         value={value}
         isRequired

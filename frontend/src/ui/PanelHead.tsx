@@ -1,0 +1,15 @@
+import { createContext, type ReactNode, useContext } from "react";
+import { createPortal } from "react-dom";
+
+/** Room beside the names of panels; null where a panel stands by itself. */
+export const PanelHeadContext = createContext<HTMLElement | null>(null);
+
+/** A panel's own controls, beside its name where there is room for them: no row of their own. */
+export function PanelHead({ children }: { children: ReactNode }) {
+  const room = useContext(PanelHeadContext);
+  return room ? (
+    createPortal(children, room)
+  ) : (
+    <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1">{children}</div>
+  );
+}
