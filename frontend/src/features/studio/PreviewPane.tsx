@@ -26,10 +26,11 @@ const SORTINGS: readonly { value: Sorting; label: string }[] = [
   { value: "least", label: "paid least" },
 ];
 
-const VIEWS = [
+type View = "rows" | "spread";
+const VIEWS: readonly { value: View; label: string }[] = [
   { value: "rows", label: "Rows" },
   { value: "spread", label: "Distribution" },
-] as const;
+];
 
 const WAIT_SECONDS = 3;
 
@@ -122,7 +123,7 @@ interface FoundProps {
 
 function Found({ found, edges, colors, isPending, reason, sorting, onSort, onChoose }: FoundProps) {
   const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
-  const [view, setView] = useState<(typeof VIEWS)[number]["value"]>("rows");
+  const [view, setView] = useState<View>("rows");
   if (table === null || found === null) {
     if (isPending) return <Loading label="Scoring the rows" rows={6} />;
     return (
