@@ -351,3 +351,22 @@ CODES: dict[str, str] = {
     "run.not_yet_runnable": "The loop is valid, but a part of it does not run: this version "
     "cannot, or it is a setting that nothing reads.",
 }
+
+UNFINISHED: frozenset[str] = frozenset(
+    {
+        "structure.missing_edge",
+        "structure.output_without_input",
+        "structure.unused_node",
+        "learning.no_algorithm",
+        "learning.algorithm_unused",
+        "learning.missing_reference",
+        "learning.missing_values",
+        "learning.missing_prior",
+        "learning.adapter_idle",
+        "learning.nothing_to_train",
+        "learning.frozen_scratch",
+        "learning.no_goal",
+    }
+)
+"""Codes of what is not there yet while a loop is drawn: to go on drawing mends it. They weigh what
+they weigh, but are no fault of what was drawn, and are told as the next step."""

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, get_args
 
-from coloop.diagnostics import CODES
+from coloop.diagnostics import CODES, UNFINISHED
 from coloop.spec.algorithm import deviation_of
 from coloop.spec.algorithm_fields import (
     PORTS_OF,
@@ -37,7 +37,7 @@ from coloop.spec.charts import CHARTS
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
 from coloop.spec.migrate import VERSION
-from coloop.spec.modes import MODES, Mode
+from coloop.spec.modes import MODES, Mode, begins_as
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, When, accepts
@@ -89,6 +89,7 @@ def _fixed() -> dict[str, Any]:
             "run": section_schema(Run),
         },
         "codes": dict(CODES),
+        "unfinished": [code for code in CODES if code in UNFINISHED],
     }
 
 
@@ -140,8 +141,6 @@ def _mode(name: str, mode: Mode) -> dict[str, Any]:
 
 
 def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
-    begins = {**KIND_TEXTS[kind].template, **mode.begins.get(kind, {})}
-    template = {key: value for key, value in begins.items() if value is not None}
     return {
         "ports": [port for port in PORTS[kind].inputs if mode.hides_port(kind, port)],
         "outputs": list(mode.outputs.get(kind, ())),
@@ -152,7 +151,7 @@ def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
             for name in _names(section)
             if mode.hides_algorithm(name) or _serves_only_hidden(mode, kind, section)
         ],
-        "template": copy.deepcopy(template),
+        "template": begins_as(mode, kind),
     }
 
 

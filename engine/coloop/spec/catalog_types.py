@@ -346,5 +346,7 @@ class Catalog(Part):
     json_schema: SectionSchemas = Field(alias="schema")
     codes: dict[str, str]
     """Codes of findings and what they mean."""
+    unfinished: list[str]
+    """Those of what is not there yet while a loop is drawn: next steps, and no faults."""
     architectures: list[PresetInfo]
     hardware: list[PresetInfo]

@@ -6,11 +6,13 @@ is not named here is offered in every mode. `purpose` says which mode a loop is 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from coloop.spec.algorithm_presets import family_of
+from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.ports import PORTS
 
 ModeName = Literal["online", "offline", "reward_modeling"]
@@ -140,3 +142,9 @@ MODES: dict[ModeName, Mode] = {
 }
 
 assert set(MODES) == set(get_args(ModeName))
+
+
+def begins_as(mode: Mode, kind: str) -> dict[str, Any]:
+    """What a node of a kind begins with in a mode, besides its `kind`."""
+    begins = {**KIND_TEXTS[kind].template, **mode.begins.get(kind, {})}
+    return copy.deepcopy({key: value for key, value in begins.items() if value is not None})

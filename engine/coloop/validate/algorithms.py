@@ -15,6 +15,7 @@ from coloop.spec.algorithm import (
 from coloop.spec.base import Section
 from coloop.spec.lineage import Levels
 from coloop.spec.nodes import ActorNode, VerifierNode
+from coloop.validate import next_steps
 from coloop.validate.facts import Facts, found
 from coloop.validate.heads import fits
 
@@ -69,20 +70,17 @@ def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
         section: Any = getattr(node, "algorithm", None)
         if section is None or facts.is_alone(name):
             continue
-        ports = facts.teaching_ports_of(name)
-        if _is_short(section):
-            unused = [] if ports else [_ports_of(section)]
-        else:
-            given = [p for p in type(section).model_fields if getattr(section, p) is not None]
-            unused = [f"`{port}`" for port in given if port not in ports]
+        unused = [f"`{port}`" for port in next_steps.untaught_ports(facts, name)]
         if unused:
+            ports = (" and " if _is_short(section) else ", ").join(unused)
             yield found(
                 "learning.algorithm_unused",
-                f"`{name}` has an algorithm for {', '.join(unused)}, where nothing is connected",
+                f"`{name}` has an algorithm for {ports}, where nothing is connected",
                 severity=Severity.WARNING,
                 hint="connect the port, or leave the algorithm out",
                 node=name,
                 field="algorithm",
+                fixes=next_steps.to_lesson(facts, name),
             )
 
 
@@ -204,7 +202,7 @@ def _missing_input(
         hint=hint,
         node=name,
         field=wanted,
-        fixes=(*_input_fixes(facts, name, wanted), *_kl_fixes(facts, name, port, wanted)),
+        fixes=(*next_steps.to_input(facts, name, wanted), *_kl_fixes(facts, name, port, wanted)),
     )
 
 
@@ -217,21 +215,6 @@ def _kl_fixes(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...
     path = f"nodes.{name}.algorithm" + ("" if _is_short(section) else f".{port}")
     change = Change(op="set", path=f"{path}.kl", value=None)
     return (Fix(title="Do without `kl`", changes=(change,)),)
-
-
-def _input_fixes(facts: Facts, name: str, wanted: str) -> tuple[Fix, ...]:
-    kinds = {"reference": ("reference", "log_probs"), "values": ("critic", "values")}
-    kind, output = kinds.get(wanted, ("reference", "log_probs"))
-    return tuple(
-        Fix(
-            title=f"Connect {other}",
-            changes=(
-                Change(op="add_edge", path="edges", value=f"{other}.{output} -> {name}.{wanted}"),
-            ),
-        )
-        for other, node in facts.nodes.items()
-        if node.kind == kind
-    )[:2]
 
 
 def _is_short(section: Any) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
+from coloop.validate import next_steps
 from coloop.validate.facts import Facts, found
 from coloop.validate.groups import completions_path, smallest_groups, stretches
 
@@ -26,11 +27,12 @@ def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
             called = facts.walk.callers.get(name) or facts.walk.driven.get(name)
             if not called and not facts.is_used(name, "rollouts"):
                 yield found(
-                    "learning.no_own_rollouts",
+                    "structure.missing_edge",
                     f"`{name}` learns from rewards of what it writes, but it gets no prompts",
                     hint=f"connect rows with a `prompt` to `{name}.prompts`",
                     node=name,
                     field="prompts",
+                    fixes=next_steps.to_input(facts, name, "prompts"),
                 )
 
 

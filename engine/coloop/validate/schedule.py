@@ -10,6 +10,7 @@ from coloop.spec.nodes import EvaluateNode
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.purpose import mode_of
 from coloop.spec.schedule import EpochsOf
+from coloop.validate import next_steps
 from coloop.validate.facts import Facts, PhaseFacts, found
 
 
@@ -69,7 +70,14 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
             if ports
             else f"connect something to a teaching port, e.g. {_first_lesson(facts)}",
             field=where,
+            fixes=() if ports else _lessons(facts),
         )
+
+
+def _lessons(facts: Facts) -> tuple[Fix, ...]:
+    """What teaches the first node that waits for it."""
+    lessons = (next_steps.to_lesson(facts, name) for name in facts.nodes)
+    return next((fixes for fixes in lessons if fixes), ())
 
 
 FIRST_LESSONS: dict[ModeName, str] = {

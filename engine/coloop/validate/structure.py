@@ -9,7 +9,8 @@ from coloop.spec.nodes import (
     ToolNode,
     VerifierNode,
 )
-from coloop.spec.ports import PORTS, accepts, is_of_use
+from coloop.spec.ports import PORTS, is_of_use
+from coloop.validate import next_steps
 from coloop.validate.edges import removal
 from coloop.validate.facts import Facts, found
 from coloop.validate.usage import used_nodes
@@ -33,7 +34,7 @@ def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
                 hint=_source_hint(facts, name, port),
                 node=name,
                 field=port,
-                fixes=_connection_fixes(facts, name, port),
+                fixes=next_steps.to_input(facts, name, port),
             )
 
 
@@ -105,51 +106,42 @@ def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
     if facts.has_broken_edges:
         return
     used = used_nodes(facts)
-    for name, node in facts.nodes.items():
+    for name in facts.nodes:
         if name not in used:
-            change = Change(op="remove", path=f"nodes.{name}")
-            yield found(
-                "structure.unused_node",
-                f"`{name}` is not connected yet"
-                if facts.is_alone(name)
-                else f"nothing uses the {node.kind} `{name}`",
-                severity=Severity.WARNING,
-                hint="connect it to something that learns, keeps or measures, or remove it",
-                node=name,
-                fixes=(Fix(title=f"Remove {name}", changes=(change,)),),
-            )
+            yield _unused(facts, name, used)
 
 
-def _candidates(facts: Facts, name: str, port: str) -> list[str]:
-    """Outputs that fit an input, without those of nodes that come after it."""
-    wanted = PORTS[facts.nodes[name].kind].inputs[port].type
-    after = facts.walk.downstream(name)
-    return [
-        f"{other}.{out}"
-        for other, node in facts.nodes.items()
-        if other not in after
-        for out, given in PORTS[node.kind].outputs.items()
-        if accepts(wanted, given.type)
-        and (node.kind not in ("filter", "buffer") or facts.is_connected(other, out))
-    ]
+def _unused(facts: Facts, name: str, used: set[str]) -> Diagnostic:
+    """What was drawn up to here, and how to go on; a loop that does without it may lose it."""
+    message, fixes = f"nothing uses `{name}` yet", next_steps.onward(facts, name)
+    hint = "connect it to something that learns, keeps or measures"
+    targets = [edge.target.node for edge in facts.walk.edges if edge.source.node == name]
+    reached = [other for other in targets if other not in used]
+    if facts.is_alone(name):
+        message = f"`{name}` is not connected yet"
+    elif reached:
+        message, fixes = f"`{name}` leads to `{reached[0]}`, which nothing uses yet", ()
+        hint = f"go on at `{reached[0]}`: connect it to something that learns, keeps or measures"
+    if used:
+        change = Change(op="remove", path=f"nodes.{name}")
+        hint += ", or remove it"
+        fixes = (*fixes, Fix(title=f"Remove {name}", changes=(change,)))
+    return found(
+        "structure.unused_node",
+        message,
+        severity=Severity.WARNING,
+        hint=hint,
+        node=name,
+        fixes=fixes,
+    )
 
 
 def _source_hint(facts: Facts, name: str, port: str) -> str:
     wanted = PORTS[facts.nodes[name].kind].inputs[port].type
-    names = _candidates(facts, name, port)[:3]
+    names = next_steps.sources(facts, name, port)[:3]
     if not names:
         return f"add a node that gives {wanted}"
     return "connect " + " or ".join(f"`{source}`" for source in names)
-
-
-def _connection_fixes(facts: Facts, name: str, port: str) -> tuple[Fix, ...]:
-    return tuple(
-        Fix(
-            title=f"Connect {source}",
-            changes=(Change(op="add_edge", path="edges", value=f"{source} -> {name}.{port}"),),
-        )
-        for source in _candidates(facts, name, port)[:2]
-    )
 
 
 def _reads_values(facts: Facts, name: str) -> bool:

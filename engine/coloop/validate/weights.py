@@ -7,6 +7,7 @@ from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.groups import WeightsGroup, updates_by_member
 from coloop.spec.heads import scorers_of
 from coloop.spec.nodes import RewardNode, VerifierNode
+from coloop.validate import next_steps
 from coloop.validate.facts import Facts, a, found
 
 
@@ -125,7 +126,8 @@ def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
             hint="connect a teaching port, or remove `training`: the weights are frozen",
             node=name,
             field="training",
-            fixes=(Fix(title="Remove `training`", changes=(change,)),),
+            fixes=next_steps.to_lesson(facts, name)
+            or (Fix(title="Remove `training`", changes=(change,)),),
         )
 
 
@@ -183,6 +185,7 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
             + (" or `{type: snapshot, of: ...}`" if "reference" in kinds else ""),
             node=group.name,
             field="model",
+            fixes=next_steps.to_lesson(facts, group.name),
         )
 
 

@@ -1471,6 +1471,11 @@ export interface components {
             schema: components["schemas"]["SectionSchemas"];
             /** Tasks */
             tasks: components["schemas"]["TaskInfo"][];
+            /**
+             * Unfinished
+             * @description Those of what is not there yet while a loop is drawn: next steps, and no faults.
+             */
+            unfinished: string[];
             /** Version */
             version: number;
         };
