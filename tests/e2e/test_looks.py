@@ -233,7 +233,7 @@ def test_how_a_loop_is_begun(at: Callable[..., Screen], see: See) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_text("An empty loop")).to_be_visible()
     expect(page.get_by_label("Description", exact=True)).to_be_visible()
-    expect(page.get_by_text("1 error")).to_be_visible()
+    expect(page.get_by_text("Not finished")).to_be_visible()
     see(screen, "empty", page.get_by_role("region", name="Hardware and memory"))
 
 

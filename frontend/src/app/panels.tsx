@@ -1,7 +1,7 @@
 /** One registry of the panels below the graph: the docks of both pages, their tabs and the commands read it. */
 import { type ComponentType, lazy } from "react";
-import { useSync } from "@/document/context";
-import { indexProblems } from "@/document/problems";
+import { useOpenLoop, useSync } from "@/document/context";
+import { toneOf } from "@/document/problems";
 import { openAlerts } from "@/live/acknowledged";
 import { useLive } from "@/live/hooks";
 import type { PanelId } from "@/session/preferences";
@@ -83,13 +83,12 @@ export function panelsOf(page: Page): [PanelId, Panel][] {
 }
 
 function ProblemCount() {
-  const total = useSync((state) => indexProblems(state.check?.report.diagnostics).total);
-  const count = total.error + total.warning + total.hint;
-  if (count === 0) return null;
+  const { catalog } = useOpenLoop();
+  const found = useSync((state) => state.check?.report.diagnostics);
+  if (!found?.length) return null;
+  const tone = toneOf(catalog, found);
   return (
-    <Badge tone={total.error > 0 ? "error" : total.warning > 0 ? "warning" : "neutral"}>
-      {count}
-    </Badge>
+    <Badge tone={tone === "error" || tone === "warning" ? tone : "neutral"}>{found.length}</Badge>
   );
 }
 

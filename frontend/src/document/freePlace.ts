@@ -2,11 +2,14 @@
 import type { Catalog, KindInfo } from "@/api/types";
 
 import { boxesOf } from "./boxes";
-import { GRID, nodeSize } from "./geometry";
+import { portRef } from "./edges";
+import { GRID, NODE_WIDTH, nodeSize } from "./geometry";
 import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "./types";
 
 /** Room between boxes, for edges. */
 const GAP = 2 * GRID;
+/** As far from a box to one that goes on from it. */
+const BESIDE = 4 * GRID;
 /** As far as a new box is put from where it was wanted, in steps of the grid. */
 const MOST_RINGS = 200;
 /** No node has this name, so that a new one can be measured under it. */
@@ -67,6 +70,24 @@ export function freePlace(
     if (found) return found;
   }
   return { x: left, y: top };
+}
+
+/** A place for a node that came with its edges: after what it reads, before what it gives to. */
+export function placeBeside(catalog: Catalog, document: LoopDocument, id: string): Point | null {
+  const kind = catalog.kinds[document.nodes[id]?.kind ?? ""];
+  const ends = document.edges.map((edge) => ({
+    from: portRef(edge.from).node,
+    to: portRef(edge.to).node,
+  }));
+  const before = ends.find(({ from, to }) => to === id && document.layout[from])?.from;
+  const after = ends.find(({ from, to }) => from === id && document.layout[to])?.to;
+  const other = before ?? after;
+  const at = other === undefined ? undefined : document.layout[other];
+  if (!kind || other === undefined || !at) return null;
+  const [x, y] = at;
+  const away = before === undefined ? -NODE_WIDTH : nodeSize(catalog, document, other).width;
+  const place = freePlace(catalog, document, kind, { x: x + away + Math.sign(away) * BESIDE, y });
+  return [place.x, place.y];
 }
 
 /** As large as it may get: what a mode leaves out makes a box smaller. */

@@ -1,5 +1,5 @@
 /** Problems by place, counted once for each answer of the check. Pure. */
-import type { Diagnostic, Severity } from "@/api/types";
+import type { Catalog, Diagnostic, Severity } from "@/api/types";
 
 export interface ProblemCounts {
   error: number;
@@ -36,6 +36,37 @@ export function countProblems(diagnostics: readonly Diagnostic[]): ProblemCounts
   const counts: ProblemCounts = { error: 0, warning: 0, hint: 0 };
   for (const { severity } of diagnostics) counts[severity] += 1;
   return counts;
+}
+
+/** How findings are told: by the weight of the worst, or as the next step of a loop that is being drawn. */
+export type Tone = Severity | "next step";
+
+/** What is found, apart from what is only not there yet while the loop is drawn: the catalog says which that is. */
+export interface Found {
+  faults: readonly Diagnostic[];
+  /** Those that one click takes come first. */
+  steps: readonly Diagnostic[];
+}
+
+export function splitProblems(
+  { unfinished }: Pick<Catalog, "unfinished">,
+  problems: readonly Diagnostic[],
+): Found {
+  const isStep = ({ code }: Diagnostic) => unfinished.includes(code);
+  const later = ({ fixes }: Diagnostic) => (fixes?.length ? 0 : 1);
+  return {
+    faults: problems.filter((problem) => !isStep(problem)),
+    steps: problems.filter(isStep).toSorted((a, b) => later(a) - later(b)),
+  };
+}
+
+/** How these are told together; null: there are none. */
+export function toneOf(
+  catalog: Pick<Catalog, "unfinished">,
+  problems: readonly Diagnostic[],
+): Tone | null {
+  const { faults, steps } = splitProblems(catalog, problems);
+  return worstSeverity(faults) ?? (steps.length > 0 ? "next step" : null);
 }
 
 export function worstSeverity(diagnostics: readonly Diagnostic[]): Severity | null {

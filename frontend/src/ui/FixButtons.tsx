@@ -1,14 +1,14 @@
 import { WandSparkles } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
 import { applyChanges } from "@/document/commands/applyChanges";
-import { useCatalog, useDocument } from "@/document/context";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { useViewport } from "@/session/viewport";
 import { Button } from "./Button";
 import { RichText } from "./RichText";
 
 /** The repairs that one click applies; each is one undo step. */
 export function FixButtons({ problem }: { problem: Diagnostic }) {
-  const catalog = useCatalog();
-  const dispatch = useDocument((state) => state.dispatch);
+  const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   if (!problem.fixes?.length || isReadonly) return null;
   return (
@@ -21,7 +21,13 @@ export function FixButtons({ problem }: { problem: Diagnostic }) {
           icon={<WandSparkles size={12} />}
           onClick={(event) => {
             event.stopPropagation();
-            dispatch(applyChanges, { catalog, changes: fix.changes }, { label: fix.title });
+            const before = store.getState().document.nodes;
+            const change = { catalog, changes: fix.changes };
+            store.getState().dispatch(applyChanges, change, { label: fix.title });
+            const added = Object.keys(store.getState().document.nodes).find(
+              (id) => !(id in before),
+            );
+            if (added) useViewport.getState().reveal(added);
           }}
         >
           <RichText text={fix.title} />

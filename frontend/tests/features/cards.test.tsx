@@ -167,16 +167,17 @@ describe("choices of a card", () => {
 
 it("the worst problem of a card is said at it, and mended there as one undo entry", () => {
   const { store, wrapper } = insideLoop();
-  const problem = (severity: "error" | "hint", message: string, value: number) => {
+  const problem = (severity: "error", message: string, value: number) => {
     const path = "nodes.actor.rollout.completions_per_prompt";
     const fixes = [{ title: `Write ${value}`, changes: [{ op: "set" as const, path, value }] }];
     return { code: "learning.group_of_one", severity, message, node: "actor", fixes } as Diagnostic;
   };
-  const problems = [problem("hint", "It could be more.", 2), problem("error", "Too few.", 9)];
-  render(<CardProblem problems={problems} worst="error" />, { wrapper });
+  render(<CardProblem problem={problem("error", "Too few.", 9)} tone="error" more={1} />, {
+    wrapper,
+  });
 
   expect(screen.getByText("Too few.")).toBeDefined();
-  expect(screen.getByText("and 1 more problem")).toBeDefined();
+  expect(screen.getByText("and 1 more")).toBeDefined();
   fireEvent.click(screen.getByRole("button", { name: "Write 9" }));
 
   const { document, history } = store.getState();

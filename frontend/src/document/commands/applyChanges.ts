@@ -1,7 +1,9 @@
+import { current } from "immer";
 import type { Catalog, Change, Json } from "@/api/types";
 import { isObject, type Path, readPath, removePath, writePath } from "@/lib/paths";
 import { defineCommand } from "../command";
 import { readEdge } from "../edges";
+import { placeBeside } from "../freePlace";
 import { findPlace, readDocumentPath } from "../place";
 import type { LoopDocument } from "../types";
 import { removeItems } from "./removeItems";
@@ -11,7 +13,13 @@ import { renameNode } from "./renameNode";
 export const applyChanges = defineCommand<{ catalog: Catalog; changes: readonly Change[] }>(
   "Apply fix",
   (draft, { catalog, changes }) => {
+    const before = new Set(Object.keys(draft.nodes));
     for (const change of changes) applyChange(catalog, draft as LoopDocument, change);
+    for (const id of Object.keys(draft.nodes)) {
+      if (before.has(id) || draft.layout[id]) continue;
+      const place = placeBeside(catalog, current(draft) as LoopDocument, id);
+      if (place) draft.layout[id] = place;
+    }
   },
 );
 

@@ -1,6 +1,6 @@
 import { lazy, Suspense } from "react";
-import { useSync } from "@/document/context";
-import { indexProblems, worstSeverity } from "@/document/problems";
+import { useOpenLoop, useSync } from "@/document/context";
+import { indexProblems, splitProblems, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -14,17 +14,23 @@ const CardProblem = lazy(() =>
   import("./CardProblem").then((module) => ({ default: module.CardProblem })),
 );
 
-/** How many problems a node has and the worst one's sign; while it is pointed at, that one in words and what mends it. */
+/**
+ * How many problems a node has and the worst one's sign; while it is pointed at, that one in words and what mends it.
+ * What is only not there yet is no problem of what was drawn: it is told as the next step.
+ */
 export function NodeBadge({ node }: { node: string }) {
+  const { catalog } = useOpenLoop();
   const problems = useSync(
     (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
   );
   const focusField = useSelection((state) => state.focusField);
   const { isPointedAt, pointing } = usePointedAt();
   const isDrawing = useDrawnFrom() !== null;
-  const worst = worstSeverity(problems);
-  const [first] = problems;
-  if (!worst || !first) return null;
+  const { faults, steps } = splitProblems(catalog, problems);
+  const worst = worstSeverity(faults);
+  const first = faults.find(({ severity }) => severity === worst) ?? steps[0];
+  if (!first) return null;
+  const tone = worst ?? "next step";
   const open = (event: React.MouseEvent) => {
     event.stopPropagation();
     useSelection.getState().select({ nodes: [node] });
@@ -37,16 +43,18 @@ export function NodeBadge({ node }: { node: string }) {
         className="node-badge nodrag"
         // The problems are listed in their panel; the graph is one stop of the Tab key.
         tabIndex={-1}
-        data-severity={worst}
-        aria-label={`${formatPlural(problems.length, "problem")} of ${node}`}
+        data-severity={tone}
+        aria-label={
+          worst ? `${formatPlural(faults.length, "problem")} of ${node}` : `Next step of ${node}`
+        }
         onClick={open}
       >
-        <SeverityIcon severity={worst} size={13} />
-        {problems.length > 1 ? problems.length : null}
+        <SeverityIcon severity={tone} size={13} />
+        {faults.length > 1 ? faults.length : null}
       </button>
       {isPointedAt && !isDrawing ? (
         <Suspense>
-          <CardProblem problems={problems} worst={worst} />
+          <CardProblem problem={first} tone={tone} more={problems.length - 1} />
         </Suspense>
       ) : null}
     </div>

@@ -1,6 +1,6 @@
 import { CircleCheckBig, LoaderCircle, WifiOff } from "lucide-react";
-import { useSync } from "@/document/context";
-import { indexProblems } from "@/document/problems";
+import { useOpenLoop, useSync } from "@/document/context";
+import { countProblems, splitProblems } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { usePreferences } from "@/session/preferences";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -27,14 +27,16 @@ export function CheckChip() {
 }
 
 function Checked() {
+  const { catalog } = useOpenLoop();
   const status = useSync((state) => state.checkStatus);
   // While the server is away, what it said last is about an older loop.
   const isOffline = status === "offline";
-  const total = useSync((state) =>
-    state.check && state.checkStatus !== "offline"
-      ? indexProblems(state.check.report.diagnostics).total
-      : null,
-  );
+  const check = useSync((state) => state.check);
+  const found = check && !isOffline ? splitProblems(catalog, check.report.diagnostics) : null;
+  const total = found && countProblems(found.faults);
+  const next = found && countProblems(found.steps);
+  // What the loop lacks to run comes before what only wants a look.
+  const isUnfinished = next && (next.error > 0 || (total?.warning === 0 && next.warning > 0));
   const isBusy = status === "checking" && total === null;
   return (
     <>
@@ -45,6 +47,10 @@ function Checked() {
         <>
           <SeverityIcon severity="error" />{" "}
           <span className="text-error">{formatPlural(total.error, "error")}</span>
+        </>
+      ) : isUnfinished ? (
+        <>
+          <SeverityIcon severity="next step" /> Not finished
         </>
       ) : total && total.warning > 0 ? (
         <>

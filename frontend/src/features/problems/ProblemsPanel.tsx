@@ -1,6 +1,7 @@
 import { CircleCheckBig } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
 import { useOpenLoop, useSync } from "@/document/context";
+import { splitProblems, type Tone } from "@/document/problems";
 import { Button } from "@/ui/Button";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
@@ -13,7 +14,7 @@ const ORDER = ["error", "warning", "hint"];
 
 /** Every problem of the loop; a click leads to the node and the field. */
 export function ProblemsPanel() {
-  const { sync } = useOpenLoop();
+  const { catalog, sync } = useOpenLoop();
   const status = useSync((state) => state.checkStatus);
   const check = useSync((state) => state.check);
 
@@ -28,10 +29,8 @@ export function ProblemsPanel() {
       </Empty>
     );
   }
-  const problems = check.report.diagnostics.toSorted(
-    (a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity),
-  );
-  if (problems.length === 0) {
+  const { faults, steps } = splitProblems(catalog, check.report.diagnostics);
+  if (faults.length + steps.length === 0) {
     return (
       <Empty icon={<CircleCheckBig size={24} className="text-success-mark" />} title="No problems">
         The loop validates. Sizes, lengths and placement fit together.
@@ -39,20 +38,38 @@ export function ProblemsPanel() {
     );
   }
   return (
-    <ul className="h-full overflow-y-auto py-1">
-      {problems.map((problem, index) => (
-        <ProblemRow key={index} problem={problem} />
-      ))}
-    </ul>
+    <div className="h-full overflow-y-auto py-1">
+      <ul>
+        {faults.toSorted(byWeight).map((problem, index) => (
+          <ProblemRow key={index} problem={problem} tone={problem.severity} />
+        ))}
+      </ul>
+      {steps.length > 0 ? (
+        <section aria-label="Next steps">
+          <h3 className="px-4 pt-2 pb-1 font-semibold text-muted text-xs">
+            Next steps: what the loop still lacks
+          </h3>
+          <ul>
+            {steps.map((problem, index) => (
+              <ProblemRow key={index} problem={problem} tone="next step" />
+            ))}
+          </ul>
+        </section>
+      ) : null}
+    </div>
   );
 }
 
-function ProblemRow({ problem }: { problem: Diagnostic }) {
+function byWeight(a: Diagnostic, b: Diagnostic): number {
+  return ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity);
+}
+
+function ProblemRow({ problem, tone }: { problem: Diagnostic; tone: Tone }) {
   const { store } = useOpenLoop();
   return (
     <li className="group flex gap-2 px-4 py-1.5 text-sm hover:bg-hover">
       <span className="pt-0.5">
-        <SeverityIcon severity={problem.severity} size={15} />
+        <SeverityIcon severity={tone} size={15} />
       </span>
       <div className="min-w-0 flex-1">
         <button

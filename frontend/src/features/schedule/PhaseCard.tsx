@@ -1,7 +1,7 @@
 import type { JsonObject } from "@/api/types";
-import { useDocument, useSync } from "@/document/context";
+import { useCatalog, useDocument, useSync } from "@/document/context";
 import { type PhasePath, phaseSpecPath } from "@/document/phases";
-import { indexProblems, problemsAt, worstSeverity } from "@/document/problems";
+import { indexProblems, problemsAt, toneOf } from "@/document/problems";
 import { isObject, joinPath } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { classes } from "@/ui/classes";
@@ -24,7 +24,7 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
   const chosen = useSelection((state) => state.phase);
   const isChosen = chosen?.join() === at.join();
   const problems = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
-  const worst = worstSeverity(problemsAt(problems, joinPath(phaseSpecPath(at)), false));
+  const worst = toneOf(useCatalog(), problemsAt(problems, joinPath(phaseSpecPath(at)), false));
   const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
   const overrides = isObject(phase.set) ? Object.entries(phase.set) : [];
   const index = at.at(-1) ?? 0;

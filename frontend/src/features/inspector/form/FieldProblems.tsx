@@ -1,4 +1,6 @@
 import type { Diagnostic } from "@/api/types";
+import { useCatalog } from "@/document/context";
+import { toneOf } from "@/document/problems";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -6,13 +8,14 @@ import { WhyButton } from "@/ui/WhyButton";
 
 /** Problems under the field they name. */
 export function FieldProblems({ problems }: { problems: readonly Diagnostic[] }) {
+  const catalog = useCatalog();
   if (problems.length === 0) return null;
   return (
     <ul className="mt-1 flex flex-col gap-1">
       {problems.map((problem, index) => (
         <li key={index} className="flex gap-1.5 text-xs">
           <span className="pt-px">
-            <SeverityIcon severity={problem.severity} size={13} />
+            <SeverityIcon severity={toneOf(catalog, [problem]) ?? problem.severity} size={13} />
           </span>
           <span className="min-w-0">
             <RichText text={problem.message} />

@@ -10,7 +10,7 @@ import {
 } from "@/catalog/sections";
 import { belongs, defaultsOf } from "@/catalog/shapes";
 import { useCatalog, useDocument } from "@/document/context";
-import { problemsAt, worstSeverity } from "@/document/problems";
+import { problemsAt, toneOf } from "@/document/problems";
 import { isObject, joinPath, parsePath, readPath } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -45,7 +45,7 @@ export function FormPart({ part, root, value, without }: FormPartProps) {
     names.map((name) => joinPath([...form.base, ...path, name])),
   );
   const problems = places.flatMap((place) => problemsAt(form.diagnostics, place, false));
-  const worst = worstSeverity(problems);
+  const worst = toneOf(catalog, problems);
   useOpenedByProblem(part.name, places);
   const isOpen = open[part.name] ?? (part.opens || isEdited || worst === "error");
   if (fields.length === 0) return null;

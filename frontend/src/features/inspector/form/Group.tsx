@@ -11,7 +11,8 @@ import {
 } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
-import { problemsAt, worstSeverity } from "@/document/problems";
+import { useCatalog } from "@/document/context";
+import { problemsAt, toneOf } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
@@ -58,7 +59,7 @@ export function Group({
   const isFlat = useContext(FlatContext) === full;
   const isSaidAround = useContext(AroundContext) === full;
   const own = isSaidAround ? [] : inside.filter((problem) => problem.field === full);
-  const worst = worstSeverity(inside);
+  const worst = toneOf(useCatalog(), inside);
   const [isOpen, setOpen] = useState(
     worst === "error" || (startsOpen ?? (value !== undefined && path.length <= 1)),
   );
