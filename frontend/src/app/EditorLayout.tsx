@@ -31,6 +31,8 @@ export function EditorLayout() {
   const preferences = usePreferences();
   const { isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
+  // The panel shows it in full.
+  const showsSchedule = isDockOpen && dockTab === "schedule";
   return (
     <>
       <div className="relative flex min-h-0 flex-1">
@@ -88,9 +90,11 @@ export function EditorLayout() {
         </div>
         {isInspectorOpen ? <SettingsPane /> : null}
       </div>
-      <Suspense fallback={<div className="h-[104px] shrink-0 border-line border-t bg-surface" />}>
-        <ScheduleStrip />
-      </Suspense>
+      {showsSchedule ? null : (
+        <Suspense fallback={<div className="h-[104px] shrink-0 border-line border-t bg-surface" />}>
+          <ScheduleStrip />
+        </Suspense>
+      )}
       <Suspense fallback={<div className="h-[78px] shrink-0 border-line border-t bg-surface" />}>
         <HardwareBar />
       </Suspense>

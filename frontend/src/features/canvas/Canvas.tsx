@@ -1,5 +1,5 @@
 import { ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import { useOpenLoop } from "@/document/context";
 import { GRID, NODE_WIDTH } from "@/document/geometry";
 import { useAddSearch } from "@/session/addSearch";
@@ -57,7 +57,6 @@ export function Canvas() {
   const [fitsAtFirst] = useState(nodes.length > 0);
   const roving = useRoving();
   const newHere = useNewHere();
-  useCenterOnFocus();
   useReveal();
 
   const openSearch = (event: React.MouseEvent) => {
@@ -81,7 +80,7 @@ export function Canvas() {
     <section
       {...roving}
       aria-label="Graph"
-      className="canvas-frame relative h-full w-full"
+      className="relative isolate h-full w-full"
       onDoubleClick={openSearch}
       onDrop={drop}
       onDragOver={(event) => {
@@ -91,7 +90,7 @@ export function Canvas() {
         newHere.aim(event);
       }}
     >
-      <div ref={frame} className="relative min-h-0 flex-1">
+      <div ref={frame} className="relative h-full">
         <ReactFlow
           nodes={boxes}
           edges={edges}
@@ -100,9 +99,12 @@ export function Canvas() {
           onNodesChange={onNodesChange}
           onEdgesChange={onEdgesChange}
           onNodeDragStop={onDragStop}
-          // A move that nobody made by hand is the fit itself.
-          onMoveStart={(event) => event && onTouch()}
           {...moves}
+          onMove={(event, view) => {
+            // A move that nobody made by hand is the fit itself; a press that moves nothing is none.
+            if (event) onTouch();
+            moves.onMove(event, view);
+          }}
           onSelectionDragStop={onDragStop}
           onPaneClick={() => useSelection.getState().clear()}
           {...connecting}
@@ -119,7 +121,7 @@ export function Canvas() {
           deleteKeyCode={null}
           zoomOnDoubleClick={false}
           panOnScroll
-          attributionPosition="bottom-right"
+          attributionPosition="bottom-center"
           ariaLabelConfig={HOW_TO_GET_ABOUT}
         >
           <CanvasGround />
@@ -134,20 +136,4 @@ export function Canvas() {
       <CanvasTools onFit={fit} isTooLarge={isTooLarge} />
     </section>
   );
-}
-
-/** A click on a problem brings its node into view. */
-function useCenterOnFocus(): void {
-  const focus = useSelection((state) => state.focus);
-  const { getNode, setCenter, getZoom } = useReactFlow();
-  const seen = useRef(focus?.request);
-  useEffect(() => {
-    if (!focus?.node || seen.current === focus.request) return;
-    seen.current = focus.request;
-    const node = getNode(focus.node);
-    if (!node) return;
-    const x = node.position.x + (node.width ?? 0) / 2;
-    const y = node.position.y + (node.height ?? 0) / 2;
-    void setCenter(x, y, { zoom: Math.max(getZoom(), 0.8), duration: 250 });
-  }, [focus, getNode, setCenter, getZoom]);
 }

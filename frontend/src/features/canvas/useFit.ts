@@ -1,8 +1,10 @@
-import { useReactFlow, useStore } from "@xyflow/react";
+import { useReactFlow, useStore, useStoreApi } from "@xyflow/react";
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useSelection } from "@/session/selection";
 import { useViewport } from "@/session/viewport";
-import { FIT_MILLISECONDS, fitted, isTooLarge } from "./fit";
+import { broughtIntoSight, FIT_MILLISECONDS, fitted, isInSight, isTooLarge } from "./fit";
 import type { Drawing } from "./routes";
+import { areaOfNode } from "./useReveal";
 
 interface Fit {
   frame: RefObject<HTMLDivElement | null>;
@@ -10,6 +12,11 @@ interface Fit {
   fit: () => void;
   /** The whole graph cannot be shown at once. */
   isTooLarge: boolean;
+}
+
+interface Size {
+  width: number;
+  height: number;
 }
 
 /**
@@ -38,6 +45,26 @@ export function useFit(drawing: Drawing): Fit {
     [setViewport],
   );
 
+  // A panel that opens beside a graph that was moved by hand covers nothing that was seen, where all can be seen.
+  const flow = useStoreApi();
+  const before = useRef<Size | null>(null);
+  const keepInSight = useCallback(
+    (was: Size | null, { width, height }: Size) => {
+      const [x, y, zoom] = flow.getState().transform;
+      const view = { x, y, zoom };
+      const { area } = now.current;
+      if (!was || !area) return;
+      const [chosen] = useSelection.getState().nodes;
+      const kept = isInSight(view, area, was.width, was.height)
+        ? area
+        : chosen && areaOfNode(flow.getState(), chosen);
+      if (kept && isInSight(view, kept, was.width, was.height)) {
+        void setViewport(broughtIntoSight(view, kept, width, height));
+      }
+    },
+    [flow, setViewport],
+  );
+
   useEffect(() => {
     if (!frame.current) return;
     let pending = 0;
@@ -45,7 +72,10 @@ export function useFit(drawing: Drawing): Fit {
       cancelAnimationFrame(pending);
       // React Flow measures its frame in an observer of its own, which comes first by then.
       pending = requestAnimationFrame(() => {
-        if (!isTouched.current) show(0);
+        const { width, height } = flow.getState();
+        if (isTouched.current) keepInSight(before.current, { width, height });
+        else show(0);
+        before.current = { width, height };
       });
     });
     observer.observe(frame.current);
@@ -53,7 +83,7 @@ export function useFit(drawing: Drawing): Fit {
       cancelAnimationFrame(pending);
       observer.disconnect();
     };
-  }, [show]);
+  }, [show, keepInSight, flow]);
 
   // A command shows everything, once the boxes stand where it left them.
   const wish = useViewport((state) => state.wish);

@@ -1,34 +1,52 @@
-import { useReactFlow, useStoreApi } from "@xyflow/react";
+import { type ReactFlowState, useReactFlow, useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
+import { useSelection } from "@/session/selection";
 import { useViewport } from "@/session/viewport";
+import { broughtIntoSight } from "./fit";
+import type { Area } from "./shapes";
 
-/** Brings a node into view that a command asks for, once it stands where it was put. */
+const MILLISECONDS = 200;
+/** A node that a problem is about is to be read. */
+const LEAST_ZOOM = 0.8;
+
+/** Brings a node into sight that a command or a problem asks for, once it stands where it was put. */
 export function useReveal(): void {
   const wish = useViewport((state) => state.wish);
-  const { getNode, getZoom, setCenter, flowToScreenPosition } = useReactFlow();
+  const focus = useSelection((state) => state.focus);
+  const { setViewport, setCenter } = useReactFlow();
   const flow = useStoreApi();
-  const seen = useRef(wish);
+  const seen = useRef<unknown[]>([wish, focus?.request]);
+  const pending = useRef(0);
   useEffect(() => {
-    if (!wish?.node || seen.current === wish) return;
-    const { node: wanted } = wish;
-    seen.current = wish;
-    const frame = requestAnimationFrame(() => {
-      const node = getNode(wanted);
-      if (!node) return;
-      const { x, y } = node.position;
-      const [width, height] = [node.width ?? 0, node.height ?? 0];
-      const box = flow.getState().domNode?.getBoundingClientRect();
-      const start = flowToScreenPosition({ x, y });
-      const end = flowToScreenPosition({ x: x + width, y: y + height });
-      const isSeen =
-        box &&
-        start.x >= box.left &&
-        start.y >= box.top &&
-        end.x <= box.right &&
-        end.y <= box.bottom;
-      if (isSeen) return;
-      void setCenter(x + width / 2, y + height / 2, { zoom: getZoom(), duration: 200 });
+    const [lastWish, lastRequest] = seen.current;
+    const isAsked = wish !== lastWish && wish?.node;
+    const isFocused = focus?.request !== lastRequest && focus?.node;
+    seen.current = [wish, focus?.request];
+    const wanted = isAsked || isFocused;
+    if (!wanted) return;
+    cancelAnimationFrame(pending.current);
+    pending.current = requestAnimationFrame(() => {
+      const state = flow.getState();
+      const area = areaOfNode(state, wanted);
+      if (!area) return;
+      const [x, y, zoom] = state.transform;
+      if (isFocused && zoom < LEAST_ZOOM) {
+        const [middle, level] = [(area.left + area.right) / 2, (area.top + area.bottom) / 2];
+        void setCenter(middle, level, { zoom: LEAST_ZOOM, duration: MILLISECONDS });
+        return;
+      }
+      const view = { x, y, zoom };
+      const next = broughtIntoSight(view, area, state.width, state.height);
+      if (next !== view) void setViewport(next, { duration: MILLISECONDS });
     });
-    return () => cancelAnimationFrame(frame);
-  }, [wish, getNode, getZoom, setCenter, flowToScreenPosition, flow]);
+  }, [wish, focus, setViewport, setCenter, flow]);
+  useEffect(() => () => cancelAnimationFrame(pending.current), []);
+}
+
+/** Where a node stands in the graph. */
+export function areaOfNode({ nodeLookup }: ReactFlowState, id: string): Area | null {
+  const node = nodeLookup.get(id);
+  if (!node) return null;
+  const { x, y } = node.position;
+  return { left: x, top: y, right: x + (node.width ?? 0), bottom: y + (node.height ?? 0) };
 }
