@@ -10,11 +10,16 @@ export interface EdgeOption {
   text: string;
 }
 
-export function edgeOptions({ schema }: Pick<Catalog, "schema">, edge: Edge): EdgeOption[] {
+/** @param offersNumbers those that are not set as well, with what holds then */
+export function edgeOptions(
+  { schema }: Pick<Catalog, "schema">,
+  edge: Edge,
+  offersNumbers = false,
+): EdgeOption[] {
   const form = readSchema(schema.edge);
   const options = form.shape === "object" ? form.properties() : [];
   return options.flatMap(({ name, field }) => {
-    const value = edge[name];
+    const value = edge[name] ?? (offersNumbers && field.shape === "number" ? field.fallback : null);
     return field.short === null || value === undefined || value === null
       ? []
       : [{ name, field, value, text: field.short.replace("{}", () => String(value)) }];

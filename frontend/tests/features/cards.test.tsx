@@ -191,7 +191,8 @@ describe("the weight on an edge", () => {
     const edge = { from: "exact.scores", to: "actor.rewards", weight: 0.5 };
     loop.edges = [...loop.edges.filter(({ to }) => to !== edge.to), edge];
     const { store, wrapper } = insideLoop({ document: loop });
-    render(<EdgeOptions id="exact.scores->actor.rewards" way="learning" />, { wrapper });
+    const id = "exact.scores->actor.rewards";
+    render(<EdgeOptions id={id} way="learning" isSelected={false} />, { wrapper });
 
     fireEvent.click(
       screen.getByRole("button", { name: "weight of exact.scores->actor.rewards: × 0.5" }),
@@ -203,6 +204,32 @@ describe("the weight on an edge", () => {
     const { document, history } = store.getState();
     expect(document.edges.at(-1)).toMatchObject({ weight: 0.25 });
     expect(history.past.map(({ label }) => label)).toEqual(["Change weight of rewards"]);
+  });
+
+  it("that is not set is given where the edge is chosen, as one undo entry", () => {
+    const loop = smallLoop();
+    const edge = { from: "exact.scores", to: "actor.rewards" };
+    loop.edges = [...loop.edges.filter(({ to }) => to !== edge.to), edge];
+    const { store, wrapper } = insideLoop({ document: loop });
+    const id = "exact.scores->actor.rewards";
+    const label = { name: `weight of ${id}: × 1` };
+    const { rerender } = render(<EdgeOptions id={id} way="learning" isSelected={false} />, {
+      wrapper,
+    });
+    expect(screen.queryByRole("button", label)).toBeNull();
+
+    rerender(<EdgeOptions id={id} way="learning" isSelected />);
+    fireEvent.click(screen.getByRole("button", label));
+    const field = screen.getByRole("textbox");
+    fireEvent.keyDown(field, { key: "Enter" });
+    expect(store.getState().document.edges.at(-1)).toEqual(edge);
+    fireEvent.click(screen.getByRole("button", label));
+    fireEvent.change(screen.getByRole("textbox"), { target: { value: "0.3" } });
+    fireEvent.keyDown(screen.getByRole("textbox"), { key: "Enter" });
+
+    const { document, history } = store.getState();
+    expect(document.edges.at(-1)).toEqual({ ...edge, weight: 0.3 });
+    expect(history.past.map((entry) => entry.label)).toEqual(["Change weight of rewards"]);
   });
 });
 

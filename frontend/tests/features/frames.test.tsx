@@ -68,3 +68,21 @@ it("a key places the selection in one pool after the other, and then in none, as
   expect(store.getState().history.past).toHaveLength(1);
   expect(result.current.map(({ label }) => label)).toContain("Place in pool write");
 });
+
+it("a command tidies the graph pool by pool, as one step; without pools there is nothing to tidy", async () => {
+  const { wrapper, store } = pooled();
+  const { result } = renderHook(() => useLayoutActions(), { wrapper });
+  const tidy = result.current.find(({ id }) => id === "arrangePools");
+  expect(tidy?.isEnabled?.()).toBe(true);
+
+  act(() => tidy?.run());
+  await vi.waitFor(() =>
+    expect(store.getState().history.past.map(({ label }) => label)).toEqual(["Tidy by pools"]),
+  );
+
+  const { layout, nodes } = store.getState().document;
+  expect(Object.keys(layout).toSorted()).toEqual(Object.keys(nodes).toSorted());
+  const plain = insideLoop({ document: { ...smallLoop() } });
+  const bare = renderHook(() => useLayoutActions(), { wrapper: plain.wrapper });
+  expect(bare.result.current.find(({ id }) => id === "arrangePools")?.isEnabled?.()).toBe(false);
+});

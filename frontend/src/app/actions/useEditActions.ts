@@ -14,7 +14,7 @@ export function useEditActions(): Action[] {
   const { store } = useOpenLoop();
   const { screenToFlowPosition } = useReactFlow();
   const flowStore = useStoreApi();
-  const arrange = useArrange();
+  const { arrange } = useArrange();
   const { cut, duplicate } = useClipboard();
 
   return useMemo(() => {

@@ -5,12 +5,14 @@ import type { Action } from "@/session/actions";
 import { ALIGNMENTS, DISTRIBUTIONS } from "@/session/alignments";
 import { useSelection } from "@/session/selection";
 import { useAlign } from "@/session/useAlign";
+import { useArrange } from "@/session/useArrange";
 import { usePlacing } from "@/session/usePlacing";
 
 /** Where the selected nodes stand, and in which pool they run. */
 export function useLayoutActions(): Action[] {
   const { store } = useOpenLoop();
   const { align, distribute } = useAlign();
+  const { arrangePools } = useArrange();
   const { canPlace, place, placeInNext } = usePlacing();
   const pools = useDocument((state) =>
     poolsOf(state.document)
@@ -39,6 +41,15 @@ export function useLayoutActions(): Action[] {
         run: () => distribute(along, label),
       })),
       {
+        id: "arrangePools",
+        label: "Tidy by pools",
+        keys: [],
+        section: "Arrange",
+        isEnabled: () =>
+          !store.getState().isReadonly && poolsOf(store.getState().document).length > 0,
+        run: arrangePools,
+      },
+      {
         id: "nextPool",
         label: "Place in the next pool",
         keys: ["p"],
@@ -66,5 +77,5 @@ export function useLayoutActions(): Action[] {
         run: () => place(null),
       },
     ];
-  }, [store, align, distribute, canPlace, place, placeInNext, pools]);
+  }, [store, align, distribute, canPlace, place, placeInNext, arrangePools, pools]);
 }

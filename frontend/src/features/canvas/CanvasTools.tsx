@@ -29,7 +29,7 @@ function CanvasControls({ onFit }: { onFit: () => void }) {
   const snaps = usePreferences((state) => state.snapsToGrid);
   const set = usePreferences((state) => state.set);
   const isReadonly = useDocument((state) => state.isReadonly);
-  const arrange = useArrange();
+  const { arrange } = useArrange();
   return (
     <div role="toolbar" aria-label="Canvas" className="canvas-tools-group">
       <IconButton

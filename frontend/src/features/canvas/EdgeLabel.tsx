@@ -48,7 +48,7 @@ export function EdgeLabel(props: EdgeLabelProps) {
     >
       {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
       <span>
-        <EdgeOptions id={id} way={way} />
+        <EdgeOptions id={id} way={way} isSelected={isSelected} />
         {text !== "" && rate !== "" ? " · " : ""}
         {rate}
       </span>

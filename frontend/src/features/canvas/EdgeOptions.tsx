@@ -8,8 +8,14 @@ import { useSelection } from "@/session/selection";
 import { wayName } from "./edgeWords";
 import { ValueField } from "./ValueField";
 
-/** The options of an edge; a number is changed where it is read. */
-export function EdgeOptions({ id, way }: { id: string; way: Way }) {
+interface EdgeOptionsProps {
+  id: string;
+  way: Way;
+  isSelected: boolean;
+}
+
+/** The options of an edge; a number is changed where it is read. What counts for learning is offered though it is not set. */
+export function EdgeOptions({ id, way, isSelected }: EdgeOptionsProps) {
   const { catalog } = useOpenLoop();
   const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -19,16 +25,18 @@ export function EdgeOptions({ id, way }: { id: string; way: Way }) {
   return (
     <>
       {name}
-      {edgeOptions(catalog, edge).map((option, place) => (
-        <Fragment key={option.name}>
-          {place > 0 || name !== "" ? " · " : ""}
-          {option.field.shape === "number" && !isReadonly ? (
-            <NumberOption id={id} option={option} called={called} />
-          ) : (
-            option.text
-          )}
-        </Fragment>
-      ))}
+      {edgeOptions(catalog, edge, isSelected && way === "learning" && !isReadonly).map(
+        (option, place) => (
+          <Fragment key={option.name}>
+            {place > 0 || name !== "" ? " · " : ""}
+            {option.field.shape === "number" && !isReadonly ? (
+              <NumberOption id={id} option={option} called={called} />
+            ) : (
+              option.text
+            )}
+          </Fragment>
+        ),
+      )}
     </>
   );
 }

@@ -21,7 +21,7 @@ export function ManyInspector() {
     const [only] = kinds;
     return kinds.size === 1 && only !== undefined ? only : null;
   });
-  const arrange = useArrange();
+  const { arrange } = useArrange();
   const { copy, duplicate } = useClipboard();
   const words = [
     nodes.length > 0 ? formatPlural(nodes.length, "node") : null,
