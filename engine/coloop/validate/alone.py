@@ -55,7 +55,7 @@ def _cuts_all(facts: Facts, name: str, phase: PhaseFacts) -> tuple[int, Rule, st
         if not isinstance(rule, AccuracyBand | NonzeroVariance):
             continue
         if isinstance(rule, AccuracyBand) and _keeps_one(
-            facts, f"nodes.{name}.keep.{number}", rule, facts.values_of(phase.overrides)
+            facts, f"nodes.{name}.keep.{number}", rule, facts.values_in(phase)
         ):
             continue
         reason = why_alone(facts, name, as_tuple(rule.by), phase)

@@ -70,7 +70,7 @@ def _weighs_nothing(facts: Facts, name: str, phase: PhaseFacts) -> bool:
     source, path = getattr(facts.nodes[name], "source", None), _path(name)
     if not isinstance(source, Weighted) or path in facts.moved_paths:
         return False
-    values = facts.values_of(phase.overrides)
+    values = facts.values_in(phase)
     weights = dict(values.get(path, source.weights))
     weights |= {key: values.get(f"{path}.{key}", own) for key, own in weights.items()}
     is_moved = any(f"{path}.{key}" in facts.moved_paths for key in weights)
@@ -80,9 +80,8 @@ def _weighs_nothing(facts: Facts, name: str, phase: PhaseFacts) -> bool:
 def _named(facts: Facts, name: str) -> set[str]:
     """Scorers that a reward names, in whatever phase."""
     named = {word for _, word in score_fields(facts.nodes[name])}
-    sets = [phase.overrides for phase in facts.phases]
-    sets += [trigger.do.set for trigger in facts.spec.schedule.triggers]
-    return named.union(*(facts.values_of(one).get(_path(name), ()) for one in sets))
+    sets = (*map(facts.values_in, facts.phases), *facts.trigger_values)
+    return named.union(*(one.get(_path(name), ()) for one in sets))
 
 
 def _path(name: str) -> str:

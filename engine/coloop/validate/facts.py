@@ -180,14 +180,23 @@ class Facts:
         """Paths that an anneal or a trigger changes, in one spelling."""
         return frozenset(map(self.spelled, self.spec.graph.moved_paths))
 
-    def values_of(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a `set` gives, by its paths in one spelling."""
+    def values_in(self, phase: PhaseFacts) -> Mapping[str, Any]:
+        """What is set in a phase, by paths in one spelling."""
+        return self._in_one_spelling(phase.overrides)
+
+    @cached_property
+    def trigger_values(self) -> tuple[Mapping[str, Any], ...]:
+        """What each trigger sets, likewise."""
+        triggers = self.spec.schedule.triggers
+        return tuple(self._in_one_spelling(trigger.do.set) for trigger in triggers)
+
+    def _in_one_spelling(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         return {self.spelled(path): value for path, value in values.items()}
 
     def whole_number(self, phase: PhaseFacts, path: str, own: Any) -> Any:
         """What stands at a path in a phase; `own` where that sets no whole number, which is told
         elsewhere."""
-        value = self.values_of(phase.overrides).get(path, own)
+        value = self.values_in(phase).get(path, own)
         return value if isinstance(value, int) else own
 
     def spelled(self, path: str) -> str:

@@ -74,7 +74,7 @@ def stretches(facts: Facts) -> Iterator[PhaseFacts]:
 
 def _after_triggers(facts: Facts) -> Iterator[PhaseFacts]:
     paths = {completions_path(name) for name in facts.nodes}
-    sets = [facts.values_of(trigger.do.set) for trigger in facts.spec.schedule.triggers]
+    sets = facts.trigger_values
     for number, trigger in enumerate(facts.spec.schedule.triggers):
         do = trigger.do
         own = sets[number]
@@ -87,7 +87,7 @@ def _after_triggers(facts: Facts) -> Iterator[PhaseFacts]:
         ]
         first = min(named, default=0) + do.next_phase
         for phase in facts.phases[first:]:
-            values = {**facts.values_of(phase.overrides), **own}
+            values = {**facts.values_in(phase), **own}
             yield replace(phase, overrides=values, fired=number, is_sure=is_sure)
 
 

@@ -82,7 +82,7 @@ def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
             is_listed = isinstance(getattr(section, "rewards", None), tuple)
             field = f"{place}.{number}.kl" if is_listed else f"{place}.kl"
             path = f"nodes.{name}.{field}.coefficient"
-            sets = (facts.values_of(phase.overrides) for phase in facts.phases)
+            sets = map(facts.values_in, facts.phases)
             if path in facts.moved_paths or any(path in one for one in sets):
                 continue
             change = Change(op="remove", path=f"nodes.{name}.{field}.target")

@@ -1,5 +1,6 @@
 """Rows in files of their own: each is written once, every checkpoint is whole by itself."""
 
+import itertools
 import json
 import os
 from collections.abc import Iterable
@@ -246,3 +247,23 @@ def test_a_checkpoint_of_an_older_version_is_refused_by_name(
 
     with pytest.raises(CheckpointError, match=r"step-3: written in manifest version 1, .* reads 2"):
         checkpoints.latest()
+
+
+def test_a_free_name_is_looked_for_as_far_as_names_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("pool.entries-40.rows", "pool.entries-40-2.rows", "pool.entries-40-3.rows"):
+        (tmp_path / name).touch()
+    drawn: list[int] = []
+
+    def numbers(start: int) -> Iterable[int]:
+        for number in itertools.count(start):
+            drawn.append(number)
+            yield number
+
+    monkeypatch.setattr(side_files, "count", numbers)
+    free = side_files._free_name(tmp_path, "pool.entries", 40)
+    fresh = side_files._free_name(tmp_path, "pool.entries", 41)
+
+    assert (free, fresh) == ("pool.entries-40-4.rows", "pool.entries-41.rows")
+    assert drawn == [2, 3, 4]
