@@ -20,7 +20,7 @@ from coloop.spec.io import parse
 from coloop_server.errors import Invalid, ServerError, TooMany
 from coloop_server.previews.desk import AT_WORK, WAITING, Desk
 from coloop_server.previews.inside.overlap import compared
-from coloop_server.previews.limits import MIB, Limits
+from coloop_server.previews.limits import MIB, ROLLOUT, SHORT, Limits
 from coloop_server.previews.schemas import AskRows, AskScores, Job
 from coloop_server.settings import Settings
 
@@ -541,3 +541,12 @@ def test_what_a_preview_reads_lies_inside_the_folders_of_the_server(client: Test
 
     assert answer.status_code == 403
     assert answer.json()["code"] == "path.outside"
+
+
+def test_the_page_is_told_when_a_preview_is_stopped(client: TestClient) -> None:
+    told = client.get("/api/previews/limits").json()["seconds"]
+
+    kinds = {"pasted", "of_dataset", "of_run", "rolled_out"}
+    assert told == dict.fromkeys(kinds - {"rolled_out"}, SHORT.seconds) | {
+        "rolled_out": ROLLOUT.seconds
+    }

@@ -17,6 +17,7 @@ from coloop_server.previews.schemas import (
     AskTokens,
     DatasetPage,
     Overlap,
+    PreviewLimits,
     Scores,
     TokenizedRows,
 )
@@ -35,6 +36,12 @@ async def preview_scores(
     """What the rewards of a learner say of rows. What is wrong with a reward is part of the
     answer."""
     return await previewed(body, request, settings, supervisor, Scores)
+
+
+@router.get("/limits", operation_id="getPreviewLimits")
+def get_preview_limits() -> PreviewLimits:
+    """How long what is asked may take."""
+    return PreviewLimits(seconds=service.seconds_by_rows())
 
 
 @router.post("/rows", operation_id="previewRows")

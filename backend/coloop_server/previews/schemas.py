@@ -80,6 +80,13 @@ class AskScores(_Asked):
     rows: RowsFrom
 
 
+class PreviewLimits(_Found):
+    """When a preview is stopped that does not end by itself."""
+
+    seconds: dict[str, float]
+    """Of scores, by the `type` of the rows."""
+
+
 class RowProblem(_Found):
     row: int
     message: str

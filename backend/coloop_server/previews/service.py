@@ -1,7 +1,7 @@
 """From what a client asks to the job that a process is given, and back. What the loop names is held
 against the folders that the server may use, as before a run."""
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -9,7 +9,15 @@ from coloop_server.errors import Invalid, NotAllowed
 from coloop_server.foreign import FIELD, NOT_ALLOWED, remote_code
 from coloop_server.language import require_spec
 from coloop_server.previews.limits import ROLLOUT, SHORT, Limits
-from coloop_server.previews.schemas import Asked, AskScores, Done, Job, RolledOutRows, RunRows
+from coloop_server.previews.schemas import (
+    Asked,
+    AskScores,
+    Done,
+    Job,
+    RolledOutRows,
+    RowsFrom,
+    RunRows,
+)
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.settings import Settings
@@ -37,8 +45,20 @@ def job_of(asked: Asked, settings: Settings, supervisor: Supervisor) -> Job:
 
 def limits_of(job: Job) -> Limits:
     asked = job.asked
-    is_rollout = isinstance(asked, AskScores) and isinstance(asked.rows, RolledOutRows)
-    return ROLLOUT if is_rollout else SHORT
+    return _limits_with(type(asked.rows)) if isinstance(asked, AskScores) else SHORT
+
+
+def seconds_by_rows() -> dict[str, float]:
+    """How long scores of rows may take, by the type of these."""
+    kinds: tuple[type[BaseModel], ...] = get_args(get_args(RowsFrom)[0])
+    return {
+        get_args(kind.model_fields["type"].annotation)[0]: _limits_with(kind).seconds
+        for kind in kinds
+    }
+
+
+def _limits_with(rows: type[BaseModel]) -> Limits:
+    return ROLLOUT if rows is RolledOutRows else SHORT
 
 
 def _with_samples(

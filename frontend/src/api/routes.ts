@@ -272,6 +272,8 @@ export const fetchSamples = (id: string, step: number | null, limit: number) =>
 export const previewScores = (body: Bodies["AskScores"], signal?: AbortSignal) =>
   read(client.POST("/api/previews/scores", { body, ...until(signal) }));
 
+export const fetchPreviewLimits = () => read(client.GET("/api/previews/limits"));
+
 export const previewRows = (body: Bodies["AskRows"], signal?: AbortSignal) =>
   read(client.POST("/api/previews/rows", { body, ...until(signal) }));
 

@@ -20,6 +20,7 @@ import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
 const routes = vi.hoisted(() => ({
+  fetchPreviewLimits: vi.fn(async () => ({ seconds: { of_dataset: 42 } })),
   fetchRuns: vi.fn(async () => ({ items: [], total: 0 })),
   preparePreviews: vi.fn(async () => undefined),
   previewRows: vi.fn(async () => ({ total: 0, columns: [], rows: [], unread: [] })),
@@ -247,6 +248,25 @@ it("previews rows, shows the line that failed, and gives up on Cancel", async ()
   expect(table.getByText("0.65")).toBeTruthy();
   expect(table.getAllByText("sources disagree").length).toBe(1);
   expect(screen.getByText(/1 row failed/)).toBeTruthy();
+});
+
+it("says how long the sources were asked for, and when the service stops them", async () => {
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  try {
+    openStudio();
+    routes.previewScores.mockImplementation(() => new Promise(() => {}));
+    fireEvent.click(screen.getByRole("button", { name: "Run preview" }));
+    await screen.findByRole("button", { name: "Cancel" });
+    expect(screen.queryByRole("timer")).toBeNull();
+
+    await act(() => vi.advanceTimersByTimeAsync(12_000));
+
+    expect(screen.getByRole("timer").textContent).toMatch(
+      /^scoring for 1[12] s, stopped after 42 s$/,
+    );
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it("what was found of other code is not said of this one, and each source has its own colour", async () => {

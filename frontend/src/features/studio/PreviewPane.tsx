@@ -1,7 +1,8 @@
+import { useQuery } from "@tanstack/react-query";
 import { Play, X } from "lucide-react";
 import { useMemo, useState } from "react";
 import { errorMessage } from "@/api/client";
-import { previewScores } from "@/api/routes";
+import { fetchPreviewLimits, previewScores } from "@/api/routes";
 import type { RowsFrom, ScoredRows } from "@/api/types";
 import type { Payee, PayingEdge } from "@/document/rewards";
 import { formatPlural, formatSeconds } from "@/lib/format";
@@ -61,7 +62,7 @@ export function PreviewPane({ payee, edges, colors, preview, onChoose }: Preview
         <h2 className="font-semibold text-base">Preview</h2>
         <RowsChoice payee={payee} onChange={setRows} />
         <span className="flex-1" />
-        {isPending ? <Waiting /> : null}
+        {isPending && typeof rows !== "string" ? <Waiting rows={rows} /> : null}
         {isPending ? (
           <Button icon={<X size={14} />} onClick={cancel}>
             Cancel
@@ -99,13 +100,19 @@ export function PreviewPane({ payee, edges, colors, preview, onChoose }: Preview
   );
 }
 
-/** How long the sources were asked for, once that is a wait: code of the user's may take for ever. */
-function Waiting() {
+/** How long the sources were asked for, once that is a wait, and when they are stopped: code may take for ever. */
+function Waiting({ rows }: { rows: RowsFrom }) {
   const seconds = useSeconds();
+  const { data: most } = useQuery({
+    queryKey: ["previewLimits"],
+    queryFn: fetchPreviewLimits,
+    staleTime: Infinity,
+  });
+  const limit = most?.seconds[rows.type];
   if (seconds < WAIT_SECONDS) return null;
   return (
     <span className="tabular text-muted text-xs" role="timer">
-      scoring for {formatSeconds(seconds)}
+      scoring for {Math.floor(seconds)} s{limit === undefined ? "" : `, stopped after ${limit} s`}
     </span>
   );
 }
