@@ -1,5 +1,5 @@
 /** The library's editor, with what of it is used, and the keys that it has not. */
-import { createEditor, languageMap, type PrismEditor } from "prism-code-editor";
+import { languageMap, type PrismEditor } from "prism-code-editor";
 import { autoComplete } from "prism-code-editor/autocomplete";
 import { addEditorHotkey, defaultKeymap, editorCommands } from "prism-code-editor/commands";
 import { cursorPosition } from "prism-code-editor/cursor";
@@ -14,6 +14,7 @@ import { getLineBefore, getLines, setSelection } from "prism-code-editor/utils";
 import type { CodeModel } from "./CodeModel";
 import { fits } from "./completions";
 import { indentOf, lineAt } from "./folding";
+import { createSurface, type Surface } from "./surface";
 
 export type Language = "yaml" | "python" | "plain";
 
@@ -29,10 +30,9 @@ languageMap.yaml = {
   ],
 };
 
-export function libraryEditor(label: string, language: Language, value: string): PrismEditor {
+export function libraryEditor(label: string, language: Language, value: string): Surface {
   const isCode = language !== "plain";
-  const editor = createEditor(
-    null,
+  const editor = createSurface(
     { language, value, tabSize: language === "python" ? 4 : 2 },
     cursorPosition(),
     editorCommands(defaultKeymap, isCode ? PAIRS : []),
