@@ -18,6 +18,8 @@ export interface CodeState {
   folds: ReadonlySet<number>;
   selected: Selected;
   marks: readonly PlacedMark[];
+  /** Whether Tab goes on to what comes next instead of indenting. */
+  isTabFree: boolean;
 }
 
 const oneEnding = (text: string) => text.replaceAll(/\r\n?/g, "\n");
@@ -43,7 +45,12 @@ export class CodeModel {
     readonly editor: Surface,
     private readonly onChange: (text: string) => void,
   ) {
-    this.state = { ...read(editor.value, new Set()), selected: [0, 0], marks: [] };
+    this.state = {
+      ...read(editor.value, new Set()),
+      selected: [0, 0],
+      marks: [],
+      isTabFree: false,
+    };
     editor.on("selectionChange", () => this.look());
     editor.numberLines((row) => this.state.shown.lines[row] ?? row);
     const { textarea, container } = editor;
@@ -83,6 +90,7 @@ export class CodeModel {
     this.set({ ...this.state, marks: placed(marks, lines, shown.starts) });
   }
 
+  freeTab = () => this.set({ ...this.state, isTabFree: !this.state.isTabFree });
   undo = () => this.step(this.history.undo(this.state.text));
   redo = () => this.step(this.history.redo(this.state.text));
 

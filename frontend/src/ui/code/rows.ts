@@ -27,6 +27,7 @@ export class Rows {
   constructor(
     private readonly container: HTMLElement,
     private readonly wrapper: HTMLElement,
+    private readonly area: HTMLTextAreaElement,
     overlays: HTMLDivElement,
   ) {
     const asked = { get: (_: object, key: string) => (key === "0" ? overlays : this.row(+key)) };
@@ -50,6 +51,7 @@ export class Rows {
     style.height = `${this.count}lh`;
     this.container.style.setProperty("--number-width", `${String(this.count).length}.001ch`);
     style.setProperty("--columns", `${widest(text, tabSize)}ch`);
+    if (UNEVEN.test(text)) requestAnimationFrame(() => this.widen());
     this.draw();
   }
 
@@ -66,6 +68,12 @@ export class Rows {
 
   stop(): void {
     this.watch.disconnect();
+  }
+
+  /** The area scrolls nothing by itself: it is as wide as its widest line turns out to be. */
+  private widen(): void {
+    const { scrollWidth, clientWidth } = this.area;
+    if (scrollWidth > clientWidth) this.wrapper.style.setProperty("--columns", `${scrollWidth}px`);
   }
 
   private scroll(): void {
@@ -126,16 +134,15 @@ export class Rows {
   }
 }
 
-/** Columns of the widest line; a sign that is no letter of this language may take two. */
+/** Columns of the widest line; at least, where signs are not as wide as letters of this language. */
 function widest(text: string, tabSize: number): number {
   const isPlain = !UNEVEN.test(text);
   let most = 0;
   for (let at = 0; at <= text.length; ) {
     const found = text.indexOf("\n", at);
     const end = found < 0 ? text.length : found;
-    const length = end - at;
-    if (isPlain) most = Math.max(most, length);
-    else if (length * Math.max(2, tabSize) > most)
+    if (isPlain) most = Math.max(most, end - at);
+    else if ((end - at) * tabSize > most)
       most = Math.max(most, columns(text.slice(at, end), tabSize));
     at = end + 1;
   }
@@ -144,7 +151,9 @@ function widest(text: string, tabSize: number): number {
 
 function columns(line: string, tabSize: number): number {
   let count = 0;
-  for (const sign of line)
-    count += sign === "\t" ? tabSize - (count % tabSize) : UNEVEN.test(sign) ? 2 : 1;
+  for (const sign of line) {
+    if (sign === "\t") count += tabSize - (count % tabSize);
+    else if (!/[\p{M}\p{Cf}]/u.test(sign)) count += 1;
+  }
   return count;
 }

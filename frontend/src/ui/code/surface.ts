@@ -39,7 +39,7 @@ export function createSurface(given: EditorOptions, ...extensions: EditorExtensi
   const { container, wrapper, overlays, textarea } = parts();
   const options = { ...given };
   const listeners = new Map<string, Set<Listener>>();
-  const rows = new Rows(container, wrapper, overlays);
+  const rows = new Rows(container, wrapper, textarea, overlays);
   let pieces: readonly Piece[] = [];
   let tokens: Token[] = [];
   let value = "";
