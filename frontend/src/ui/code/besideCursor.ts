@@ -21,16 +21,15 @@ export function listBesideCursor(editor: PrismEditor): () => void {
     const isAbove = below < HEIGHT && cursor.top - EDGE > below;
     const left = Math.max(EDGE, Math.min(cursor.left, window.innerWidth - tip.offsetWidth - EDGE));
     const measures = {
-      top: isAbove ? "auto" : `${cursor.bottom}px`,
-      bottom: isAbove ? `${window.innerHeight - cursor.top}px` : "auto",
-      left: `${left}px`,
-      room: `${isAbove ? cursor.top - EDGE : below}px`,
+      "--tip-top": isAbove ? "auto" : `${cursor.bottom}px`,
+      "--tip-bottom": isAbove ? `${window.innerHeight - cursor.top}px` : "auto",
+      "--tip-left": `${left}px`,
+      "--tip-room": `${isAbove ? cursor.top - EDGE : below}px`,
     };
     for (const [name, measure] of Object.entries(measures)) {
-      if (tip.style.getPropertyValue(`--tip-${name}`) !== measure)
-        tip.style.setProperty(`--tip-${name}`, measure);
+      if (tip.style.getPropertyValue(name) !== measure) tip.style.setProperty(name, measure);
     }
-    name(tip);
+    nameRows(tip);
     const side = window.innerWidth - left > WIDTH ? "-end" : "";
     const className = `pce-ac-wrapper pce-ac-${isAbove ? "top" : "bottom"}${side}`;
     const list = tip.querySelector(".pce-ac-wrapper");
@@ -50,7 +49,7 @@ export function listBesideCursor(editor: PrismEditor): () => void {
 }
 
 /** Which of how many each row is, from 1, and that rows without anything in them are not there. */
-function name(tip: HTMLElement): void {
+function nameRows(tip: HTMLElement): void {
   const list = tip.querySelector<HTMLElement>("[role=listbox]");
   const rows = [...(list?.querySelectorAll<HTMLElement>("[role=option]") ?? [])];
   const height = rows[0]?.offsetHeight || 1;
