@@ -18,3 +18,25 @@ export function leanerIcons(): Plugin {
     },
   };
 }
+
+const BETWEEN = ["Number", "Rgb", "String", "TransformCss", "TransformSvg"];
+
+/** The graph moves from one view to another, which is three numbers; d3 goes from any value to any other. */
+export function leanerMoves(): Plugin {
+  return {
+    name: "leaner-moves",
+    apply: "build",
+    transform: {
+      filter: { id: /node_modules\/d3-interpolate\/dist\/d3-interpolate\.mjs$/ },
+      handler: (code) => {
+        const kept = ["zoom as interpolateZoom", "numberArray as interpolate"];
+        for (const kind of BETWEEN) kept.push(`number as interpolate${kind}`);
+        const exported = `export { ${kept.join(", ")} };`;
+        const lean = code
+          .replaceAll(/^(?:var|const) interpolateTransform\w+ = .*$/gm, "")
+          .replace(/^export \{[^}]*\};$/m, exported);
+        return { code: lean, map: null };
+      },
+    },
+  };
+}

@@ -7,7 +7,7 @@ import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 import { chunkGroups } from "./chunks.ts";
-import { LEANER_PACKAGES, leanerIcons } from "./leaner.ts";
+import { LEANER_PACKAGES, leanerIcons, leanerMoves } from "./leaner.ts";
 
 const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
 
@@ -32,7 +32,7 @@ const ALONE = TESTS.filter((path) =>
 );
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), leanerIcons()],
+  plugins: [react(), tailwindcss(), leanerIcons(), leanerMoves()],
   resolve: {
     alias: { "@": fileURLToPath(new URL("./src", import.meta.url)), ...LEANER_PACKAGES },
   },
@@ -42,6 +42,8 @@ export default defineConfig({
     manifest: true,
     target: "es2022",
     chunkSizeWarningLimit: 600,
+    // Every browser of the target loads modules ahead by itself.
+    modulePreload: { polyfill: false },
     rolldownOptions: {
       output: {
         codeSplitting: { groups: chunkGroups(here) },

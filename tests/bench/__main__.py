@@ -33,6 +33,7 @@ BENCHES = {
     "scale": "bench_scale.run",
     "front-end": "bench_scripts.front_end",
     "canvas": "bench_canvas.run",
+    "text": "bench_text.run",
     "live": "bench_live.run",
     "long": "bench_long.run",
     "quick-start": "bench_quick_start.run",

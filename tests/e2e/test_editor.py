@@ -262,6 +262,23 @@ def test_what_a_check_finds_moves_no_list_from_under_a_press(
     assert "task: countdown" in saved_yaml(page)
 
 
+AT_THE_LOWER_EDGE = """(area, word) => {
+    const box = area.closest(".prism-code-editor");
+    const at = area.value.indexOf(word, area.value.indexOf("kind: reward"));
+    const line = area.value.slice(0, at).split("\\n").length;
+    const top = area.getBoundingClientRect().top + box.scrollTop - box.getBoundingClientRect().top;
+    box.scrollTop = top + 18 * line - box.clientHeight;
+    area.setSelectionRange(at, at + word.length);
+}"""
+"""The word is selected, and the text scrolled until its line is the last one in sight."""
+
+LINE_IS_IN_SIGHT = """() => {
+    const line = document.querySelector(".pce-focus .active-line").getBoundingClientRect();
+    const box = document.querySelector(".pce-focus").getBoundingClientRect();
+    return line.top >= box.top && line.bottom <= box.bottom + 1;
+}"""
+
+
 def type_in_text(page: Page, old: str, new: str) -> None:
     """Select a word of the YAML panel and type over it."""
     page.get_by_role("tab", name="YAML").click()
@@ -296,12 +313,17 @@ def test_an_edit_of_the_text_changes_the_graph_and_is_one_step_back(
 def test_text_that_does_not_read_keeps_the_last_graph_until_it_does(
     editor: Callable[..., Page], server: "Server", saved_yaml: SavedYaml
 ) -> None:
-    page = editor()
+    text = "# kept\n" * 30 + LOOP
+    page = editor(text)
 
-    type_in_text(page, "kind: reward", "rewrd")
+    page.get_by_role("tab", name="YAML").click()
+    page.get_by_label("Loop as YAML").click()
+    page.get_by_label("Loop as YAML").evaluate(AT_THE_LOWER_EDGE, "reward")
+    page.keyboard.type("rewrd")
     expect(page.get_by_text("The text has errors.")).to_be_visible()
     expect(node(page, "exact")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("rewrd")
+    page.wait_for_function(LINE_IS_IN_SIGHT)
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
     page.reload()
     expect(page.get_by_text("The text has errors.")).to_be_visible()
@@ -310,7 +332,7 @@ def test_text_that_does_not_read_keeps_the_last_graph_until_it_does(
 
     expect(page.get_by_text("The text has errors.")).to_be_hidden()
     expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("kind: reward"))
-    assert without_places(saved_yaml(page)) == LOOP
+    assert without_places(saved_yaml(page)) == text
 
 
 def test_a_problem_has_a_badge_on_its_node_and_a_fix_of_one_click(

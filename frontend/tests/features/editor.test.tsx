@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CodeEditor } from "@/ui/code/CodeEditor";
 
@@ -55,6 +55,7 @@ document.execCommand = (name, _, html = "") => {
   return true;
 };
 Element.prototype.scrollIntoView = () => {};
+HTMLElement.prototype.showPopover = () => {};
 HTMLInputElement.prototype.select = function () {
   this.focus();
   this.setSelectionRange(0, this.value.length);
@@ -158,9 +159,14 @@ describe("folding", () => {
     expect(area().value).toBe("nodes:\nedges: []\n");
     expect(onChange).not.toHaveBeenCalled();
 
+    const numbers = () =>
+      [...document.querySelectorAll<HTMLElement>(".pce-line")].map((row) => row.dataset.number);
+    expect(numbers()).toEqual(["1", "5", "6"]);
+
     fireEvent.click(screen.getByLabelText("Unfold line 1"));
 
     expect(area().value).toBe(NODES);
+    expect(numbers()).toEqual(["1", "2", "3", "4", "5", "6"]);
   });
 
   it("typing beside it changes the whole text", () => {
@@ -208,6 +214,64 @@ describe("folding", () => {
   });
 });
 
+describe("a long text", () => {
+  const lines = Array.from({ length: 3000 }, (_, at) => `key_${at}: ${at}`).join("\n");
+  const row = (text: string) =>
+    [...document.querySelectorAll(".pce-line")].find((one) => one.textContent === `${text}\n`);
+
+  it("has the lines in sight in the page, with their numbers, and not the others", () => {
+    begin({ value: lines });
+    expect(row("key_1: 1")?.querySelector(".number")?.textContent).toBe("1");
+    expect(document.querySelectorAll(".pce-line").length).toBeLessThan(200);
+
+    const box = document.querySelector<HTMLElement>(".prism-code-editor") as HTMLElement;
+    box.scrollTop = 18 * 2000;
+    fireEvent.scroll(box);
+
+    expect(row("key_2000: 2000")?.getAttribute("data-number")).toBe("2001");
+    expect(row("key_1: 1")).toBeUndefined();
+  });
+
+  it("says that it has no colours when it is too long for them", () => {
+    begin({ value: lines });
+    expect(screen.queryByText(/Too long for colours/)).toBeNull();
+
+    show({ value: lines.repeat(6) });
+
+    expect(screen.getByText(/Too long for colours/)).toBeTruthy();
+    expect(row("key_1: 1")?.querySelector("span")).toBeNull();
+    show({ value: lines });
+    expect(row("key_1: 1")?.querySelector(".number")).toBeTruthy();
+  });
+});
+
+describe("selecting", () => {
+  it("grows to what is around it, and back", () => {
+    begin({ language: "python", value: "def f(a):\n    return g(a, 'one two')\n\nx = 1\n" });
+    const chosen = () => area().value.slice(area().selectionStart, area().selectionEnd);
+    const at = area().value.indexOf("two");
+    choose(at, at);
+    const seen = Array.from({ length: 9 }, () => {
+      press("ArrowRight", { shiftKey: true, altKey: true });
+      return chosen();
+    });
+
+    expect(seen).toEqual([
+      "two",
+      "one two",
+      "'one two'",
+      "a, 'one two'",
+      "(a, 'one two')",
+      "return g(a, 'one two')",
+      "    return g(a, 'one two')",
+      "def f(a):\n    return g(a, 'one two')",
+      area().value,
+    ]);
+    for (let back = 0; back < 8; back += 1) press("ArrowLeft", { shiftKey: true, altKey: true });
+    expect(chosen()).toBe("two");
+  });
+});
+
 describe("marks", () => {
   it("stand at their word with their message, and move with what is typed above", () => {
     begin({
@@ -235,11 +299,21 @@ describe("Tab", () => {
     expect(area().value).toBe("    a");
   });
 
-  it("goes on for good once Control+M was pressed", () => {
+  it("goes on for good once Control+M was pressed, in this editor only", () => {
+    render(<CodeEditor {...props} label="Other" value="b" />);
+    choose(1);
     press("m", { ctrlKey: true });
     expect(press("Tab")).toBe(true);
     expect(press("Tab", { shiftKey: true })).toBe(true);
+    expect(screen.getByText(/Control\+M lets it indent again/)).toBeTruthy();
+
+    const other = screen.getByLabelText("Other");
+    act(() => other.focus());
+
+    expect(fireEvent.keyDown(other, { key: "Tab", keyCode: 9 })).toBe(false);
+    act(() => area().focus());
     press("m", { ctrlKey: true });
+    expect(press("Tab")).toBe(false);
   });
 });
 
@@ -271,6 +345,22 @@ describe("search", () => {
     expect(area().value).toBe("one two one\nOne\n");
   });
 
+  it("puts groups of a pattern where they are named", () => {
+    fireEvent.click(screen.getByTitle(/^RegExp/));
+    fireEvent.input(screen.getByLabelText("Find"), { target: { value: "(o)(\\w+)" } });
+    fireEvent.input(screen.getByLabelText("Replace"), { target: { value: "$2-$1$$$9\\n" } });
+
+    fireEvent.click(screen.getByText("Replace"));
+    expect(area().value).toBe("ne-o$$9\n two one\nOne\n");
+    expect(screen.getByLabelText<HTMLInputElement>("Replace").value).toBe("$2-$1$$$9\\n");
+    undo();
+    fireEvent.click(screen.getByText("All"));
+
+    expect(area().value).toBe("ne-o$$9\n two ne-o$$9\n\nne-O$$9\n\n");
+    undo();
+    expect(area().value).toBe("one two one\nOne\n");
+  });
+
   it("says of a pattern that it cannot be read", () => {
     fireEvent.click(screen.getByTitle(/^RegExp/));
     fireEvent.input(screen.getByLabelText("Find"), { target: { value: "(" } });
@@ -289,13 +379,22 @@ describe("completion of Python", () => {
 
   beforeEach(() => begin({ language: "python", words, value: "def reward(problems):\n    " }));
 
-  it("offers given names first, then those of the code, then the language's", () => {
+  it("offers given names first, then those of the code, then the language's", async () => {
     type("pr");
     expect(options()).toEqual([]);
     type("o");
 
     expect(options()).toEqual(["prompts", "problems", "property"]);
     expect(area().getAttribute("aria-activedescendant")).toBe(rows()[0]?.id);
+    await waitFor(() =>
+      expect(screen.getByRole("listbox", { name: "Completions", hidden: true })).toBeTruthy(),
+    );
+    expect(
+      rows()
+        .map((row) => row.getAttribute("aria-posinset"))
+        .slice(0, 3),
+    ).toEqual(["1", "2", "3"]);
+    expect(rows().filter((row) => !(row as HTMLElement).hidden)).toHaveLength(3);
   });
 
   it("writes the chosen one", () => {
@@ -305,6 +404,24 @@ describe("completion of Python", () => {
 
     expect(onChange).toHaveBeenLastCalledWith("def reward(problems):\n    problems");
     expect(options()).toEqual([]);
+  });
+
+  it("goes through the gaps of what it wrote by Tab", () => {
+    const chosen = () => [area().selectionStart, area().selectionEnd];
+    const at = (word: string) => area().value.lastIndexOf(word);
+    for (const letter of "for") type(letter);
+    press("Enter");
+    expect(area().value).toMatch(/for name in items:\n {8}$/);
+    expect(chosen()).toEqual([at("name"), at("name") + 4]);
+
+    type("row", at("name"), at("name") + 4);
+    press("Tab");
+    expect(chosen()).toEqual([at("items"), at("items") + 5]);
+    press("Tab");
+
+    expect(chosen()).toEqual([area().value.length, area().value.length]);
+    press("Tab");
+    expect(area().value).toMatch(/for row in items:\n {12}$/);
   });
 
   it("is asked for by Control+Space and goes with Escape", () => {

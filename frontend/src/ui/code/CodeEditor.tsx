@@ -5,10 +5,12 @@ import "prism-code-editor/search.css";
 import "prism-code-editor/autocomplete.css";
 import "@/styles/code.css";
 import { addOverlay } from "prism-code-editor/utils";
+import { listBesideCursor } from "./besideCursor";
 import { CodeModel } from "./CodeModel";
 import { offerWords, type Word } from "./completions";
 import { addKeys, keepCursorInSight, type Language, libraryEditor } from "./editor";
 import { Gutter } from "./Gutter";
+import { MOST_IN_COLOUR } from "./highlight";
 import { MarksOfLine, MarkTip } from "./MarkTip";
 import { type Mark, placeOf } from "./marks";
 import { Spots } from "./Spots";
@@ -78,6 +80,7 @@ function Editor({
     return () => listen.abort();
   }, [editor]);
   useEffect(() => keepCursorInSight(editor), [editor]);
+  useEffect(() => listBesideCursor(editor), [editor]);
   useLayoutEffect(() => editor.setOptions({ readOnly: isReadonly }), [editor, isReadonly]);
   useEffect(() => model.setText(value), [model, value]);
   useEffect(() => model.setMarks(marks), [model, marks]);
@@ -101,6 +104,14 @@ function Editor({
         layer,
       )}
       <MarksOfLine state={state} isFocused={isFocused} />
+      <p role="status" className="code-said">
+        {isFocused && state.isTabFree
+          ? "Tab goes on to what comes next. Control+M lets it indent again."
+          : null}
+      </p>
+      {language !== "plain" && state.shown.text.length > MOST_IN_COLOUR ? (
+        <p className="code-said">Too long for colours: they are back below 200,000 characters.</p>
+      ) : null}
     </div>
   );
 }

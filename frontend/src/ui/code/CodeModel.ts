@@ -2,12 +2,12 @@
  * The text of an editor: what is shown of it in the library's area, what is folded away, what can be taken back.
  * The area is where it is edited; all that it knows is what is shown.
  */
-import type { PrismEditor } from "prism-code-editor";
 import { prevSelection, setSelection } from "prism-code-editor/utils";
 import { type Change, changed, moved, smallestChange } from "./change";
 import { foldEnd, foldsAfter, inShown, inText, lineAt, type Shown, shownOf } from "./folding";
 import { History, type Way } from "./history";
 import { type Mark, type PlacedMark, placed } from "./marks";
+import type { Surface } from "./surface";
 
 export type Selected = readonly [number, number];
 
@@ -18,6 +18,8 @@ export interface CodeState {
   folds: ReadonlySet<number>;
   selected: Selected;
   marks: readonly PlacedMark[];
+  /** Whether Tab goes on to what comes next instead of indenting. */
+  isTabFree: boolean;
 }
 
 const oneEnding = (text: string) => text.replaceAll(/\r\n?/g, "\n");
@@ -40,11 +42,17 @@ export class CodeModel {
   private waiting: string | null = null;
 
   constructor(
-    readonly editor: PrismEditor,
+    readonly editor: Surface,
     private readonly onChange: (text: string) => void,
   ) {
-    this.state = { ...read(editor.value, new Set()), selected: [0, 0], marks: [] };
+    this.state = {
+      ...read(editor.value, new Set()),
+      selected: [0, 0],
+      marks: [],
+      isTabFree: false,
+    };
     editor.on("selectionChange", () => this.look());
+    editor.numberLines((row) => this.state.shown.lines[row] ?? row);
     const { textarea, container } = editor;
     textarea.addEventListener("input", (event) => this.takeIn(wayOf(event)));
     textarea.addEventListener("compositionstart", () => this.compose(true));
@@ -82,6 +90,7 @@ export class CodeModel {
     this.set({ ...this.state, marks: placed(marks, lines, shown.starts) });
   }
 
+  freeTab = () => this.set({ ...this.state, isTabFree: !this.state.isTabFree });
   undo = () => this.step(this.history.undo(this.state.text));
   redo = () => this.step(this.history.redo(this.state.text));
 
@@ -208,18 +217,7 @@ export class CodeModel {
       setSelection(editor, inShown(next.shown, selected[0]), inShown(next.shown, selected[1]));
       editor.update();
     }
-    if (kept.size > 0 || state.folds.size > 0) this.number();
     this.set(next);
-  }
-
-  /** Lines are counted by the style sheet; those that are folded away count too. */
-  private number(): void {
-    const { lines } = this.state.shown;
-    lines.forEach((line, at) => {
-      const hidden = line - (lines[at - 1] ?? -1) - 1;
-      const row = this.editor.lines[at + 1];
-      if (row) row.style.counterIncrement = hidden > 0 ? `line ${hidden + 1}` : "";
-    });
   }
 
   private set(state: CodeState): void {

@@ -3,12 +3,12 @@ import { useEffect, useState } from "react";
 import { SeverityIcon } from "../SeverityIcon";
 import { Tooltip } from "../Tooltip";
 import type { CodeModel, CodeState } from "./CodeModel";
-import { foldEnd, lineAt } from "./folding";
+import { hasInner, lineAt } from "./folding";
 import { type PlacedMark, worst } from "./marks";
+import { LINE_HEIGHT } from "./rows";
 
 /** Lines beside which something is drawn: those in sight, and some around them. */
 const STEP = 40;
-const LINE_HEIGHT = 18;
 
 /** Beside the numbers of lines: what is said of them, and what folds them. */
 export function Gutter({ model, state }: { model: CodeModel; state: CodeState }) {
@@ -23,7 +23,7 @@ export function Gutter({ model, state }: { model: CodeModel; state: CodeState })
     <div className="code-gutter">
       {shown.lines.slice(first, first + 5 * STEP).map((line, at) => {
         const here = said.get(line);
-        const canFold = foldEnd(lines, line) > line;
+        const canFold = hasInner(lines, line);
         if (!here && !canFold) return null;
         return (
           <div key={line} className="code-beside" style={{ top: `${first + at}lh` }}>

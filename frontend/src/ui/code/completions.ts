@@ -24,20 +24,23 @@ const ERRORS =
 const KEYWORDS =
   "and as assert async await break continue del elif else except False finally from global import in is lambda None nonlocal not or pass raise return True with yield";
 
-/** What stands between `$` is selected once it is written. */
+/** What stands between `$` is a gap: the first is selected once it is written, Tab goes on to the next. */
 const SHAPES: readonly Completion[] = [
-  ["def", "function", "def $name$(args):\n\t"],
-  ["for", "loop", "for $name$ in items:\n\t"],
-  ["while", "loop", "while $condition$:\n\t"],
-  ["try", "block", "try:\n\t$pass$\nexcept Exception as error:\n\traise"],
-  ["if", "block", "if $condition$:\n\t"],
-  ["class", "definition", "class $Name$:\n\tdef __init__(self):\n\t\t"],
+  ["def", "function", "def $name$($args$):\n\t$$"],
+  ["for", "loop", "for $name$ in $items$:\n\t$$"],
+  ["while", "loop", "while $condition$:\n\t$$"],
+  ["try", "block", "try:\n\t$pass$\nexcept $Exception$ as error:\n\t$raise$"],
+  ["if", "block", "if $condition$:\n\t$$"],
+  ["class", "definition", "class $Name$:\n\tdef __init__(self$$):\n\t\t$$"],
   ["import", "module", "import $module$"],
-  ["from", "import of names", "from $module$ import names"],
+  ["from", "import of names", "from $module$ import $names$"],
 ].map(([label = "", detail = "", shape = ""]) => {
-  const [before = "", chosen = "", after = ""] = shape.split("$");
-  const end = before.length + chosen.length;
-  return { label, detail, insert: before + chosen + after, tabStops: [before.length, end] };
+  let at = 0;
+  const tabStops = shape
+    .split("$")
+    .slice(0, -1)
+    .map((part) => (at += part.length));
+  return { label, detail, insert: shape.replaceAll("$", ""), tabStops };
 });
 
 const words = (list: string, detail: string): Completion[] =>

@@ -1,5 +1,5 @@
 /** The library's editor, with what of it is used, and the keys that it has not. */
-import { createEditor, languageMap, type PrismEditor } from "prism-code-editor";
+import { languageMap, type PrismEditor } from "prism-code-editor";
 import { autoComplete } from "prism-code-editor/autocomplete";
 import { addEditorHotkey, defaultKeymap, editorCommands } from "prism-code-editor/commands";
 import { cursorPosition } from "prism-code-editor/cursor";
@@ -14,6 +14,9 @@ import { getLineBefore, getLines, setSelection } from "prism-code-editor/utils";
 import type { CodeModel } from "./CodeModel";
 import { fits } from "./completions";
 import { indentOf, lineAt } from "./folding";
+import { grown } from "./grow";
+import { replaceGroups } from "./replaceGroups";
+import { createSurface, type Surface } from "./surface";
 
 export type Language = "yaml" | "python" | "plain";
 
@@ -29,10 +32,9 @@ languageMap.yaml = {
   ],
 };
 
-export function libraryEditor(label: string, language: Language, value: string): PrismEditor {
+export function libraryEditor(label: string, language: Language, value: string): Surface {
   const isCode = language !== "plain";
-  const editor = createEditor(
-    null,
+  const editor = createSurface(
     { language, value, tabSize: language === "python" ? 4 : 2 },
     cursorPosition(),
     editorCommands(defaultKeymap, isCode ? PAIRS : []),
@@ -44,6 +46,7 @@ export function libraryEditor(label: string, language: Language, value: string):
   editor.textarea.setAttribute("aria-label", label);
   const count = editor.extensions.searchWidget?.element.querySelector(".pce-match-count");
   count?.setAttribute("role", "status");
+  replaceGroups(editor);
   return editor;
 }
 
@@ -52,7 +55,34 @@ export function addKeys(model: CodeModel): void {
   const { editor } = model;
   const { container, keyCommandMap, options } = editor;
   const lineNow = () => lineAt(model.state.shown.starts, model.state.selected[1]);
+  const passed: (readonly [number, number])[] = [];
   const keys: Record<string, () => unknown> = {
+    "Shift+Alt+ArrowRight": () => {
+      const { brackets = [], pairs = [] } = editor.extensions.matchBrackets ?? {};
+      const closed = brackets.flatMap(([, from, to, , , isOpening], at) => {
+        const other = brackets[pairs[at] ?? -1];
+        return isOpening && other
+          ? [
+              [
+                [from, to],
+                [other[1], other[2]],
+              ] as const,
+            ]
+          : [];
+      });
+      const now = selected(editor);
+      const next = grown(editor.value, now, closed);
+      if (!next) return;
+      const last = passed.at(-1);
+      if (!last || last[0] < now[0] || last[1] > now[1]) passed.length = 0;
+      passed.push(now);
+      setSelection(editor, ...next);
+    },
+    "Shift+Alt+ArrowLeft": () => {
+      const before = passed.pop();
+      const [from, to] = selected(editor);
+      if (before && before[0] >= from && before[1] <= to) setSelection(editor, ...before);
+    },
     "Mod+Z": () => options.readOnly || model.undo(),
     "Mod+Y": () => options.readOnly || model.redo(),
     "Mod+Shift+Z": () => options.readOnly || model.redo(),
@@ -86,7 +116,13 @@ export function addKeys(model: CodeModel): void {
     (event) => {
       // A search finds nothing in what is folded away.
       if (/^[fgh]$/.test(event.key) && (event.ctrlKey || event.metaKey)) model.unfoldAll();
-      if (event.key === "Tab" && isLeaving) event.stopPropagation();
+      // Of this editor alone; the library has one such key for all of them.
+      if (/^m$/i.test(event.key) && event.ctrlKey && !event.altKey && !event.metaKey) {
+        model.freeTab();
+        event.preventDefault();
+        event.stopPropagation();
+      }
+      if (event.key === "Tab" && (isLeaving || model.state.isTabFree)) event.stopPropagation();
       if (event.key !== "Shift") isLeaving = false;
     },
     true,

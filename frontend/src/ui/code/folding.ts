@@ -43,6 +43,13 @@ export function foldEnd(lines: readonly string[], line: number): number {
   return end;
 }
 
+/** Whether something belongs to it: its next line with anything in it decides. */
+export function hasInner(lines: readonly string[], line: number): boolean {
+  let next = line + 1;
+  while (next < lines.length && lines[next]?.trim() === "") next += 1;
+  return next < lines.length && foldEnd(lines.slice(line, next + 1), 0) > 0;
+}
+
 export function shownOf(text: string, lines: readonly string[], folds: ReadonlySet<number>): Shown {
   const starts = startsOf(lines);
   const shown: number[] = [];
