@@ -40,3 +40,16 @@ export function leanerMoves(): Plugin {
     },
   };
 }
+
+/** Functions are given their names again, for messages of errors; a class that is named so is never left out. */
+export function leanerControls(): Plugin {
+  const named = /^\s*(?:static \{\s*)?__name\(\w+, "\w+"\);(?:\s*\})?$/gm;
+  return {
+    name: "leaner-controls",
+    apply: "build",
+    transform: {
+      filter: { id: /node_modules\/@radix-ui\/[\w-]+\/dist\/index\.mjs$/ },
+      handler: (code) => ({ code: code.replaceAll(named, ""), map: null }),
+    },
+  };
+}

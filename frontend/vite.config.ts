@@ -7,7 +7,7 @@ import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 import { chunkGroups } from "./chunks.ts";
-import { LEANER_PACKAGES, leanerIcons, leanerMoves } from "./leaner.ts";
+import { LEANER_PACKAGES, leanerControls, leanerIcons, leanerMoves } from "./leaner.ts";
 
 const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
 
@@ -32,7 +32,7 @@ const ALONE = TESTS.filter((path) =>
 );
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), leanerIcons(), leanerMoves()],
+  plugins: [react(), tailwindcss(), leanerIcons(), leanerMoves(), leanerControls()],
   resolve: {
     alias: { "@": fileURLToPath(new URL("./src", import.meta.url)), ...LEANER_PACKAGES },
   },
