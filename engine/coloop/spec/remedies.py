@@ -97,6 +97,18 @@ REMEDIES: tuple[Remedy, ...] = (
         when="stage",
         bound="judging",
         verbs=("score",),
+        label="Score all rows in one go",
+        reason="`source.code` is called once for many rows: `prompts` and `completions` are lists. "
+        "Write above `def reward` what is the same for every row (`PATTERN = re.compile(...)`, a "
+        "table that is read), and in it one pass over the lists, `return [score(text) for text in "
+        "completions]`, that stops at the first sign of a wrong answer.",
+        path="nodes.{node}.source.code",
+        change="look",
+    ),
+    Remedy(
+        when="stage",
+        bound="judging",
+        verbs=("score",),
         label="Look at the reward",
         reason="What `source` does for each row takes the time; no setting shortens it.",
         path="nodes.{node}.source",
@@ -140,8 +152,10 @@ REMEDIES: tuple[Remedy, ...] = (
         when="stage",
         bound="data",
         verbs=("prepare",),
-        label="Look at the code",
-        reason="What `code` does for each row takes the time; no setting shortens it.",
+        label="Do less for each row",
+        reason="`code` is called for every row. Write above `def write` what is the same for all "
+        "of them (`PATTERN = re.compile(...)`, a table that is read), and what can be known before "
+        "the run into the dataset's own columns.",
         path="nodes.{node}.code",
         change="look",
     ),

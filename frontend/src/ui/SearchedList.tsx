@@ -12,11 +12,10 @@ const TYPED = "typed:";
 export function SearchedList<V extends string>(props: ListProps<V>) {
   const input = useRef<HTMLInputElement>(null);
   const { isTaken } = props;
+  const early = useRef(props);
+  early.current = props;
   useEffect(() => {
-    if (!isTaken) return;
-    const enter = new KeyboardEvent("keydown", { key: "Enter", bubbles: true });
-    const frame = requestAnimationFrame(() => input.current?.dispatchEvent(enter));
-    return () => cancelAnimationFrame(frame);
+    if (isTaken) takeFirst(early.current);
   }, [isTaken]);
   return (
     <ListPanel
@@ -33,6 +32,20 @@ export function SearchedList<V extends string>(props: ListProps<V>) {
       <Found {...props} input={input} />
     </ListPanel>
   );
+}
+
+/** Takes what Enter would take in the list: what is called most like the typed words. */
+function takeFirst<V extends string>({ options, typed, onChange, onType, onClose }: ListProps<V>) {
+  const words = typed.trim();
+  let first: SelectOption<V> | null = null;
+  let best = 0;
+  for (const option of words === "" ? [] : options) {
+    const score = defaultFilter(keywordsOf(option).join(" "), words);
+    if (score > best) [first, best] = [option, score];
+  }
+  if (first) onChange(first.value);
+  else if (words !== "") onType?.(words);
+  onClose();
 }
 
 /** The line to type in and what is found by it. */
@@ -113,11 +126,11 @@ interface ItemProps<V extends string> {
 }
 
 function Item<V extends string>({ option, isChosen, onChoose }: ItemProps<V>) {
-  const { label, help, keywords = [] } = option;
+  const { label, help } = option;
   return (
     <Command.Item
       value={itemName(option.value)}
-      keywords={[label, help ?? "", ...keywords]}
+      keywords={keywordsOf(option)}
       aria-checked={isChosen}
       className="flex cursor-default select-none items-start gap-2 rounded-1 px-2 py-1 text-sm data-[selected=true]:bg-hover"
       onSelect={onChoose}
@@ -135,6 +148,11 @@ function Item<V extends string>({ option, isChosen, onChoose }: ItemProps<V>) {
       </span>
     </Command.Item>
   );
+}
+
+/** What an option is found by. */
+function keywordsOf({ label, help, keywords = [] }: SelectOption<string>): string[] {
+  return [label, help ?? "", ...keywords];
 }
 
 /** No item may have an empty name, and ours may have an empty value. */

@@ -89,8 +89,18 @@ describe("a run that judging holds back", () => {
     });
   });
 
-  it("has a field to look at, and no promise, where the reward is code", () => {
+  it("has a field to look at, and no promise, where no setting helps", () => {
     expect(remedy("exact.score")).toMatchObject({ path: "nodes.exact.source", fix: null });
+  });
+
+  it("says what to write where the reward is code", () => {
+    const found = remedy("exact.score", (loop) => {
+      const source = { type: "python", code: "def reward(prompts, completions): ..." };
+      loop.nodes.exact = { kind: "reward", source };
+    });
+
+    expect(found).toMatchObject({ path: "nodes.exact.source.code", fix: null });
+    expect(found?.reason).toContain("Write above `def reward`");
   });
 });
 
