@@ -230,7 +230,9 @@ function edgesOf(
       (sum, window) => sum + rowsOf(window, flow.stage) / window.seconds,
       0,
     );
-    const isEvaluation = inStep === 0 && asking.length > 0 && !worksAt(inSteps, flow.reader);
+    // A reader may be at work in the steps by other edges than one whose giver evaluations alone ask.
+    const isAsked = evaluated > 0 || (asking.length > 0 && !worksAt(inSteps, flow.reader));
+    const isEvaluation = inStep === 0 && isAsked;
     const per = inSteps.seconds > 0 ? inStep / inSteps.seconds : null;
     found[flow.key] = {
       // A probe may read other rows than those of the edge: of these nothing is known.

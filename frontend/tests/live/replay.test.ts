@@ -150,6 +150,31 @@ describe("edges of the past", () => {
     expect(ratesAt(3)).toEqual({ rows: 16 / 6, shown: 0, told: 128 / 6, paid: 128 / 6, idle: 0 });
   });
 
+  it("of evaluations only are so many a second between these, though the reader works in the steps", () => {
+    const events = taught();
+    const add = (type: RunEvent["type"], stage: string, seconds: number, samples: number) =>
+      events.push({
+        ...{ seq: events.length + 1, run: "r", attempt: 1, step: 3, type, stage, samples },
+        ...{ node: stage.split(".")[0] ?? "", evaluation: "probe", seconds: 0.5 },
+        at: new Date(AT + seconds * 1000).toISOString(),
+      });
+    for (const [at, stage, samples] of [
+      [8, "held_out.load", 40],
+      [9, "actor.generate", 40],
+    ] as const) {
+      add("stage.started", stage, at, 0);
+      add("stage.finished", stage, at + 1, samples);
+    }
+    const state = replayState({ marks: [], events }, Number.POSITIVE_INFINITY);
+    const held = { key: "held", stage: "held_out.load", reader: "actor", teaches: null };
+
+    const edges = gaugesOf(state, 3, [held, ...FLOWS])?.edges ?? {};
+
+    expect(edges.held).toMatchObject({ rows_per_second: 40 / 10, evaluation: true });
+    expect(edges.rows).toMatchObject({ rows_per_second: 16 / 6, evaluation: false });
+    expect(edges.shown).toMatchObject({ rows_per_second: 0, evaluation: false });
+  });
+
   it("of a phase that has just begun are those of the one before it", () => {
     expect(ratesAt(1)).toEqual({ rows: 16, shown: 16, told: 0, paid: 0, idle: 0 });
   });
