@@ -27,8 +27,9 @@ const LATER = {
   panels: /src\/features\/(?:dataset|memory|plan|problems|yaml)\//,
   "run-panels": /src\/features\/(?:charts|samples|timeline|runs\/(?:Log|Alert))/,
   lists:
-    /src\/(?:app\/(?:Loops|Runs|Compare)Page|features\/(?:compare|runs\/(?:Run(?:Row|Table|Filters|Queue)|ChosenBar|TagsDialog|RenameRun|DeleteRun|RunMenu)|loops\/(?:LoopRow|LoopSearch)))/,
+    /src\/(?:session\/useSparks|app\/(?:(?:Loops|Runs|Compare)Page|LoopRuns)|features\/(?:compare|strip|runs\/(?:Run(?:Row|Table|Filters|Queue)|ChosenBar|TagsDialog|RenameRun|DeleteRun|RunMenu)|loops\/(?:LoopRow|LoopSearch)))/,
   schedule: /src\/features\/schedule\//,
+  hardware: /src\/features\/hardware\/(?!HardwareBar\.)/,
 };
 
 /** Groups of chunks for Rolldown, the first that takes a module has it. */

@@ -18,7 +18,7 @@ WARM_UP, RL, EVERY = 12, 4, 2
 
 def shorten(page: Page) -> None:
     """The same loop in less than a minute, by what a user would change in the inspector."""
-    page.get_by_role("button", name=re.compile(r"^warm-up \d+ steps")).click()
+    page.get_by_role("button", name=re.compile(r"^warm-up [\d,]+ steps")).click()
     page.get_by_label("Steps", exact=True).fill(str(WARM_UP))
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_label("nodes.problems.rows_per_step, Set", exact=True).fill("16")

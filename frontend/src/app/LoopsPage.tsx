@@ -10,7 +10,7 @@ import { Gallery } from "@/features/presets/Gallery";
 import { useDialogs } from "@/session/dialogs";
 import { useLoopPresets } from "@/session/useLoopPresets";
 import { Button } from "@/ui/Button";
-import { Empty, Failed, Loading } from "@/ui/States";
+import { Failed, Loading } from "@/ui/States";
 import { PageShell } from "./PageShell";
 
 /** The user's loops, and presets to begin with. */
@@ -59,18 +59,19 @@ export function LoopsPage() {
           />
         ) : null}
         {loops.data?.length === 0 ? (
-          <Empty
-            icon={<Workflow size={24} />}
-            title="No loops yet"
-            action={
-              <Button icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
-                Begin with a small loop
-              </Button>
-            }
-          >
-            Open a preset below: its first change makes it a loop of your own. A YAML file can be
-            dropped anywhere on the page.
-          </Empty>
+          <div className="flex items-center gap-4 p-4">
+            <Workflow size={24} className="shrink-0 text-faint" aria-hidden="true" />
+            <div className="flex-1 text-sm">
+              <p className="font-medium">No loops yet</p>
+              <p className="text-muted">
+                Open a preset below: its first change makes it a loop of your own. A YAML file can
+                be dropped anywhere on the page.
+              </p>
+            </div>
+            <Button icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
+              Begin with a small loop
+            </Button>
+          </div>
         ) : null}
         <ul>
           {loops.data?.map((loop) => (

@@ -11,7 +11,7 @@ interface SparklineProps {
 export function Sparkline({
   values,
   label,
-  color = "var(--accent)",
+  color = "var(--muted)",
   width = 88,
   height = 24,
 }: SparklineProps) {

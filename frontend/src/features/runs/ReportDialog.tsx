@@ -93,7 +93,7 @@ function Part({ title, rows, format }: PartProps) {
               <span className="flex items-center gap-2">
                 <span className="flex w-24 flex-col gap-0.5" aria-hidden="true">
                   <Bar share={(row.predicted ?? 0) / largest} look="bg-line-strong" />
-                  <Bar share={(row.measured ?? 0) / largest} look="bg-accent" />
+                  <Bar share={(row.measured ?? 0) / largest} look="bg-muted" />
                 </span>
                 <span className="tabular">{errorText(row)}</span>
               </span>

@@ -71,7 +71,7 @@ export function RunProgress() {
         className="h-2.5 min-w-16 max-w-60 flex-1 overflow-hidden rounded-[3px] bg-hover"
       >
         <span
-          className="block h-full bg-accent transition-[width] motion-reduce:transition-none"
+          className="block h-full bg-muted transition-[width] motion-reduce:transition-none"
           style={{ width: `${(whole ?? 0) * 100}%` }}
         />
       </span>

@@ -61,7 +61,7 @@ export function RunRow(props: RunRowProps) {
         </span>
         {share === null ? null : (
           <span className="mt-1 block h-1 overflow-hidden rounded-full bg-hover">
-            <span className="block h-full bg-accent" style={{ width: `${share * 100}%` }} />
+            <span className="block h-full bg-muted" style={{ width: `${share * 100}%` }} />
           </span>
         )}
       </td>
