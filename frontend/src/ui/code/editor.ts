@@ -7,8 +7,6 @@ import { highlightBracketPairs } from "prism-code-editor/highlight-brackets";
 import "prism-code-editor/languages/python";
 import "prism-code-editor/languages/yaml";
 import { matchBrackets } from "prism-code-editor/match-brackets";
-import "prism-code-editor/prism/languages/python";
-import "prism-code-editor/prism/languages/yaml";
 import { highlightSelectionMatches, searchWidget } from "prism-code-editor/search";
 import { getLineBefore, getLines, setSelection } from "prism-code-editor/utils";
 import type { CodeModel } from "./CodeModel";
