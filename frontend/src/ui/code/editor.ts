@@ -48,6 +48,9 @@ export function libraryEditor(label: string, language: Language, value: string):
   return editor;
 }
 
+/** With Alt, a Mac selects words. */
+const GROW = /Mac|iP(?:hone|ad)/.test(navigator.platform) ? "Ctrl+Shift+Meta" : "Shift+Alt";
+
 /** Keys of the text. After Escape, Tab goes on to what comes next. */
 export function addKeys(model: CodeModel): void {
   const { editor } = model;
@@ -55,7 +58,7 @@ export function addKeys(model: CodeModel): void {
   const lineNow = () => lineAt(model.state.shown.starts, model.state.selected[1]);
   const passed: (readonly [number, number])[] = [];
   const keys: Record<string, () => unknown> = {
-    "Shift+Alt+ArrowRight": () => {
+    [`${GROW}+ArrowRight`]: () => {
       const { brackets = [], pairs = [] } = editor.extensions.matchBrackets ?? {};
       const closed = brackets.flatMap(([, from, to, , , isOpening], at) => {
         const other = brackets[pairs[at] ?? -1];
@@ -76,7 +79,7 @@ export function addKeys(model: CodeModel): void {
       passed.push(now);
       setSelection(editor, ...next);
     },
-    "Shift+Alt+ArrowLeft": () => {
+    [`${GROW}+ArrowLeft`]: () => {
       const before = passed.pop();
       const [from, to] = selected(editor);
       if (before && before[0] >= from && before[1] <= to) setSelection(editor, ...before);
