@@ -22,6 +22,16 @@ const IN_THE_GRAPH = [
   ["Enter", "select what has the focus"],
 ];
 
+const GROW = showKeys("mod") === "⌘" ? "Ctrl Shift ⌘" : "Shift Alt";
+const IN_A_TEXT = [
+  [showKeys("mod+f"), "find and replace"],
+  [`${GROW} → ←`, "select what is around it, and back"],
+  ["Ctrl Space", "offer names"],
+  ["Alt ↑ ↓", "move the line"],
+  ["Escape, then Tab", "go on to what comes next"],
+  ["Ctrl M", "let Tab go on, or indent again"],
+];
+
 /** Every shortcut there is, from the same registry that runs them. */
 export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
   const isOpen = useDialogs((state) => state.open === "shortcuts");
@@ -78,6 +88,7 @@ export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
           );
         })}
         <Gestures title="In the graph" gestures={IN_THE_GRAPH} />
+        <Gestures title="In a text" gestures={IN_A_TEXT} />
         <Gestures title="By mouse" gestures={BY_MOUSE} />
       </div>
     </Dialog>

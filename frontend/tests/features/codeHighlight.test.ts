@@ -1,8 +1,6 @@
 /** Colours of pieces are those of the whole, whatever is changed in whichever place. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import "prism-code-editor/prism/languages/python";
-import "prism-code-editor/prism/languages/yaml";
 import { highlightText } from "prism-code-editor/prism";
 import { describe, expect, it } from "vitest";
 import { htmlOf, MOST_IN_COLOUR, type Piece, piecesOf } from "@/ui/code/highlight";
@@ -106,6 +104,15 @@ it("a key in a long text is read with the lines beside it", () => {
   const after = piecesOf(`${long.slice(0, at)}x${long.slice(at)}`, "yaml", before);
 
   expect(after.filter((piece) => !before.includes(piece))).toHaveLength(1);
+});
+
+it.each(["|", ">-", "|2+"])("the text below %s goes on below an empty line", (sign) => {
+  const text = `code: ${sign}\n\n  import re\n\n\n  def f(rows): #\n\nnext: 1\n`;
+
+  const html = shown(piecesOf(text, "yaml", []));
+
+  expect(html[5]).toBe('<span class="token scalar string">  def f(rows): #</span>');
+  expect(html[7]).toContain('<span class="token key');
 });
 
 it("a line that is too long has no colours, and those around it have", () => {

@@ -93,7 +93,7 @@ function Editor({
   }, [model, goTo]);
 
   return (
-    <div className="code-editor" style={{ minHeight }}>
+    <div className="code-editor" style={{ minHeight, maxHeight: minHeight && "60vh" }}>
       <div ref={host} className="code-host" />
       {createPortal(
         <>

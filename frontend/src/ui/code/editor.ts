@@ -7,8 +7,6 @@ import { highlightBracketPairs } from "prism-code-editor/highlight-brackets";
 import "prism-code-editor/languages/python";
 import "prism-code-editor/languages/yaml";
 import { matchBrackets } from "prism-code-editor/match-brackets";
-import "prism-code-editor/prism/languages/python";
-import "prism-code-editor/prism/languages/yaml";
 import { highlightSelectionMatches, searchWidget } from "prism-code-editor/search";
 import { getLineBefore, getLines, setSelection } from "prism-code-editor/utils";
 import type { CodeModel } from "./CodeModel";
@@ -50,6 +48,9 @@ export function libraryEditor(label: string, language: Language, value: string):
   return editor;
 }
 
+/** With Alt, a Mac selects words. */
+const GROW = /Mac|iP(?:hone|ad)/.test(navigator.platform) ? "Ctrl+Shift+Meta" : "Shift+Alt";
+
 /** Keys of the text. After Escape, Tab goes on to what comes next. */
 export function addKeys(model: CodeModel): void {
   const { editor } = model;
@@ -57,7 +58,7 @@ export function addKeys(model: CodeModel): void {
   const lineNow = () => lineAt(model.state.shown.starts, model.state.selected[1]);
   const passed: (readonly [number, number])[] = [];
   const keys: Record<string, () => unknown> = {
-    "Shift+Alt+ArrowRight": () => {
+    [`${GROW}+ArrowRight`]: () => {
       const { brackets = [], pairs = [] } = editor.extensions.matchBrackets ?? {};
       const closed = brackets.flatMap(([, from, to, , , isOpening], at) => {
         const other = brackets[pairs[at] ?? -1];
@@ -78,7 +79,7 @@ export function addKeys(model: CodeModel): void {
       passed.push(now);
       setSelection(editor, ...next);
     },
-    "Shift+Alt+ArrowLeft": () => {
+    [`${GROW}+ArrowLeft`]: () => {
       const before = passed.pop();
       const [from, to] = selected(editor);
       if (before && before[0] >= from && before[1] <= to) setSelection(editor, ...before);

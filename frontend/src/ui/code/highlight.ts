@@ -3,6 +3,8 @@
  * where nothing reaches over, so pieces have the colours that the whole has. Pure.
  */
 import { highlightTokens, languages, Token, tokenizeText } from "prism-code-editor/prism";
+import "prism-code-editor/prism/languages/python";
+import "prism-code-editor/prism/languages/yaml";
 import { indentOf } from "./folding";
 
 export interface Piece {
@@ -21,6 +23,16 @@ const CUT = 32;
 const GROWN = 64;
 const UNFINISHED = 256;
 
+/** A text below its heading goes on below empty lines, and its heading may say what becomes of the last one. */
+const scalar = languages.yaml?.scalar as { pattern: RegExp } | undefined;
+const empty = "(?:\\n[ \\t]*(?=\\n))*";
+if (scalar)
+  scalar.pattern = new RegExp(
+    scalar.pattern.source
+      .replace("[|>])[ \t]*", `[|>][-+\\d]*)[ \\t]*${empty}`)
+      .replace("(?:\\2.+)*", `(?:${empty}\\2.+)*`),
+  );
+
 /** What a line leaves open for the next; nothing: a piece may end here. */
 type After = (open: string, line: string) => string;
 
@@ -29,10 +41,11 @@ const VALUE = ",";
 const AFTER: Record<string, After> = {
   yaml: (open, line) => {
     const indent = indentOf(line);
-    if (open === "|" && indent > 0 && indent < line.length) return `|${indent}`;
+    if (open.startsWith("|") && line.trim() === "") return open;
+    if (open === "|" && indent > 0) return `|${indent}`;
     const kept = Number(open.slice(1));
-    if (/^\|\d/.test(open) && indent >= kept && line.length > kept) return open;
-    if (/[|>][ \t]*$/.test(line)) return "|";
+    if (/^\|\d/.test(open) && indent >= kept) return open;
+    if (/[|>][-+\d]*[ \t]*$/.test(line)) return "|";
     if (/^\s*#/.test(line)) return open === VALUE ? VALUE : "";
     return /[:,[{?-]\s*$/.test(line) || (open === VALUE && line.trim() === "") ? VALUE : "";
   },
