@@ -79,7 +79,7 @@ def run() -> Result:
             page.goto(f"{url}/runs/bench?token={TOKEN}")
             page.get_by_role("article").first.wait_for()
             page.get_by_role("figure").first.wait_for()
-            page.get_by_role("button", name=re.compile("^[0-9]+ more$")).click()
+            page.get_by_role("button", name=re.compile("^[0-9]+ more charts?$")).click()
             page.wait_for_timeout(3000)
             nodes, charts = page.get_by_role("article").count(), page.get_by_role("figure").count()
             told = _share(page)
