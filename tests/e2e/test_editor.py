@@ -357,7 +357,7 @@ def test_run_is_off_with_the_reason_while_there_are_errors(editor: Callable[...,
 
     run.hover(force=True)
 
-    expect(page.get_by_role("tooltip")).to_contain_text("to mend first")
+    expect(page.get_by_role("tooltip")).to_contain_text("Not finished: ")
     run.click(force=True)
     assert "/loops/" in page.url
 

@@ -81,6 +81,7 @@ describe("in a word", () => {
     ["1 error", [step(), fault()]],
     ["Not finished", [step(), fault({ severity: "warning" })]],
     ["1 warning", [step({ severity: "warning" }), fault({ severity: "warning" })]],
+    ["1 next step", [step({ severity: "warning" })]],
     ["No problems", [fault({ severity: "hint" })]],
     ["No problems", []],
   ])("%s", (text, problems) => {

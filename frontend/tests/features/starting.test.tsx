@@ -94,11 +94,17 @@ describe("running and exporting what is on the screen", () => {
   it("says why a loop cannot be run", () => {
     const state = createSyncStore("r1").getState();
 
-    expect(runReason(state, false)).toBeNull();
-    expect(runReason(state, true)).toMatch(/nothing to run/);
-    expect(runReason({ ...state, ...BROKEN }, false)).toMatch(/does not read/);
-    expect(runReason({ ...state, checkStatus: "offline" }, false)).toMatch(/does not answer/);
-    expect(runReason({ ...state, ...ERRORS }, false)).toBe("1 error to mend first.");
+    expect(runReason(state, false, catalog)).toBeNull();
+    expect(runReason(state, true, catalog)).toMatch(/nothing to run/);
+    expect(runReason({ ...state, ...BROKEN }, false, catalog)).toMatch(/does not read/);
+    expect(runReason({ ...state, checkStatus: "offline" }, false, catalog)).toMatch(
+      /does not answer/,
+    );
+    expect(runReason({ ...state, ...ERRORS }, false, catalog)).toBe("1 error to mend first.");
+    const step = aProblem({ code: "structure.missing_edge", message: "`actor` gets no prompts" });
+    const report = { ok: false, diagnostics: [step] };
+    const unfinished = { ...state, check: { report, estimate: null, plan: null, mode: null } };
+    expect(runReason(unfinished, false, catalog)).toBe("Not finished: actor gets no prompts.");
   });
 
   it("a sound loop is run", async () => {

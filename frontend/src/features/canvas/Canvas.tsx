@@ -121,7 +121,7 @@ export function Canvas() {
           deleteKeyCode={null}
           zoomOnDoubleClick={false}
           panOnScroll
-          attributionPosition="bottom-center"
+          attributionPosition="bottom-right"
           ariaLabelConfig={HOW_TO_GET_ABOUT}
         >
           <CanvasGround />

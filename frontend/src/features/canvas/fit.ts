@@ -10,7 +10,7 @@ export const LEAST_FIT = 1;
 
 const AROUND = 28;
 /** So much of the canvas' lower edge lies under its tools: what is brought into sight stays above. */
-export const UNDER_TOOLS = 52;
+export const UNDER_TOOLS = 60;
 /** Kept around a box that is brought into sight. */
 const MARGIN = 16;
 export const FIT: FitViewOptions = { padding: `${AROUND}px`, minZoom: LEAST_FIT, maxZoom: 1 };

@@ -35,8 +35,6 @@ function Checked() {
   const found = check && !isOffline ? splitProblems(catalog, check.report.diagnostics) : null;
   const total = found && countProblems(found.faults);
   const next = found && countProblems(found.steps);
-  // What the loop lacks to run comes before what only wants a look.
-  const isUnfinished = next && (next.error > 0 || (total?.warning === 0 && next.warning > 0));
   const isBusy = status === "checking" && total === null;
   return (
     <>
@@ -48,13 +46,17 @@ function Checked() {
           <SeverityIcon severity="error" />{" "}
           <span className="text-error">{formatPlural(total.error, "error")}</span>
         </>
-      ) : isUnfinished ? (
+      ) : next && next.error > 0 ? (
         <>
           <SeverityIcon severity="next step" /> Not finished
         </>
       ) : total && total.warning > 0 ? (
         <>
           <SeverityIcon severity="warning" /> {formatPlural(total.warning, "warning")}
+        </>
+      ) : next && next.warning > 0 ? (
+        <>
+          <SeverityIcon severity="next step" /> {formatPlural(next.warning, "next step")}
         </>
       ) : total ? (
         <>

@@ -1,5 +1,5 @@
 import { LoaderCircle, Play } from "lucide-react";
-import { useDocument, useSync } from "@/document/context";
+import { useCatalog, useDocument, useSync } from "@/document/context";
 import { showKeys } from "@/session/actions";
 import { Button } from "@/ui/Button";
 import { Tooltip } from "@/ui/Tooltip";
@@ -10,7 +10,8 @@ import { useRunControls } from "./useRunControls";
 /** Starts the loop. Where it cannot, it says why. */
 export function RunButton() {
   const isEmpty = useDocument((state) => Object.keys(state.document.nodes).length === 0);
-  const reason = useSync((state) => runReason(state, isEmpty));
+  const catalog = useCatalog();
+  const reason = useSync((state) => runReason(state, isEmpty, catalog));
   const missing = useSync((state) => state.check?.missing ?? null);
   const isStarting = useStarting((state) => state.isStarting);
   const { start } = useRunControls();

@@ -19,7 +19,7 @@ interface RunControls {
 
 /** Starts the open loop as it is on the screen, or says why not. Over budget asks first. */
 export function useRunControls(): RunControls {
-  const { loopId, store, sync, syncStore } = useOpenLoop();
+  const { catalog, loopId, store, sync, syncStore } = useOpenLoop();
   const [, navigate] = useLocation();
   const client = useQueryClient();
 
@@ -31,7 +31,7 @@ export function useRunControls(): RunControls {
         await sync?.keep();
         const state = syncStore.getState();
         const isEmpty = Object.keys(store.getState().document.nodes).length === 0;
-        const reason = runReason(state, isEmpty);
+        const reason = runReason(state, isEmpty, catalog);
         // What runs is what is on the screen, or nothing does.
         const present = sync?.present() ?? null;
         if (reason !== null || present === null) {
@@ -62,7 +62,7 @@ export function useRunControls(): RunControls {
       }
     };
     return { start: (options) => void start(options?.force ?? false) };
-  }, [loopId, store, sync, syncStore, navigate, client]);
+  }, [catalog, loopId, store, sync, syncStore, navigate, client]);
 }
 
 /** Opens the panel in which the reason can be mended. */
