@@ -39,7 +39,8 @@ built-and-tested-web: $(STAMPS)/web $(STAMPS)/dev
 	@cd frontend && npm run --silent size
 
 test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
-	@cd frontend && npm run --silent lint && npm run --silent test
+	@# PYTHON is what the environment is made of; the front end's tests ask the one in it.
+	@cd frontend && npm run --silent lint && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent test
 
 test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not slow and not network" tests/e2e $(PYTEST)
