@@ -5,6 +5,8 @@ export interface Mark {
   kind: "phase" | "checkpoint" | "edit" | "alert";
   step: number;
   label: string;
+  /** A checkpoint that is kept no more: nothing can begin with it. */
+  isGone?: boolean;
 }
 
 export interface Checkpoint {
@@ -14,6 +16,8 @@ export interface Checkpoint {
 }
 
 export const MAX_MARKS = 1000;
+
+const WRITTEN: ReadonlySet<string> = new Set(["checkpoint"]);
 
 /** By the type of an event, what its mark says; null: there is none. */
 const LABELS: Record<Mark["kind"], (event: RunEvent) => string | null> = {
@@ -43,7 +47,16 @@ function editLabel(changes: unknown): string {
     .join(", ");
 }
 
-const WRITTEN: ReadonlySet<string> = new Set(["checkpoint"]);
+/** The same, checkpoints told apart by whether they are kept; null: that is not known. */
+export function marksNow(
+  marks: readonly Mark[],
+  kept: ReadonlySet<number> | null,
+): readonly Mark[] {
+  if (kept === null) return marks;
+  return marks.map((mark) =>
+    WRITTEN.has(mark.kind) ? { ...mark, isGone: !kept.has(mark.step) } : mark,
+  );
+}
 
 export function checkpointOf(event: RunEvent): Checkpoint | null {
   if (!WRITTEN.has(event.type) || typeof event.step !== "number") return null;

@@ -44,6 +44,7 @@ it.each([
         const host = useRef<HTMLElement>(document.body);
         const nothing = () => {};
         usePlot(host, {
+          kept: null,
           live,
           curves,
           fetched: null,

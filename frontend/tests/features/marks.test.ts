@@ -2,7 +2,7 @@
 import type uPlot from "uplot";
 import { expect, it } from "vitest";
 import { drawMarks } from "@/features/charts/drawMarks";
-import type { Mark } from "@/live/marks";
+import { type Mark, marksNow } from "@/live/marks";
 
 const LETTER = 6;
 const TOP = 18;
@@ -26,6 +26,27 @@ function written(marks: readonly Mark[], from: number, to: number) {
   const valToPos = (step: number) => LEFT + ((step - from) / (to - from)) * WIDTH;
   drawMarks({ ctx, bbox, valToPos } as unknown as uPlot, marks, ctx.font);
   return found;
+}
+
+/** Where ticks stand: those that are filled, and those that are only outlined. */
+function ticked(marks: readonly Mark[]) {
+  const ticks: { full: number[]; hollow: number[] } = { full: [], hollow: [] };
+  const nothing = () => {};
+  let at = 0;
+  const ctx = {
+    font: "12px Inter",
+    ...{ save: nothing, restore: nothing, beginPath: nothing, closePath: nothing },
+    moveTo: nothing,
+    lineTo: (x: number) => {
+      at = x;
+    },
+    fill: () => ticks.full.push(at - LEFT),
+    stroke: () => ticks.hollow.push(at - LEFT),
+  };
+  const bbox = { left: LEFT, top: TOP, width: WIDTH, height: 80 };
+  const valToPos = (step: number) => LEFT + 2 * step;
+  drawMarks({ ctx, bbox, valToPos } as unknown as uPlot, marks, ctx.font);
+  return ticks;
 }
 
 const phase = (label: string, step: number): Mark => ({ kind: "phase", label, step });
@@ -52,4 +73,14 @@ it("the phase that had begun before what is shown is named at its start", () => 
 
   expect(written(marks, 40, 100)).toEqual(rlAtStart);
   expect(written(marks, 20, 100)).toEqual(rlAtStart);
+});
+
+it("a checkpoint that is kept no more is only outlined, one that is kept is never left out", () => {
+  const marks = [20, 40, 60, 62].map((step): Mark => ({ kind: "checkpoint", step, label: "" }));
+
+  expect(ticked(marksNow(marks, new Set([60, 62])))).toEqual({
+    full: [120, 124],
+    hollow: [40, 80],
+  });
+  expect(ticked(marksNow(marks, null))).toEqual({ full: [40, 80, 120], hollow: [] });
 });

@@ -18,6 +18,8 @@ interface ChartPanelProps {
   /** Of every node that stands on the chart. */
   colors: Readonly<Record<string, string>>;
   smoothing: number;
+  /** Steps of the checkpoints that are kept; null: not known. */
+  kept: ReadonlySet<number> | null;
   height: number;
   isWide: boolean;
   isPinned: boolean;
@@ -30,6 +32,7 @@ export function ChartPanel({
   chart,
   colors,
   smoothing,
+  kept,
   height,
   isWide,
   isPinned,
@@ -48,6 +51,7 @@ export function ChartPanel({
     fetched,
     colors: chart.curves.map(({ node }) => colors[node] ?? "var(--muted)"),
     smoothing,
+    kept,
     height,
     isOnScreen,
     onCursor: setCursor,

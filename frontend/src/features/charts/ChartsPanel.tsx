@@ -12,6 +12,7 @@ import { Button } from "@/ui/Button";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
 import { ChartsHead } from "./ChartsHead";
+import { useKept } from "./useKept";
 
 const TALL = 190;
 const LOW = 128;
@@ -26,6 +27,7 @@ export function ChartsPanel() {
   const [filter, setFilter] = useState("");
   const [showsAll, setShowsAll] = useState(false);
   const known = useKnownCurves(live);
+  const kept = useKept();
   const ports = useDocument((state) =>
     teachingPorts(catalog, state.document)
       .map(({ port }) => port)
@@ -69,6 +71,7 @@ export function ChartsPanel() {
               chart={chart}
               colors={colors}
               smoothing={smoothing}
+              kept={kept}
               height={place === 0 ? TALL : LOW}
               isWide={place === 0}
               isPinned={pinned.includes(chart.name)}

@@ -41,10 +41,11 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
     ctx.strokeStyle = resolveColor(color);
     ctx.fillStyle = resolveColor(color);
     if (!isLine) {
-      // Of ticks that stand closer than can be told apart one is enough.
-      if (x - ticked < 16 * devicePixelRatio) continue;
+      // Of ticks that stand closer than can be told apart one is enough; what is kept is always there.
+      const isNear = x - ticked < 16 * devicePixelRatio;
+      if (isNear && mark.isGone !== false) continue;
       ticked = x;
-      drawTick(ctx, x, bbox.top + bbox.height);
+      drawTick(ctx, x, bbox.top + bbox.height, mark.isGone ?? false);
       continue;
     }
     // Phases that follow each other closely are a texture, not lines to read.
@@ -61,14 +62,15 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
   ctx.restore();
 }
 
-function drawTick(ctx: CanvasRenderingContext2D, x: number, foot: number): void {
+function drawTick(ctx: CanvasRenderingContext2D, x: number, foot: number, isHollow: boolean): void {
   const size = 4 * devicePixelRatio;
   ctx.beginPath();
   ctx.moveTo(x - size, foot);
   ctx.lineTo(x + size, foot);
   ctx.lineTo(x, foot - 1.6 * size);
   ctx.closePath();
-  ctx.fill();
+  if (isHollow) ctx.stroke();
+  else ctx.fill();
 }
 
 /** Where a replay is. */

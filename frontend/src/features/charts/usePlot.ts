@@ -2,6 +2,7 @@ import { type RefObject, useEffect, useRef } from "react";
 import type { CurveName } from "@/catalog/charts";
 import { type Curve, curvesOf } from "@/live/curves";
 import { type LiveRun, TICK } from "@/live/LiveRun";
+import { marksNow } from "@/live/marks";
 import { useReplayStep } from "@/live/recordContext";
 import { lowerBound, type Series } from "@/live/series";
 import { useResolvedTheme } from "@/session/theme";
@@ -25,6 +26,7 @@ interface PlotInput {
   fetched: ReadonlyMap<string, Curve> | null;
   colors: readonly string[];
   smoothing: number;
+  kept: ReadonlySet<number> | null;
   height: number;
   isOnScreen: boolean;
   onCursor: (reading: Reading | null) => void;
@@ -79,13 +81,13 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
     let last: ReturnType<typeof setTimeout> | undefined;
     const draw = () => {
       drawnAt = Date.now();
-      const { fetched, smoothing, onLatest, step } = current.current;
+      const { fetched, smoothing, kept, onLatest, step } = current.current;
       const found = curvesOf(live.state, curves, fetched);
       // Most news is of other metrics.
       const news = `${found.map((one) => one?.line.version).join()} ${live.state.marks.length}`;
       if (news === drawn) return;
       drawn = news;
-      plot.current?.setData(chartData(found, smoothing), live.state.marks);
+      plot.current?.setData(chartData(found, smoothing), marksNow(live.state.marks, kept));
       onLatest(latestOf(found, step));
     };
     draw();
@@ -100,7 +102,7 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
       clearTimeout(last);
       leave();
     };
-  }, [live, key, palette, isOnScreen, theme, height, input.smoothing, input.fetched]);
+  }, [live, key, palette, isOnScreen, theme, height, input.smoothing, input.fetched, input.kept]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: likewise
   useEffect(() => {
