@@ -36,6 +36,7 @@ function ticked(marks: readonly Mark[]) {
   const ctx = {
     font: "12px Inter",
     ...{ save: nothing, restore: nothing, beginPath: nothing, closePath: nothing },
+    setLineDash: nothing,
     moveTo: nothing,
     lineTo: (x: number) => {
       at = x;

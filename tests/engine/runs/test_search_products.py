@@ -78,22 +78,24 @@ ALONE = ALONE.replace("  - tree.step_scores -> value.labels\n", "")
 def test_a_tree_is_grown_by_one_version_of_the_weights(
     runner: Run, equal: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long learning and searching take."""
+    """Whether learning ends while the next search is at work, or long after it."""
     learn, move = PoolHost.learn, World.move
+    pause = 0.1  # so long is the next search given to begin, on a busy machine
 
     def slowly(*given: Any) -> Any:
         time.sleep(0.02)
         return move(*given)
 
+    def late(*given: Any, **named: Any) -> Any:
+        time.sleep(pause)
+        return learn(*given, **named)
+
+    monkeypatch.setattr(PoolHost, "learn", late)
     monkeypatch.setattr(World, "move", slowly)
     searching = runner(ahead(ALONE))
     monkeypatch.setattr(World, "move", move)
 
-    def late(*given: Any, **named: Any) -> Any:
-        time.sleep(0.5)
-        return learn(*given, **named)
-
-    monkeypatch.setattr(PoolHost, "learn", late)
+    pause = 0.5
     learning = runner(ahead(ALONE))
 
     assert learning.state is RunStateName.FINISHED, learning.error

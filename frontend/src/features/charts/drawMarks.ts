@@ -64,6 +64,7 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
 
 function drawTick(ctx: CanvasRenderingContext2D, x: number, foot: number, isHollow: boolean): void {
   const size = 4 * devicePixelRatio;
+  ctx.setLineDash([]);
   ctx.beginPath();
   ctx.moveTo(x - size, foot);
   ctx.lineTo(x + size, foot);
