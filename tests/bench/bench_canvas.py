@@ -42,7 +42,7 @@ IN_SIGHT = """() => {
 
 
 def run() -> Result:
-    found = shutil.which(next(filter(shutil.which, BROWSERS), ""))
+    found = chromium()
     if found is None:
         return Result(title="Canvas of 200 nodes", text="no Chromium; `make chromium` installs it")
     with serve() as url, sync_playwright() as playwright:
@@ -88,6 +88,11 @@ def run() -> Result:
         ),
         data=times,
     )
+
+
+def chromium() -> str | None:
+    """Where a browser is; None: nowhere."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def chained_nodes(chains: int) -> dict[str, Any]:

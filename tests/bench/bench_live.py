@@ -12,7 +12,6 @@ what the browser can do here at all.
 
 import json
 import re
-import shutil
 import statistics
 import tempfile
 import threading
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
-from tests.bench.bench_canvas import BROWSERS, IN_SIGHT, MOVES, WATCH, chained_nodes
+from tests.bench.bench_canvas import IN_SIGHT, MOVES, WATCH, chained_nodes, chromium
 from tests.bench.bench_service import server
 from tests.bench.results import Goal, Result, Table
 from tests.bench.server import TOKEN
@@ -64,7 +63,7 @@ PLAIN = """<!doctype html><style>
 
 
 def run() -> Result:
-    found = shutil.which(next(filter(shutil.which, BROWSERS), ""))
+    found = chromium()
     if found is None:
         return Result(title="A live run of 100 nodes", text="no Chromium; `make chromium` has it")
     with tempfile.TemporaryDirectory(prefix="coloop-bench-live-") as name:

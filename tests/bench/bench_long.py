@@ -10,7 +10,6 @@ is the page's process, less what the same process takes for an empty page.
 
 import json
 import random
-import shutil
 import statistics
 import tempfile
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
-from tests.bench.bench_canvas import BROWSERS
+from tests.bench.bench_canvas import chromium
 from tests.bench.bench_service import client, processor_seconds, resident_mb, server, timed
 from tests.bench.results import Goal, Result, Table
 from tests.bench.runs import train
@@ -48,7 +47,7 @@ IS_OPEN = """() => {
 
 def run(share: float = 1.0) -> Result:
     """Seconds until a long run is open, and megabytes of the page."""
-    found = shutil.which(next(filter(shutil.which, BROWSERS), ""))
+    found = chromium()
     if found is None:
         return Result(title="A run of 100,000 steps", text="no Chromium; `make chromium` has it")
     steps = round(STEPS * share)

@@ -6,14 +6,13 @@ A key is measured from its own time stamp to the end of the frame that shows it,
 is waited for in every row. In headless Chromium without a GPU.
 """
 
-import shutil
 import statistics
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 from playwright.sync_api import Page, sync_playwright
-from tests.bench.bench_canvas import BROWSERS, chained_nodes
+from tests.bench.bench_canvas import chained_nodes, chromium
 from tests.bench.results import Goal, Result, Table
 from tests.bench.server import BEARER, TOKEN, serve
 
@@ -73,7 +72,7 @@ Times = dict[str, tuple[list[float], list[float]]]
 
 def run() -> Result:
     """Milliseconds of the editor beside those of a bare text area."""
-    found = shutil.which(next(filter(shutil.which, BROWSERS), ""))
+    found = chromium()
     if found is None:
         return Result(title="Text of a loop", text="no Chromium; `make chromium` installs it")
     times: Times = {}

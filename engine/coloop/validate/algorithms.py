@@ -18,6 +18,7 @@ from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.validate import next_steps
 from coloop.validate.facts import Facts, found
 from coloop.validate.heads import fits
+from coloop.validate.next_steps import is_short
 
 DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
     ("actor", "rewards"): "grpo",
@@ -52,7 +53,7 @@ def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
             if facts.algorithms(name, port):
                 continue
             section: Any = getattr(node, "algorithm", None)
-            has = f" (`{section.name}` serves {_ports_of(section)})" if _is_short(section) else ""
+            has = f" (`{section.name}` serves {_ports_of(section)})" if is_short(section) else ""
             wanted = _default_algorithm(facts, name, port)
             yield found(
                 "learning.no_algorithm",
@@ -72,7 +73,7 @@ def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
             continue
         unused = [f"`{port}`" for port in next_steps.untaught_ports(facts, name)]
         if unused:
-            ports = (" and " if _is_short(section) else ", ").join(unused)
+            ports = (" and " if is_short(section) else ", ").join(unused)
             yield found(
                 "learning.algorithm_unused",
                 f"`{name}` has an algorithm for {ports}, where nothing is connected",
@@ -209,17 +210,12 @@ def _missing_input(
 def _kl_fixes(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...]:
     """Without a reference a policy may also do without `kl`."""
     section: Any = getattr(facts.nodes[name], "algorithm", None)
-    entry = section if _is_short(section) else getattr(section, port, None)
+    entry = section if is_short(section) else getattr(section, port, None)
     if wanted != "reference" or not isinstance(entry, RewardsAlgorithm):
         return ()
-    path = f"nodes.{name}.algorithm" + ("" if _is_short(section) else f".{port}")
+    path = f"nodes.{name}.algorithm" + ("" if is_short(section) else f".{port}")
     change = Change(op="set", path=f"{path}.kl", value=None)
     return (Fix(title="Do without `kl`", changes=(change,)),)
-
-
-def _is_short(section: Any) -> bool:
-    """Whether an `algorithm` is written without naming ports."""
-    return isinstance(section, tuple(PORTS_OF))
 
 
 def _ports_of(section: Section) -> str:
@@ -241,7 +237,7 @@ def _default_algorithm(facts: Facts, name: str, port: str) -> str:
 
 def _algorithm_fix(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...]:
     section: Any = getattr(facts.nodes[name], "algorithm", None)
-    if _is_short(section):
+    if is_short(section):
         written = section.model_dump(by_alias=True, exclude_unset=True)
         ports = [p for p in PORTS_OF[type(section)] if p in facts.teaching_ports_of(name)]
         value: dict[str, object] = dict.fromkeys(ports, written)

@@ -59,11 +59,16 @@ def onward(facts: Facts, name: str) -> tuple[Fix, ...]:
     return (to_lesson(facts, name) or tuple(_outward(facts, name)) or _reader(facts, name))[:MOST]
 
 
+def is_short(section: Any) -> bool:
+    """Whether an `algorithm` is written without naming ports."""
+    return isinstance(section, tuple(PORTS_OF))
+
+
 def untaught_ports(facts: Facts, name: str) -> list[str]:
     """Teaching ports for which a node has an algorithm, and which nothing reaches."""
     section: Any = getattr(facts.nodes[name], "algorithm", None)
     teaching = PORTS[facts.nodes[name].kind].teaching
-    if type(section) in PORTS_OF:
+    if is_short(section):
         served = [port for port in PORTS_OF[type(section)] if port in teaching]
         return [] if facts.teaching_ports_of(name) else served
     return [

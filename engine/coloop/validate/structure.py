@@ -43,7 +43,7 @@ def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
     for edge in facts.walk.edges:
         name, port = edge.source.node, edge.source.port
         kind = facts.walk.kinds[name]
-        if kind not in ("filter", "buffer") or facts.is_connected(name, port):
+        if kind not in next_steps.HANDS_ON or facts.is_connected(name, port):
             continue
         if kind == "buffer" and port == "rows" and facts.is_connected(name, "seed"):
             continue
