@@ -8,9 +8,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from coloop.diagnostics import Report
+from coloop.explain.edits import LOOPS
 
 HERE = Path(__file__).parent
-SOUND = sorted(path.stem for path in (HERE / "loops").glob("*.yaml"))
+SOUND = sorted(path.stem for path in LOOPS.glob("*.yaml"))
+assert SOUND
 
 
 def _cases() -> Iterator[Any]:
