@@ -189,12 +189,12 @@ def greet(server: uvicorn.Server, app: FastAPI, url: str, open_browser: bool) ->
         return
     settings: Settings = app.state.settings
     tickets: TicketOffice = app.state.tickets
-    shown = url if settings.secret else f"{url}/?token={own_secret(settings)}"
+    shown = url if settings.secret else f"{url}/#token={own_secret(settings)}"
     sys.stdout.write(f"coloop is at {shown}\nCtrl-C ends it\n")
     sys.stdout.flush()
     if open_browser:
         # Other users see a browser's command line: what stands there is good for one look.
-        webbrowser.open(f"{url}/?token={tickets.new_pass()}")
+        webbrowser.open(f"{url}/#token={tickets.new_pass()}")
 
 
 def address_of(host: str, port: int) -> str:

@@ -1,5 +1,6 @@
 """Serves the built page: its files, and its one HTML for every address that it routes itself."""
 
+import re
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -33,7 +34,7 @@ class Pages(StaticFiles):
         """A missing folder is answered by a page that helps."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        if path == "api" or path.startswith("api/"):
+        if not is_page(scope["path"]):
             raise HTTPException(404, "there is no such route")
         if not is_file(path):
             return await self.page(scope)
@@ -48,6 +49,14 @@ class Pages(StaticFiles):
         response = await super().get_response("index.html", scope)
         response.headers["cache-control"] = ASK_AGAIN
         return response
+
+
+def is_page(path: str) -> bool:
+    """Whether an address can be one of the page's: none of them lies below the API's, as it is
+    written or once it is read as a path of files is, and none leads up or back."""
+    parts = [one for one in re.split(r"[/\\]+", path) if one]
+    is_plain = not {".", ".."} & set(parts) and "\\" not in path and path.isprintable()
+    return is_plain and parts[:1] != ["api"]
 
 
 def is_file(path: str) -> bool:

@@ -23,11 +23,11 @@ from coloop_server.errors import (
     SignInNeeded,
     error_response,
 )
-from coloop_server.session.tickets import TicketOffice, set_ticket
+from coloop_server.session.tickets import TicketOffice
 from coloop_server.session.visitors import (
     address_of,
-    given_token,
-    hide_other_cookies,
+    drop_cookies,
+    is_guess,
     is_signed_in,
 )
 from coloop_server.settings import Settings
@@ -112,12 +112,12 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        hide_other_cookies(scope)
+        drop_cookies(scope)
         connection = HTTPConnection(scope)
         try:
             self.check_host(connection)
             self.check_origin(connection)
-            moved = await self.sign_in_by_address(connection)
+            moved = await self.clear_address(connection)
             if moved is None:
                 await self.check_token(connection)
         except ServerError as error:
@@ -171,18 +171,20 @@ class Guard:
         path = connection.scope["path"]
         if path in OPEN_PATHS or not is_api(path):
             return
-        if is_signed_in(connection, connection.app.state.tickets):
+        tickets: TicketOffice = connection.app.state.tickets
+        if is_signed_in(connection, tickets):
             return
-        if given_token(connection) is not None:
+        if is_guess(connection, tickets):
             await connection.app.state.guesses.wrong(address_of(connection))
         raise SignInNeeded(
             "session.token_needed",
             "this server asks for its token: send it as `Authorization: Bearer TOKEN`, "
-            "or open the page with ?token=TOKEN once",
+            "or open the page with #token=TOKEN once",
         )
 
-    async def sign_in_by_address(self, connection: HTTPConnection) -> Response | None:
-        """`/?token=SECRET` gives the browser a cookie and takes the secret out of the address."""
+    async def clear_address(self, connection: HTTPConnection) -> Response | None:
+        """`/?token=SECRET` leads to `/#token=PASS`, which the page exchanges for a ticket: the
+        secret leaves the address, and the pass is good once and reaches no server's log."""
         if connection.scope["type"] != "http" or connection.scope["method"] != "GET":
             return None
         if is_api(connection.scope["path"]):
@@ -193,14 +195,13 @@ class Guard:
             return None
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + connection.scope["path"].lstrip("/\\")
-        moved = RedirectResponse(f"{path}?{rest}" if rest else path, status_code=303)
+        target = f"{path}?{rest}" if rest else path
         tickets: TicketOffice = connection.app.state.tickets
         if tickets.take(given[-1]):
-            host = connection.headers.get("host", "")
-            set_ticket(moved, tickets, host=host, is_secure=connection.url.scheme == "https")
+            target += f"#token={tickets.new_pass()}"
         else:
             await connection.app.state.guesses.wrong(address_of(connection))
-        return moved
+        return RedirectResponse(target, 303, {"cache-control": "no-store"})
 
 
 class SecurityHeaders:

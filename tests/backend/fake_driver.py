@@ -42,6 +42,8 @@ from coloop.events import (
     StopRequest,
     utc_now,
 )
+from coloop.marks import Marks
+from coloop.runtime.manifest import write_manifest
 
 
 def read_options(text: str) -> dict[str, float]:
@@ -166,7 +168,12 @@ class Driver:
             self.become(RunStateName.STOPPING)
         checkpoint = self.folder / "checkpoints" / f"step-{self.step}"
         checkpoint.mkdir(parents=True, exist_ok=True)
-        (checkpoint / "manifest.json").write_text(json.dumps({"step": self.step}), encoding="utf-8")
+        weights = checkpoint / "weights.safetensors"
+        weights.write_bytes(b"numbers")
+        sha256 = Marks().of([weights])[weights].sha256
+        files = {weights.name: weights.stat().st_size}
+        hashes = {weights.name: sha256}
+        write_manifest(checkpoint, {"step": self.step, "files": files, "hashes": hashes})
         self.record(CheckpointEvent(path=f"checkpoints/{checkpoint.name}", step=self.step))
         report = json.dumps({"steps": self.step})
         (self.folder / "report.json").write_text(report, encoding="utf-8")

@@ -141,7 +141,7 @@ def wait_for_url(server: Server) -> tuple[str, str]:
     seen, deadline = "", time.monotonic() + LAST_RESORT_SECONDS
     while line := next_line(server, deadline):
         seen += line
-        if found := re.search(r"coloop is at (http://[^/\s]+)(?:/\?token=(\S+))?", line):
+        if found := re.search(r"coloop is at (http://[^/\s]+)(?:/#token=(\S+))?", line):
             return found[1], found[2] or ""
     pytest.fail(f"the server did not start:\n{seen}")
 

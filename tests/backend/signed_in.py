@@ -1,4 +1,4 @@
-"""A client of the application in this process that brings the server's token, as a program does."""
+"""Clients of the application in this process: programs bring the server's token, pages a ticket."""
 
 from starlette.testclient import TestClient
 
@@ -18,3 +18,11 @@ def bearer(settings: Settings) -> dict[str, str]:
 
 def signed_in(settings: Settings) -> TestClient:
     return TestClient(create_app(settings), base_url=ADDRESS, headers=bearer(settings))
+
+
+def ticket_of(browser: TestClient, token: str) -> str:
+    """The ticket that a page is given for the token; it is sent with every further request."""
+    answer = browser.post("/api/session", json={"token": token})
+    ticket: str = answer.raise_for_status().json()["ticket"]
+    browser.headers["Authorization"] = f"Bearer {ticket}"
+    return ticket

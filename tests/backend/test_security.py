@@ -1,7 +1,12 @@
 """Who may talk to the server."""
 
+import hashlib
+import hmac
+import http.client
+import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +17,10 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 from tests.backend.postgres import ON_POSTGRES
 from tests.backend.servers import LAST_RESORT_SECONDS
-from tests.backend.signed_in import ADDRESS, signed_in
+from tests.backend.signed_in import ADDRESS, signed_in, ticket_of
 
 from coloop_server.app import create_app
-from coloop_server.session.tickets import (
-    COOKIE,
-    LIFETIME_SECONDS,
-    TicketOffice,
-    cookie_name,
-)
+from coloop_server.session.tickets import LIFETIME_SECONDS, TicketOffice
 from coloop_server.settings import Settings
 
 TOKEN = "a long secret of ours"
@@ -106,38 +106,98 @@ def test_another_token_is_refused(guarded: TestClient, header: str) -> None:
     assert guarded.get("/api/loops", headers={"Authorization": raw}).status_code == 401
 
 
-def test_signing_in_gives_a_cookie_that_is_not_the_token(guarded: TestClient) -> None:
+def test_signing_in_gives_a_ticket_that_is_not_the_token(guarded: TestClient) -> None:
     wrong = guarded.post("/api/session", json={"token": "guess"})
     right = guarded.post("/api/session", json={"token": TOKEN})
 
     assert wrong.status_code == 401
     assert wrong.json()["code"] == "session.wrong_token"
-    assert right.status_code == 204
-    cookie = right.headers["set-cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
-    assert TOKEN not in cookie
-    assert guarded.get("/api/loops").status_code == 200
-    assert guarded.get("/api/session").json() == {"token_needed": True, "signed_in": True}
-    guarded.delete("/api/session")
+    assert right.status_code == 200
+    assert TOKEN not in right.text
+    bearer = {"Authorization": f"Bearer {right.json()['ticket']}"}
     assert guarded.get("/api/loops").status_code == 401
+    assert guarded.get("/api/loops", headers=bearer).status_code == 200
+    state = guarded.get("/api/session", headers=bearer).json()
+    assert state == {"token_needed": True, "signed_in": True}
+    guarded.delete("/api/session", headers=bearer)
+    assert guarded.get("/api/loops", headers=bearer).status_code == 401
 
 
-def test_the_token_in_the_address_is_taken_out_of_it(guarded: TestClient) -> None:
+@pytest.mark.parametrize("path", ["/", "/api/session", "/api/loops", f"/?token={TOKEN}"])
+def test_no_answer_sets_a_cookie_and_no_cookie_signs_in(guarded: TestClient, path: str) -> None:
+    ticket = ticket_of(guarded, TOKEN)
+    signed_in = guarded.get(path)
+    del guarded.headers["Authorization"]
+    names = ("coloop_session", "coloop_session_8321", "ticket", "Authorization")
+    cookie = "; ".join(f"{name}={value}" for name in names for value in (ticket, TOKEN))
+
+    assert "set-cookie" not in signed_in.headers
+    answer = guarded.get("/api/loops", headers={"Cookie": cookie})
+    assert answer.status_code == 401
+    assert "set-cookie" not in answer.headers
+
+
+def test_the_value_of_a_cookie_that_was_signed_earlier_is_no_ticket(guarded: TestClient) -> None:
+    text = f"{int(time.time()) + 1000}.{'0' * 32}"
+    message = f"coloop ticket {text}".encode()
+    signature = hmac.new(TOKEN.encode(), message, hashlib.sha256).hexdigest()
+    bearer = {"Authorization": f"Bearer {text}.{signature}"}
+
+    assert guarded.get("/api/loops", headers=bearer).status_code == 401
+
+
+def test_a_token_in_the_query_becomes_a_pass_behind_the_hash(guarded: TestClient) -> None:
     answer = guarded.get(f"/runs/7?tab=log&token={TOKEN}")
+    place, _, given = answer.headers["location"].partition("#token=")
 
     assert answer.status_code == 303
-    assert answer.headers["location"] == "/runs/7?tab=log"
+    assert place == "/runs/7?tab=log"
+    assert TOKEN not in str(answer.headers)
     assert answer.headers["referrer-policy"] == "no-referrer"
-    assert guarded.get("/api/loops").status_code == 200
+    assert answer.headers["cache-control"] == "no-store"
+    assert guarded.get("/api/loops").status_code == 401
+    assert guarded.post("/api/session", json={"token": given}).status_code == 200
+    assert guarded.post("/api/session", json={"token": given}).status_code == 401
 
 
 def test_a_wrong_token_in_the_address_signs_nobody_in(guarded: TestClient) -> None:
     answer = guarded.get(f"{ADDRESS}//evil.example/?token=guess")
 
-    assert answer.headers["location"].startswith("/evil.example")
-    assert "set-cookie" not in answer.headers
+    assert answer.headers["location"] == "/evil.example/"
     assert guarded.get("/api/loops").status_code == 401
+
+
+NO_PAGE = (
+    *("/api/runs/..%2f..", "/api/runs/%2e%2e/%2e%2e", "/api/..", "/api/%2e%2e%2f", "/api/."),
+    *("/api//runs", "/api/runs//", "/api/none", "/api/runs/..%5c..", "/api%2f..%2f..", "/api/"),
+    *("/api/../api/none", "/.%2fapi/none", "/loops%2f..%2fapi/none", "/%2e%2e/api/runs", "/api"),
+    *("/%2e%2e%2f..%2fapi", "/loops/%2e%2e/", "/%5capi%5cnone", "/x%2f..%2f..%2f..", "/api%5cx"),
+    *("/api/%00", "/loops/%00", "/../../etc/passwd", "//api/runs", "///api//none"),
+)
+
+
+def test_addresses_that_are_no_page_are_not_answered_by_it(
+    start_server: Callable[..., Any],
+) -> None:
+    server = start_server()
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
+    found = {}
+    for path in NO_PAGE:
+        connection.request("GET", path, headers=server.headers)
+        answer = connection.getresponse()
+        code = json.loads(answer.read())["code"]
+        found[path] = (answer.status, answer.headers["content-type"], code)
+    connection.close()
+
+    assert found == dict.fromkeys(NO_PAGE, (404, "application/json", "http.not_found"))
+
+
+@pytest.mark.parametrize("path", ["/", "/loops", "/runs/a.b", "/loops/x%20y", "/apiary", "/..x"])
+def test_addresses_of_the_page_are_answered_by_it(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code in (200, 503)
+    assert answer.headers["content-type"].startswith("text/html")
 
 
 def test_tickets_run_out_and_cannot_be_made_up() -> None:
@@ -151,12 +211,6 @@ def test_tickets_run_out_and_cannot_be_made_up() -> None:
     assert not TicketOffice("another").is_valid(ticket, now=1000)
     for made_up in ("", ".", "abc", "9" * 40 + ".", f"{expires}.é"):
         assert not office.is_valid(made_up, now=1000)
-
-
-def test_a_broken_cookie_is_no_sign_of_anything(guarded: TestClient) -> None:
-    for cookie in (f"{COOKIE}=", f"{COOKIE}=1.2; {COOKIE}", ";;=;", "é=é"):
-        headers = {"Cookie": cookie.encode("latin-1")}
-        assert guarded.get("/api/loops", headers=headers).status_code == 401
 
 
 def test_answers_hold_the_browser_to_our_own_files(client: TestClient) -> None:
@@ -258,15 +312,17 @@ def test_the_data_folder_is_closed_to_other_users(settings: Settings) -> None:
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
 
 
-def test_the_printed_address_signs_a_browser_in(start_server: Callable[..., Any]) -> None:
+def test_the_printed_address_has_the_token_behind_the_hash(
+    start_server: Callable[..., Any],
+) -> None:
     server = start_server()
-    with httpx.Client(base_url=server.url, trust_env=False, follow_redirects=True) as browser:
+    with httpx.Client(base_url=server.url, trust_env=False) as browser:
         assert browser.get("/api/loops").status_code == 401
-        browser.get(f"/?token={server.token}")
+        given = browser.post("/api/session", json={"token": server.token}).json()["ticket"]
+        headers = {"Authorization": f"Bearer {given}"}
 
-        assert browser.get("/api/loops").status_code == 200
-        port = server.url.rpartition(":")[2]
-        assert list(browser.cookies) == [f"{COOKIE}_{port}"]
+        assert browser.get("/api/loops", headers=headers).status_code == 200
+        assert list(browser.cookies) == []
 
 
 def test_a_pass_is_good_for_one_look() -> None:
@@ -279,11 +335,3 @@ def test_a_pass_is_good_for_one_look() -> None:
     assert not office.take(made)
     assert office.take(TOKEN)
     assert office.take(TOKEN)
-
-
-def test_servers_on_one_name_have_cookies_of_their_own() -> None:
-    hosts = ("127.0.0.1:8321", "localhost:9000", "[::1]:80", "[::1]", "example.org", "")
-
-    names = [cookie_name(host) for host in hosts]
-
-    assert names == [f"{COOKIE}_8321", f"{COOKIE}_9000", f"{COOKIE}_80", COOKIE, COOKIE, COOKIE]

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from tests.backend.postgres import ON_POSTGRES
 from tests.backend.servers import LAST_RESORT_SECONDS
-from tests.backend.signed_in import ADDRESS, signed_in
+from tests.backend.signed_in import ADDRESS, signed_in, ticket_of
 
 from coloop_server.app import create_app
 from coloop_server.cli import read_settings
@@ -23,7 +24,8 @@ from coloop_server.private import read_or_write
 from coloop_server.runs.stream import SIGNED_OUT
 from coloop_server.session import guesses
 from coloop_server.session.secret import own_secret
-from coloop_server.session.tickets import TicketOffice, cookie_name
+from coloop_server.session.tickets import TicketOffice
+from coloop_server.session.visitors import PROTOCOL
 from coloop_server.settings import Settings
 
 RunUntil = Callable[..., dict[str, Any]]
@@ -42,13 +44,11 @@ def guarded(settings: Settings) -> Iterator[TestClient]:
 def test_a_ticket_is_void_when_its_browser_has_signed_out(
     guarded: TestClient, settings: Settings
 ) -> None:
-    guarded.post("/api/session", json={"token": own_secret(settings)})
-    stolen = dict(guarded.cookies)
+    ticket_of(guarded, own_secret(settings))
     assert guarded.get("/api/loops").status_code == 200
 
     guarded.delete("/api/session")
 
-    guarded.cookies.update(stolen)
     assert guarded.get("/api/loops").status_code == 401
 
 
@@ -74,16 +74,18 @@ def test_a_live_stream_ends_when_its_browser_signs_out(
     loop_that: Callable[[str], str],
     eventually: Callable[..., Any],
 ) -> None:
-    guarded.post("/api/session", json={"token": own_secret(settings)})
+    ticket = ticket_of(guarded, own_secret(settings))
     answer = guarded.post("/api/runs", json={"yaml": loop_that("steps=1 hold=60")})
     run_id = answer.json()["id"]
     eventually(lambda: guarded.get(f"/api/runs/{run_id}").json()["state"] == "running")
 
-    cookie = "; ".join(f"{name}={value}" for name, value in guarded.cookies.items())
+    bearer = {"Authorization": guarded.headers.pop("Authorization")}
     address = f"{ADDRESS.replace('http', 'ws')}/api/runs/{run_id}/stream"
-    with guarded.websocket_connect(address, headers={"Cookie": cookie}) as stream:
+    offered = [PROTOCOL, f"ticket.{ticket}"]
+    with guarded.websocket_connect(address, subprotocols=offered) as stream:
+        assert stream.accepted_subprotocol == PROTOCOL
         assert stream.receive_json()["kind"] == "hello"
-        guarded.delete("/api/session")
+        guarded.delete("/api/session", headers=bearer)
         with pytest.raises(WebSocketDisconnect) as ended:
             read_to_the_end(stream)
 
@@ -119,9 +121,9 @@ def test_wrong_tokens_are_slowed_and_the_owner_is_not(
 
     assert set(answers) == {401, 429}
     assert answers.count(401) <= 4
-    assert (by_header.status_code, signed.status_code) == (200, 204)
-    refused = guarded.get("/api/session", headers=bearer)
-    assert refused.json()["signed_in"] is True  # by the cookie
+    assert (by_header.status_code, signed.status_code) == (200, 200)
+    by_ticket = {"Authorization": f"Bearer {signed.json()['ticket']}"}
+    assert guarded.get("/api/session", headers=by_ticket).json()["signed_in"] is True
 
 
 def test_guesses_of_one_address_do_not_slow_another() -> None:
@@ -261,11 +263,39 @@ def test_where_it_is_allowed_each_start_asks(settings: Settings, foreign: str) -
     assert started.json().get("code") not in ("foreign.not_allowed", "foreign.not_confirmed")
 
 
-def test_cookies_of_odd_shapes_open_nothing(guarded: TestClient) -> None:
-    name = cookie_name("127.0.0.1:8321")
-    for value in ("", ".", "..", "1.2.3", "9" * 5000 + ".a.b", "٣.a.b", "-1.a.b", "\xff.a.b"):
-        headers = {"Cookie": f"{name}={value}".encode()}
-        assert guarded.get("/api/loops", headers=headers).status_code == 401
+@pytest.mark.parametrize(
+    "given", ["", ".", "..", "1.2.3", "9" * 5000 + ".a.b", "-1.a.b", "1..", "ticket.", "a" * 300]
+)
+def test_tickets_of_odd_shapes_open_nothing(guarded: TestClient, given: str) -> None:
+    address = f"{ADDRESS.replace('http', 'ws')}/api/runs/none/stream"
+    headers = {"Authorization": f"Bearer {given}"}
+
+    assert guarded.get("/api/loops", headers=headers).status_code == 401
+    for offered in ([PROTOCOL, f"ticket.{given}"], [PROTOCOL], [f"ticket.{given}"], ["ticket."]):
+        with pytest.raises(WebSocketDisconnect), guarded.websocket_connect(address, offered):
+            pass
+
+
+def test_the_token_itself_is_no_protocol(guarded: TestClient, settings: Settings) -> None:
+    """Names of protocols stand in logs of proxies; those of a page are void when it signs out."""
+    address = f"{ADDRESS.replace('http', 'ws')}/api/runs/none/stream"
+    offered = [PROTOCOL, f"ticket.{own_secret(settings)}"]
+
+    with pytest.raises(WebSocketDisconnect), guarded.websocket_connect(address, offered):
+        pass
+
+
+def test_a_ticket_that_has_run_out_is_no_guess(guarded: TestClient, settings: Settings) -> None:
+    ticket_of(guarded, own_secret(settings))
+    guarded.delete("/api/session")
+
+    answers = [guarded.get("/api/loops") for _ in range(guesses.FREE_OF_ALL + 2)]
+    began = time.monotonic()
+    last = guarded.get("/api/loops", headers={"Authorization": "Bearer guess"})
+
+    assert {answer.status_code for answer in answers} == {401}
+    assert last.status_code == 401
+    assert time.monotonic() - began < guesses.WAIT_SECONDS
 
 
 def test_the_token_is_never_left_half_written(tmp_path: Path) -> None:

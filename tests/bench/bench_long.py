@@ -159,6 +159,7 @@ def open_once(browser: Browser, url: str) -> dict[str, float]:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.goto(f"{url}/?token={TOKEN}")
+    page.wait_for_function("localStorage.getItem('coloop.ticket')")
     page.goto("about:blank")
     page.wait_for_timeout(1000)
     empty = pages_mb(browser)

@@ -308,9 +308,11 @@ def signed_in(chromium: Browser, server: Server, **options: Any) -> BrowserConte
         "color_scheme": "light",
         "reduced_motion": "reduce",
     }
-    context = chromium.new_context(base_url=server.url, **defaults | options)
-    assert context.request.post("/api/session", data={"token": server.token}).ok
-    return context
+    with server.http as http:
+        answer = http.post("/session", json={"token": server.token}).raise_for_status()
+    ticket = {"name": "coloop.ticket", "value": answer.json()["ticket"]}
+    kept = {"cookies": [], "origins": [{"origin": server.url, "localStorage": [ticket]}]}
+    return chromium.new_context(base_url=server.url, storage_state=kept, **defaults | options)
 
 
 @pytest.fixture

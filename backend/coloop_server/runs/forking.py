@@ -1,19 +1,41 @@
 """A fork: a run folder of its own that begins with a checkpoint of another run.
 
-The checkpoint's files are linked, not copied, where the file system can do that; a checkpoint is
-never changed once it is whole, so both runs may share its bytes. The new run then goes on from it
-as a resumed run does, with a spec, events and numbering of its own.
+    checkpoint --no link in it?--> manifest --> each file that it names --> the fork's checkpoint
+
+A run folder may come from anyone. So only what the manifest names is taken, and only plain files:
+every folder on the way is opened without following links, and a link anywhere in the checkpoint is
+an error that names it. A file that has further names elsewhere could be anybody's: it is taken
+where its SHA-256 is that of the manifest.
+
+Files are linked, not copied, where the file system can do that and they belong to this user alone;
+a checkpoint is never changed once it is whole, so both runs may share its bytes. The new run then
+goes on from it as a resumed run does, with a spec, events and numbering of its own.
 """
 
+import hashlib
 import os
 import shutil
-from pathlib import Path
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
+from coloop.errors import CheckpointError
 from coloop.marks import write_whole
+from coloop.runtime.manifest import read_manifest
 from coloop_server.errors import Conflict
+from coloop_server.paths import Roots
+from coloop_server.private import FOLDER_MODE
 
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
+MAX_MANIFEST_BYTES = 32 * 1024 * 1024
+MAX_DEPTH = 32
+"""Folders below each other in a checkpoint."""
+OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def whole_checkpoints(folder: Path) -> dict[int, Path]:
@@ -41,20 +63,165 @@ def choose_checkpoint(folder: Path, step: int | None) -> Path:
     return found[wanted]
 
 
-def prepare_fork(checkpoint: Path, target: Path, yaml: str) -> None:
+def prepare_fork(checkpoint: Path, target: Path, yaml: str, roots: Roots) -> None:
     """Make the folder of the new run; on failure nothing of it is left."""
+    place = checkpoint.parent
+    if not roots.admits(place):
+        leads = f" is a link to {os.readlink(place)}, and" if place.is_symlink() else ""
+        raise Conflict(
+            "run.has_link",
+            f"{place}{leads} lies outside of the folders that this server may use; "
+            "COLOOP_ALLOWED_ROOTS adds one",
+        )
+    copied = target / CHECKPOINTS / checkpoint.name
     try:
-        (target / CHECKPOINTS).mkdir(parents=True)
-        copied = target / CHECKPOINTS / checkpoint.name
-        shutil.copytree(checkpoint, copied, copy_function=link_or_copy)
+        copied.mkdir(FOLDER_MODE, parents=True)
+        copy_checkpoint(place.resolve(), checkpoint.name, copied)
         write_whole(target / "spec.yaml", yaml)
-    except OSError as error:
+    except (OSError, CheckpointError) as error:
         shutil.rmtree(target, ignore_errors=True)
-        raise Conflict("run.not_forked", f"the checkpoint cannot be copied: {error}") from error
+        raise not_forked(f"the checkpoint cannot be copied: {error}") from error
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
 
 
-def link_or_copy(source: str, target: str) -> None:
+def copy_checkpoint(place: Path, name: str, target: Path) -> None:
+    """What the manifest of a checkpoint names, and the manifest."""
+    with ExitStack() as stack:
+        all_of_run = stack.enter_context(opened_folder(str(place), None, place))
+        source = stack.enter_context(opened_folder(name, all_of_run, place / name))
+        refuse_links(source, place / name)
+        names = Counter(inodes_below(all_of_run))
+        with plain_file(MANIFEST, source, place / name) as file:
+            if os.fstat(file.fileno()).st_size > MAX_MANIFEST_BYTES:
+                raise not_forked(f"{place / name / MANIFEST} is too large for a manifest")
+            (target / MANIFEST).write_bytes(file.read())
+        manifest = read_manifest(target)
+        for path, size in manifest["files"].items():
+            wanted = manifest["hashes"].get(path)
+            copy_file(path, source, place / name, target, size=size, sha256=wanted, names=names)
+
+
+def copy_file(
+    path: str,
+    source: int,
+    shown: Path,
+    target: Path,
+    *,
+    size: Any,
+    sha256: Any,
+    names: "Counter[tuple[int, int]]",
+) -> None:
+    """One file of a checkpoint. `names` says under how many names each file is known in the run."""
+    parts = PurePosixPath(path).parts
+    if not parts or PurePosixPath(path).is_absolute() or {"..", "."} & set(parts) or "\0" in path:
+        raise not_forked(f"{shown / MANIFEST} names {path!r}, which is no file of the checkpoint")
+    with ExitStack() as stack:
+        folder, above = source, shown
+        for part in parts[:-1]:
+            above = above / part
+            folder = stack.enter_context(opened_folder(part, folder, above))
+        file = stack.enter_context(plain_file(parts[-1], folder, above))
+        status = os.fstat(file.fileno())
+        if status.st_size != size:
+            raise not_forked(f"{shown / path} has {status.st_size} bytes, {size} were written")
+        if status.st_nlink > names[status.st_dev, status.st_ino]:
+            require_hash(file, sha256, shown / path)
+        copied = target.joinpath(*parts)
+        copied.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        if not link_file(parts[-1], folder, status, copied):
+            file.seek(0)
+            with copied.open("xb") as written:
+                shutil.copyfileobj(file, written)
+
+
+def require_hash(file: IO[bytes], sha256: Any, shown: Path) -> None:
+    """Refuse a file with names outside of the run unless it is what the run has written."""
+    if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+        raise not_forked(
+            f"{shown} is a hard link, and its SHA-256 is not that of the manifest; put the "
+            "file that the run has written there"
+        )
+
+
+def link_file(name: str, folder: int, status: os.stat_result, target: Path) -> bool:
+    """Give a file a further name; False where it has to be copied."""
+    if status.st_uid != os.geteuid() or status.st_mode & OTHERS_MAY_WRITE:
+        return False
     try:
-        os.link(source, target, follow_symlinks=True)
+        os.link(name, target, src_dir_fd=folder, follow_symlinks=False)
     except OSError:
-        shutil.copy2(source, target)
+        return False
+    made = target.lstat()
+    if (made.st_dev, made.st_ino) == (status.st_dev, status.st_ino):
+        return True
+    target.unlink()
+    raise not_forked(f"{name} was replaced while it was copied")
+
+
+def refuse_links(folder: int, shown: Path, depth: int = 0) -> None:
+    if depth > MAX_DEPTH:
+        raise not_forked(f"{shown}: a checkpoint has at most {MAX_DEPTH} folders below each other")
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = shown / entry.name
+            if entry.is_symlink():
+                raise has_link(path, os.readlink(entry.name, dir_fd=folder))
+            if entry.is_dir(follow_symlinks=False):
+                with opened_folder(entry.name, folder, path) as below:
+                    refuse_links(below, path, depth + 1)
+
+
+def inodes_below(folder: int, depth: int = 0) -> Iterator[tuple[int, int]]:
+    """Device and number of every file, once for each of its names."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                yield status.st_dev, status.st_ino
+            elif entry.is_dir(follow_symlinks=False) and depth <= MAX_DEPTH:
+                with opened_folder(entry.name, folder, Path(entry.name)) as below:
+                    yield from inodes_below(below, depth + 1)
+
+
+@contextmanager
+def opened_folder(name: str, within: int | None, shown: Path) -> Iterator[int]:
+    """A folder by its descriptor; a link in its place is refused."""
+    descriptor = open_or_refuse(name, OPENED | os.O_DIRECTORY, within, shown)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def plain_file(name: str, within: int, above: Path) -> Iterator[IO[bytes]]:
+    """A file that is neither a link nor anything else than a file."""
+    shown = above / name
+    descriptor = open_or_refuse(name, OPENED, within, shown)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise not_forked(f"{shown} is no plain file")
+        yield file
+
+
+def open_or_refuse(name: str, flags: int, within: int | None, shown: Path) -> int:
+    try:
+        return os.open(name, flags, dir_fd=within)
+    except OSError as error:
+        with suppress(OSError):
+            raise has_link(shown, os.readlink(name, dir_fd=within)) from None
+        raise OSError(error.errno, error.strerror, str(shown)) from None
+
+
+def has_link(path: Path, leads: str) -> Conflict:
+    return Conflict(
+        "run.has_link",
+        f"{path} is a link to {leads}; a fork copies the files of a checkpoint alone: put the file "
+        "itself in the place of the link, or remove it",
+    )
+
+
+def not_forked(words: str) -> Conflict:
+    return Conflict("run.not_forked", words)

@@ -44,7 +44,7 @@ from coloop_server.runs.schemas import (
 from coloop_server.runs.stream import NO_SUCH_RUN, Stream
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.runs.watch import Watch
-from coloop_server.session.visitors import is_signed_in
+from coloop_server.session.visitors import chosen_protocol, is_signed_in
 
 router = router_of("runs", "/runs")
 
@@ -77,12 +77,9 @@ WatchOf = Annotated[Watch, Depends(watch_of)]
 
 
 @router.post("", operation_id="createRun", status_code=201)
-def create_run(
-    body: NewRun, session: SessionOf, settings: SettingsOf, supervisor: SupervisorOf
-) -> Run:
+def create_run(body: NewRun, settings: SettingsOf, supervisor: SupervisorOf) -> Run:
     """Queue a run; the supervisor starts it as soon as a place is free."""
-    supervisor.wake_after(session)
-    return service.show(session, service.create(session, settings, body))
+    return service.create(supervisor, settings, body)
 
 
 @router.get("", operation_id="listRuns", response_model=list[Run])
@@ -243,13 +240,11 @@ def resume_run(
 @router.post("/{run_id}/fork", operation_id="forkRun", status_code=201)
 def fork_run(
     run_id: RunId,
-    session: SessionOf,
     settings: SettingsOf,
     supervisor: SupervisorOf,
     body: ForkRun | None = None,
 ) -> Run:
-    supervisor.wake_after(session)
-    return service.show(session, service.fork(session, settings, run_id, body or ForkRun()))
+    return service.fork(supervisor, settings, run_id, body or ForkRun())
 
 
 @router.post("/{run_id}/edit", operation_id="editRun", status_code=202)
@@ -346,7 +341,7 @@ async def stream_run(socket: WebSocket, run_id: str, after: str = "0") -> None:
     """Replay from `after`, then live; messages as in `StreamMessage`."""
     state = socket.app.state
     supervisor: Supervisor = state.supervisor
-    await socket.accept()
+    await socket.accept(chosen_protocol(socket))
     folder = await run_in_threadpool(supervisor.folder_of, run_id)
     if folder is None:
         await socket.close(NO_SUCH_RUN, "no such run")

@@ -2,7 +2,9 @@
 
 import re
 import secrets
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,15 +32,32 @@ MAX_ID_STEM = 60
 SEED = "run.seed"
 
 
-def create(session: Session, settings: Settings, new: NewRun) -> RunRow:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A run that is asked for."""
+
+    yaml: str
+    """The loop before the overrides: which of its versions it is."""
+    overrides: Mapping[str, Any]
+    name: str | None
+    force: bool
+    trust: bool
+    loop_id: str | None
+    parent_id: str | None
+    checkpoint: Path | None
+    """Where it goes on from; None: it begins anew."""
+    tags: Sequence[str] = ()
+    priority: int = 0
+
+
+def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
     """Check a loop and queue a run of it."""
     checkpoint = None
     if new.resume is not None:
-        source = repository.get_run(session, new.resume)
-        checkpoint = choose_checkpoint(require_folder(source), None)
-    return queue(
-        session,
-        settings,
+        with supervisor.sessions() as session:
+            folder = require_folder(repository.get_run(session, new.resume))
+        checkpoint = choose_checkpoint(folder, None)
+    wanted = Wanted(
         yaml=new.yaml,
         overrides=new.set if new.seed is None else {**new.set, SEED: new.seed},
         name=new.name,
@@ -50,46 +69,45 @@ def create(session: Session, settings: Settings, new: NewRun) -> RunRow:
         parent_id=new.resume,
         checkpoint=checkpoint,
     )
+    return queue(supervisor, settings, wanted)
 
 
-def queue(
-    session: Session,
-    settings: Settings,
-    *,
-    yaml: str,
-    overrides: Mapping[str, Any],
-    name: str | None,
-    force: bool,
-    trust: bool,
-    loop_id: str | None,
-    parent_id: str | None,
-    checkpoint: Path | None,
-    tags: Sequence[str] = (),
-    priority: int = 0,
-) -> RunRow:
-    text = language.with_overrides(yaml, overrides)
-    language.require_own_code(text, settings, is_confirmed=trust)
-    spec = language.require_runnable(text, force=force, roots=settings.roots)
+def queue(supervisor: Supervisor, settings: Settings, wanted: Wanted) -> Run:
+    """Everything that takes its time comes before the transaction: no other request waits for a
+    loop that is checked or a checkpoint that is copied."""
+    supervisor.require_owner()
+    text = language.with_overrides(wanted.yaml, wanted.overrides)
+    language.require_own_code(text, settings, is_confirmed=wanted.trust)
+    spec = language.require_runnable(text, force=wanted.force, roots=settings.roots)
     run_id = new_run_id(spec.name)
+    folder = settings.runs_dir / run_id
     row = repository.new_row(
-        id=run_id,
-        name=clean_name(name) or spec.name,
-        folder=str(settings.runs_dir / run_id),
-        yaml=text,
+        id=run_id, name=clean_name(wanted.name) or spec.name, folder=str(folder), yaml=text
     )
     row.spec_hash = content_hash(spec)
-    row.loop_id = loop_id
-    row.loop_version = None if loop_id is None else version_of(session, loop_id, yaml)
-    row.parent_id = parent_id
-    row.forced = force
-    row.tags = unique(tags)
-    row.priority, row.queue_place = priority, repository.next_place(session)
-    if checkpoint is not None:
-        prepare_fork(checkpoint, settings.runs_dir / run_id, text)
+    row.loop_id, row.parent_id = wanted.loop_id, wanted.parent_id
+    row.forced = wanted.force
+    row.tags = unique(wanted.tags)
+    if wanted.checkpoint is not None:
+        prepare_fork(wanted.checkpoint, folder, text, settings.roots)
         row.resume_of = run_id
+    try:
+        with supervisor.sessions.begin() as session:
+            supervisor.wake_after(session)
+            return add(session, row, wanted)
+    except BaseException:
+        if wanted.checkpoint is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def add(session: Session, row: RunRow, wanted: Wanted) -> Run:
+    """Put a run into the queue."""
+    if wanted.loop_id is not None:
+        row.loop_version = version_of(session, wanted.loop_id, wanted.yaml)
+    row.priority, row.queue_place = wanted.priority, repository.next_place(session)
     session.add(row)
-    session.flush()
-    return row
+    return show(session, row)
 
 
 def shown(session: Session, rows: Sequence[RunRow]) -> list[Run]:
@@ -216,13 +234,12 @@ def resume(
     return row
 
 
-def fork(session: Session, settings: Settings, run_id: str, new: ForkRun) -> RunRow:
+def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) -> Run:
     """Queue a new run that starts from a checkpoint of another one."""
-    source = repository.get_run(session, run_id)
-    checkpoint = choose_checkpoint(require_folder(source), new.step)
-    return queue(
-        session,
-        settings,
+    with supervisor.sessions() as session:
+        source = repository.get_run(session, run_id)
+        folder = require_folder(source)
+    wanted = Wanted(
         yaml=new.yaml if new.yaml is not None else source.yaml,
         overrides=new.set,
         name=new.name or f"{source.name} (fork)",
@@ -230,8 +247,9 @@ def fork(session: Session, settings: Settings, run_id: str, new: ForkRun) -> Run
         trust=new.trust,
         loop_id=source.loop_id,
         parent_id=source.id,
-        checkpoint=checkpoint,
+        checkpoint=choose_checkpoint(folder, new.step),
     )
+    return queue(supervisor, settings, wanted)
 
 
 def edit(

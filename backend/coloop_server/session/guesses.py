@@ -4,7 +4,7 @@
                        '--no--> few that wait? --yes--> answered in a while
                                      '--no--> 429
 
-Only wrong ones are held against an address: whoever brings the right token, or a valid cookie, is
+Only wrong ones are held against an address: whoever brings the right token, or a valid ticket, is
 let in at once, however many others guess beside them, from the same address too.
 """
 

@@ -1,13 +1,12 @@
 """Signing in and out. These routes are open; everything else of the API is behind the token."""
 
-from fastapi import Request, Response
+from fastapi import Request
 
 from coloop_server.dependencies import GuessesOf, TicketsOf
 from coloop_server.errors import SignInNeeded
 from coloop_server.routers import router_of
-from coloop_server.session.schemas import SessionState, SignIn
-from coloop_server.session.tickets import cookie_name, set_ticket
-from coloop_server.session.visitors import address_of, given_ticket, given_token, is_signed_in
+from coloop_server.session.schemas import SessionState, SignedIn, SignIn
+from coloop_server.session.visitors import address_of, given_ticket, is_guess, is_signed_in
 
 router = router_of("session", "/session")
 
@@ -15,28 +14,24 @@ router = router_of("session", "/session")
 @router.get("", operation_id="getSession")
 async def get_session(request: Request, tickets: TicketsOf, guesses: GuessesOf) -> SessionState:
     known = is_signed_in(request, tickets)
-    if not known and given_token(request) is not None:
+    if not known and is_guess(request, tickets):
         await guesses.wrong(address_of(request))
     return SessionState(token_needed=True, signed_in=known)
 
 
-@router.post("", operation_id="signIn", status_code=204)
+@router.post("", operation_id="signIn")
 async def sign_in(
-    body: SignIn, request: Request, response: Response, tickets: TicketsOf, guesses: GuessesOf
-) -> None:
+    body: SignIn, request: Request, tickets: TicketsOf, guesses: GuessesOf
+) -> SignedIn:
+    """Exchange the token for a ticket, which is sent in its place: as `Authorization: Bearer
+    TICKET`, and by a WebSocket as the protocols `coloop.v1` and `ticket.TICKET`."""
     if not tickets.take(body.token.strip()):
         await guesses.wrong(address_of(request))
         raise SignInNeeded("session.wrong_token", "this is not the server's token")
-    is_secure = request.url.scheme == "https"
-    set_ticket(response, tickets, host=host_of(request), is_secure=is_secure)
+    return SignedIn(ticket=tickets.issue())
 
 
 @router.delete("", operation_id="signOut", status_code=204)
-def sign_out(request: Request, response: Response, tickets: TicketsOf) -> None:
+def sign_out(request: Request, tickets: TicketsOf) -> None:
     """The browser's ticket is void from now on, wherever a copy of it lies."""
     tickets.revoke(given_ticket(request))
-    response.delete_cookie(cookie_name(host_of(request)), path="/")
-
-
-def host_of(request: Request) -> str:
-    return request.headers.get("host", "")

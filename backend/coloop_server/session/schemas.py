@@ -10,6 +10,13 @@ class SignIn(BaseModel):
     """The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says."""
 
 
+class SignedIn(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    ticket: str
+    """Stands for the token for 30 days, or until its browser signs out."""
+
+
 class SessionState(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 

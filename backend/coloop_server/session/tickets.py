@@ -1,4 +1,7 @@
-"""The browser's cookie: a dated proof that it once showed the token, never the token itself.
+"""A browser's ticket: a dated proof that it once showed the token, never the token itself.
+
+The page keeps it in the storage of its origin and sends it as a program sends the token. It is no
+cookie: a browser sends those of 127.0.0.1 to every port of it, also to servers of other users.
 
 ticket   expires.number.signature       signed with the token: another token, and all are void
 signed out   numbers of tickets that were given back, in a file, until they would have expired
@@ -11,16 +14,15 @@ import threading
 import time
 from pathlib import Path
 
-from starlette.responses import Response
-
 from coloop_server.private import write_private
 
-COOKIE = "coloop_session"
 PASS_BYTES = 24
 NUMBER_BYTES = 16
 LIFETIME_SECONDS = 30 * 24 * 3600
 PASS_SECONDS = 600.0
 MAX_TICKET = 200
+KIND = "ticket of an origin"
+"""Part of what is signed: what was signed as something else, as a cookie for one, is no ticket."""
 
 
 class TicketOffice:
@@ -41,15 +43,18 @@ class TicketOffice:
 
     def new_pass(self) -> str:
         """For an address that other users may see, such as a browser's command line."""
-        made = secrets.token_urlsafe(PASS_BYTES)
-        self.passes[made] = time.monotonic() + PASS_SECONDS
+        made, now = secrets.token_urlsafe(PASS_BYTES), time.monotonic()
+        with self.lock:
+            self.passes = {one: until for one, until in self.passes.items() if until > now}
+            self.passes[made] = now + PASS_SECONDS
         return made
 
     def take(self, text: str) -> bool:
         """Whether the text is the token or a pass; a pass is spent by it."""
         if self.is_token(text):
             return True
-        good_until = self.passes.pop(text, None)
+        with self.lock:
+            good_until = self.passes.pop(text, None)
         return good_until is not None and time.monotonic() < good_until
 
     def issue(self, now: float | None = None) -> str:
@@ -58,14 +63,22 @@ class TicketOffice:
         return f"{text}.{self.sign(text)}"
 
     def is_valid(self, ticket: str, now: float | None = None) -> bool:
+        if not self.was_issued(ticket):
+            return False
+        expires, number, _ = ticket.split(".")
+        is_fresh = int(expires) > (time.time() if now is None else now)
+        return is_fresh and number not in self.revoked
+
+    def was_issued(self, ticket: str) -> bool:
+        """Whether it was a ticket once: who brings one that has run out is not guessing."""
         text, _, signature = ticket.rpartition(".")
         expires, _, number = text.partition(".")
         if len(ticket) > MAX_TICKET or not (expires.isascii() and expires.isdecimal()):
             return False
-        if not hmac.compare_digest(signature.encode("utf-8", "replace"), self.sign(text).encode()):
-            return False
-        is_fresh = int(expires) > (time.time() if now is None else now)
-        return is_fresh and number not in self.revoked
+        is_signed = hmac.compare_digest(
+            signature.encode("utf-8", "replace"), self.sign(text).encode()
+        )
+        return is_signed and bool(number)
 
     def revoke(self, ticket: str) -> None:
         """A browser signs out: its ticket is void from now on, copies of it, too."""
@@ -81,7 +94,7 @@ class TicketOffice:
                 write_private(self.signed_out, "".join(lines))
 
     def sign(self, text: str) -> str:
-        message = f"coloop ticket {text}".encode("utf-8", "replace")
+        message = f"coloop {KIND} {text}".encode("utf-8", "replace")
         return hmac.new(self.secret, message, hashlib.sha256).hexdigest()
 
 
@@ -93,21 +106,3 @@ def read_revoked(file: Path | None) -> dict[str, int]:
         line.split() for line in file.read_text(encoding="utf-8", errors="replace").split("\n")
     )
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
-
-
-def cookie_name(host: str) -> str:
-    """A browser keeps one jar for all ports of a name: each server has a cookie of its own."""
-    port = host.rpartition("]")[2].rpartition(":")[2] if ":" in host else ""
-    return f"{COOKIE}_{port}" if port.isdecimal() else COOKIE
-
-
-def set_ticket(response: Response, tickets: TicketOffice, *, host: str, is_secure: bool) -> None:
-    response.set_cookie(
-        cookie_name(host),
-        tickets.issue(),
-        max_age=LIFETIME_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=is_secure,
-        path="/",
-    )

@@ -1,9 +1,10 @@
 /**
- * HTTP to the service: one client, typed by the API's description, and its errors. Signing in sets a cookie, so no
- * secret is held here. Knows nothing of what the routes mean.
+ * HTTP to the service: one client, typed by the API's description, and its errors. Every request brings the ticket of
+ * this origin. Knows nothing of what the routes mean.
  */
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema.gen";
+import { keepTicket, ticket } from "./ticket";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -37,6 +38,13 @@ let onUnauthorised: Unauthorised = () => {};
 /** Called when the service asks the user to sign in. */
 export function listenUnauthorised(listener: Unauthorised): void {
   onUnauthorised = listener;
+}
+
+let entering: Promise<unknown> = Promise.resolve();
+
+/** Requests wait until this is over, such as the exchange of a token for a ticket. */
+export function waitFor(signingIn: Promise<unknown>): void {
+  entering = signingIn.catch(() => {});
 }
 
 /** A client of the routes that `openapi.json` describes; what it answers is read with `read`. */
@@ -76,15 +84,26 @@ export async function readPage<T>(asked: Promise<Answer<T[]>>): Promise<Page<T>>
 }
 
 async function send(request: Request): Promise<Response> {
-  let response: Response;
+  await entering;
+  const brought = ticket();
+  if (brought !== null) request.headers.set("Authorization", `Bearer ${brought}`);
+  const response = await sendBare(request);
+  if (response.status === 401) {
+    // The server no longer takes it; another tab may have a new one by then.
+    if (brought !== null && brought === ticket()) keepTicket(null);
+    onUnauthorised();
+  }
+  return response;
+}
+
+/** Without a ticket and at once: for signing in, which all other requests wait for. */
+export async function sendBare(request: Request): Promise<Response> {
   try {
-    response = await fetch(request);
+    return await fetch(request);
   } catch (error) {
     if (isAbort(error)) throw error;
     throw new OfflineError();
   }
-  if (response.status === 401) onUnauthorised();
-  return response;
 }
 
 function errorOf(response: Response, error: unknown): Error {

@@ -1,5 +1,6 @@
 /** Every route of the service that the page uses, one function each; the API's description types them. */
-import { client, read, readPage } from "./client";
+import { client, read, readPage, sendBare } from "./client";
+import { keepTicket } from "./ticket";
 import type {
   Bodies,
   Change,
@@ -11,12 +12,19 @@ import type {
   RunQuery,
 } from "./types";
 
-export const signIn = (token: string) => read(client.POST("/api/session", { body: { token } }));
+/** Exchanges the server's token for a ticket, which every request brings from then on. */
+export async function signIn(token: string): Promise<void> {
+  const asked = client.POST("/api/session", { body: { token }, fetch: sendBare });
+  keepTicket((await read(asked)).ticket);
+}
 
 export const fetchSandbox = () => read(client.GET("/api/sandbox"));
 
-/** Voids this browser's cookie, and copies of it. */
-export const signOut = () => read(client.DELETE("/api/session"));
+/** Voids this browser's ticket, and copies of it. */
+export async function signOut(): Promise<void> {
+  await read(client.DELETE("/api/session"));
+  keepTicket(null);
+}
 
 export const fetchCatalog = () => read(client.GET("/api/catalog"));
 

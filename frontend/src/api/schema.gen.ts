@@ -1004,7 +1004,11 @@ export interface paths {
         /** Get Session */
         get: operations["getSession"];
         put?: never;
-        /** Sign In */
+        /**
+         * Sign In
+         * @description Exchange the token for a ticket, which is sent in its place: as `Authorization: Bearer
+         *     TICKET`, and by a WebSocket as the protocols `coloop.v1` and `ticket.TICKET`.
+         */
         post: operations["signIn"];
         /**
          * Sign Out
@@ -4959,6 +4963,14 @@ export interface components {
              * @description The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says.
              */
             token: string;
+        };
+        /** SignedIn */
+        SignedIn: {
+            /**
+             * Ticket
+             * @description Stands for the token for 30 days, or until its browser signs out.
+             */
+            ticket: string;
         };
         /**
          * Sketch
@@ -12480,11 +12492,13 @@ export interface operations {
         };
         responses: {
             /** @description Successful Response */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["SignedIn"];
+                };
             };
             /** @description Bad Request */
             400: {

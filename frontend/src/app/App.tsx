@@ -1,10 +1,9 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { Redirect, Route, Switch } from "wouter";
-import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
+import { ApiError, OfflineError } from "@/api/client";
 import { useTrust } from "@/features/runs/trust";
 import { listenToPresses } from "@/session/choosing";
-import { useDialogs } from "@/session/dialogs";
 import { startTheme } from "@/session/theme";
 import { useToasts } from "@/session/toast";
 import { later, useIdle } from "@/ui/later";
@@ -12,6 +11,7 @@ import { AppSkeleton } from "./AppSkeleton";
 import { Asked, Once } from "./Asked";
 import { CrashBoundary } from "./CrashBoundary";
 import { StartPage } from "./StartPage";
+import { startSigningIn } from "./signingIn";
 
 const EditorPage = lazy(() =>
   import("./EditorPage").then((module) => ({ default: module.EditorPage })),
@@ -40,7 +40,6 @@ const Toasts = lazy(() => import("./Toasts").then((module) => ({ default: module
 
 startTheme();
 listenToPresses();
-listenUnauthorised(() => useDialogs.getState().show("signIn"));
 
 const client = new QueryClient({
   defaultOptions: {
@@ -52,6 +51,7 @@ const client = new QueryClient({
     },
   },
 });
+startSigningIn(client);
 
 export function App() {
   const isTrustAsked = useTrust((state) => state.asking !== null);

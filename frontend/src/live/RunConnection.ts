@@ -7,6 +7,7 @@
  */
 import { ApiError } from "@/api/client";
 import * as routes from "@/api/routes";
+import { socketProtocols, TICKET_CHANGED } from "@/api/ticket";
 import type { EventPage, MarksPage, StreamMessage } from "@/api/types";
 import type { LiveRun } from "./LiveRun";
 import { isFinal } from "./reducer";
@@ -32,7 +33,7 @@ export interface ConnectionDeps {
 }
 
 const BROWSER: ConnectionDeps = {
-  openSocket: (url) => new WebSocket(url),
+  openSocket: (url) => new WebSocket(url, socketProtocols()),
   fetchEvents: routes.fetchEvents,
   fetchTail: routes.fetchTail,
   fetchMarks: routes.fetchMarks,
@@ -56,6 +57,7 @@ export class RunConnection {
   start(): void {
     this.stopped = false;
     globalThis.addEventListener?.("online", this.retryNow);
+    globalThis.addEventListener?.(TICKET_CHANGED, this.retryNow);
     globalThis.document?.addEventListener("visibilitychange", this.onVisible);
     this.silenceTimer = setInterval(this.lookForSilence, 5000);
     void this.load();
@@ -68,6 +70,7 @@ export class RunConnection {
     this.loading?.abort();
     this.dropSocket();
     globalThis.removeEventListener?.("online", this.retryNow);
+    globalThis.removeEventListener?.(TICKET_CHANGED, this.retryNow);
     globalThis.document?.removeEventListener("visibilitychange", this.onVisible);
   }
 

@@ -1,4 +1,3 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { errorMessage } from "@/api/client";
 import { signIn } from "@/api/routes";
@@ -10,10 +9,8 @@ import { Dialog } from "@/ui/Dialog";
 /** Asks for the server's token, once a browser. */
 export function SignInDialog() {
   const isOpen = useDialogs((state) => state.open === "signIn");
-  const show = useDialogs((state) => state.show);
   const [token, setToken] = useState("");
   const [problem, setProblem] = useState<string | null>(null);
-  const client = useQueryClient();
 
   const send = async (event: React.FormEvent) => {
     event.preventDefault();
@@ -21,8 +18,6 @@ export function SignInDialog() {
       await signIn(token);
       setToken("");
       setProblem(null);
-      show(null);
-      await client.resetQueries();
     } catch (error) {
       setProblem(errorMessage(error));
     }

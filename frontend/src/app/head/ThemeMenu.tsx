@@ -1,7 +1,6 @@
 import { LogOut, Monitor, Moon, Sun } from "lucide-react";
 import { errorMessage } from "@/api/client";
 import { signOut } from "@/api/routes";
-import { useDialogs } from "@/session/dialogs";
 import { type Theme, usePreferences } from "@/session/preferences";
 import { toast } from "@/session/toast";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuSeparator } from "@/ui/Menu";
@@ -48,7 +47,6 @@ export function ThemeMenu() {
 async function leave(): Promise<void> {
   try {
     await signOut();
-    useDialogs.getState().show("signIn");
   } catch (error) {
     toast.error("Signing out did not work.", { description: errorMessage(error) });
   }

@@ -9,6 +9,7 @@
 
 import { errorMessage, isAbort, OfflineError } from "@/api/client";
 import * as routes from "@/api/routes";
+import { TICKET_CHANGED } from "@/api/ticket";
 import type { CheckAnswer, Loop } from "@/api/types";
 import { replaceDocument } from "../commands/replaceDocument";
 import { fromSpec } from "../convert";
@@ -91,6 +92,7 @@ export class LoopSync {
       };
     }
     globalThis.addEventListener?.("online", this.onOnline);
+    globalThis.addEventListener?.(TICKET_CHANGED, this.onOnline);
     globalThis.document?.addEventListener("visibilitychange", this.onVisible);
     globalThis.addEventListener?.("pagehide", this.onLeave);
     if (this.saver.isUnsaved) this.onEdit();
@@ -108,6 +110,7 @@ export class LoopSync {
     clearTimeout(this.draftTimer);
     clearTimeout(this.retryTimer);
     globalThis.removeEventListener?.("online", this.onOnline);
+    globalThis.removeEventListener?.(TICKET_CHANGED, this.onOnline);
     globalThis.document?.removeEventListener("visibilitychange", this.onVisible);
     globalThis.removeEventListener?.("pagehide", this.onLeave);
     void this.keepDraft();
