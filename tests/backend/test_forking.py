@@ -15,6 +15,8 @@ from coloop_server.errors import Conflict
 from coloop_server.runs import forking, service
 from coloop_server.settings import Settings
 
+pytestmark = pytest.mark.attack
+
 PRIVATE = "nobody else may read this"
 
 

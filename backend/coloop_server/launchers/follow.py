@@ -12,9 +12,11 @@ import os
 import threading
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coloop.events import MARK
+from coloop_server.private import open_plain, write_private
 from coloop_server.runs.eventlog import EventLog, parse_event
 from coloop_server.runs.folder import MAX_GAUGES_BYTES, RunFolder, plain_json, read_text
 from coloop_server.runs.summary import read_time
@@ -41,7 +43,8 @@ class MarkedLog:
             pass
         self.last_seq = log.last_seq
         if folder.events.exists():
-            os.truncate(folder.events, log.end)  # a line that an earlier reader did not finish
+            with open_plain(folder.events, os.O_RDWR) as file:
+                file.truncate(log.end)  # a line that an earlier reader did not finish
         self.other_lines = 0
         """Lines of `engine.log` that were written already."""
         self.gauges_at = time_of(plain_json(read_text(folder.gauges, MAX_GAUGES_BYTES) or ""))
@@ -49,7 +52,7 @@ class MarkedLog:
         self.seen_others = 0
         engine_log = folder.path / "engine.log"
         if engine_log.exists():
-            with engine_log.open("rb") as file:
+            with open_plain(engine_log) as file:
                 self.other_lines = sum(1 for _ in file)
 
     def restart(self) -> None:
@@ -71,17 +74,13 @@ class MarkedLog:
         if kind in WHOLE_FILES:
             if kind == "gauges" and not self.are_newer(value.get("gauges")):
                 return
-            path = self.folder.path / f"{kind}.json"
-            aside = path.with_suffix(".json.new")
-            aside.write_text(json.dumps(value.get(kind)), encoding="utf-8")
-            aside.replace(path)
+            write_private(self.folder.path / f"{kind}.json", json.dumps(value.get(kind)))
             return
         parsed = parse_event(text.encode())
         if parsed is None or parsed[0] <= self.last_seq:
             return
         self.last_seq = parsed[0]
-        with self.folder.events.open("a", encoding="utf-8") as file:
-            file.write(parsed[1] + "\n")
+        append(self.folder.events, parsed[1])
 
     def are_newer(self, gauges: Any) -> bool:
         """Whether the gauges are not older than the last ones; then they are the last ones."""
@@ -96,8 +95,13 @@ class MarkedLog:
         if self.seen_others <= self.other_lines:
             return
         self.other_lines = self.seen_others
-        with (self.folder.path / "engine.log").open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        append(self.folder.path / "engine.log", line)
+
+
+def append(path: Path, line: str) -> None:
+    """Add a line to a file of the run folder; never to one that a link leads to."""
+    with open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+        file.write(f"{line}\n".encode())
 
 
 def time_of(gauges: Any) -> datetime | None:

@@ -10,7 +10,6 @@ importing the service must stay light.
 
 import secrets
 import shlex
-import shutil
 import threading
 import time
 from contextlib import suppress
@@ -26,6 +25,7 @@ from coloop_server.launchers.follow import Follower
 from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.upload import build_upload
+from coloop_server.private import write_private, write_private_bytes
 from coloop_server.processes import LAUNCH, end_group, end_launch, identity, is_same, of_launch
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
@@ -299,11 +299,10 @@ class RayJobLauncher:
 def keep_spec(order: Order) -> None:
     """The run folder on this side has the loop as it was given, and its plan, too."""
     order.folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(order.spec, order.folder / "spec.yaml")
+    write_private_bytes(order.folder / "spec.yaml", order.spec.read_bytes())
     with suppress(ColoopError):
         plan = compile_plan(load(order.spec), root=order.root)
-        text = plan.model_dump_json(indent=1)
-        (order.folder / "plan.json").write_text(text, encoding="utf-8")
+        write_private(order.folder / "plan.json", plan.model_dump_json(indent=1))
 
 
 def is_unknown_job(error: Exception) -> bool:

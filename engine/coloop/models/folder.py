@@ -82,7 +82,7 @@ def link_tree(
 
 def _link(source: str, target: str) -> None:
     try:
-        os.link(source, target)
+        os.link(os.path.realpath(source), target)  # of a link, the file that it leads to
     except OSError:
         shutil.copy2(source, target)
 

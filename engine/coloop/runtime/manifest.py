@@ -106,11 +106,14 @@ def damage_in(
 
 
 def _foreign(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """A file that loading would read and that nobody has written."""
-    if manifest["version"] < VERSION:
-        return None
+    """A file that loading would read and that nobody has written, or a link, which may lead to
+    anybody's files."""
     known = {*manifest["files"], MANIFEST}
-    for path in sorted(folder.rglob("*")):
+    for path in (folder, *sorted(folder.rglob("*"))):
+        if path.is_symlink():
+            return f"{path} is a link to {path.readlink()}: a checkpoint has files of its own alone"
+        if manifest["version"] < VERSION:
+            continue
         name = path.relative_to(folder).as_posix()
         if path.suffix in READ_AT_LOADING and name not in known and path.is_file():
             return f"{path} is no file of this checkpoint: its manifest does not name it"

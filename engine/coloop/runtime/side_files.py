@@ -135,7 +135,8 @@ class SideFiles:
         """Bring a file of the newest checkpoint into the folder; False where it is gone."""
         assert self._newest.folder is not None
         source, target = self._newest.folder / one.name, folder / one.name
-        is_whole = source.is_file() and source.stat().st_size == one.size
+        is_file = source.is_file() and not source.is_symlink()
+        is_whole = is_file and source.stat().st_size == one.size
         if not is_whole or target.exists():
             return False
         try:
