@@ -339,6 +339,10 @@ class Gauges(_Message):
     """Steps and evaluations that are left, by the mean of those measured last."""
     step_seconds: float | None = None
     """Mean of the phase's last steps, without the evaluations between them."""
+    window_steps: int = 0
+    """Of how many steps `step_seconds` is the mean."""
+    phase_step_seconds: float | None = None
+    """Mean of all steps of the phase that this attempt took, without evaluations."""
     evaluation_share: float = 0.0
     """Share of the time that went into evaluations, 0 to 1."""
     progress: Progress | None = None

@@ -376,8 +376,13 @@ class StageSeconds(Output):
     model_config = ConfigDict(extra="allow")
 
     step_seconds: Number = None
+    """Mean of the steps of the report's phase, without evaluations."""
+    steps: int = 0
+    """Of how many steps that is the mean; 0 for what was predicted."""
+    phases: Numbers = {}
+    """The same of every phase, by its name."""
     stages: Numbers = {}
-    """Seconds of each stage in a step."""
+    """Seconds of a run of each stage."""
     tokens_per_second: Numbers = {}
     """Of each stage while it runs."""
     memory_bytes: Numbers = {}
@@ -389,6 +394,8 @@ class RunReport(Output):
 
     model_config = ConfigDict(extra="allow")
 
+    phase: str | None = None
+    """The phase that took most of the run: of its steps the times are told."""
     predicted: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
     measured: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
 

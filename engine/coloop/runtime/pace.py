@@ -7,6 +7,8 @@ step brings. An *evaluation* lies between two steps; what only evaluations use i
 from one to the next, up to now. Beside these stand rates while busy: how fast a stage is, not how
 much the loop gets of it.
 
+The *mean of a phase* is over all of its steps since this attempt began: it is what a report says.
+
 Pure bookkeeping over finished stages and delivered rows; the gauges are made of it.
 """
 
@@ -56,6 +58,24 @@ class _Window:
 
 
 @dataclass(slots=True)
+class PhaseTimes:
+    """All steps of a phase that this attempt took."""
+
+    steps: int = 0
+    window: _Window = field(default_factory=_Window)
+
+    @property
+    def step_seconds(self) -> float:
+        """Mean seconds of a step, without the evaluations between steps."""
+        return self.window.seconds / self.steps
+
+    @property
+    def bottleneck(self) -> str | None:
+        """The stage that took most of the steps' time."""
+        return _longest(self.window)
+
+
+@dataclass(slots=True)
 class _Evaluations:
     """The last evaluations of one probe."""
 
@@ -96,6 +116,7 @@ class Pace:
         self._staleness: dict[str, float] = {}
         self._phase = ""
         self._steps: dict[str, deque[_Window]] = {}
+        self._phases: dict[str, PhaseTimes] = {}
         self._last_steps: deque[float] = deque(maxlen=WINDOW_STEPS)
         self._current = _Window()
         self._evaluation: _Window | None = None
@@ -114,6 +135,9 @@ class Pace:
         self._current.seconds = seconds
         steps = self._steps.setdefault(self._phase, deque(maxlen=WINDOW_STEPS))
         steps.append(self._current)
+        whole = self._phases.setdefault(self._phase, PhaseTimes())
+        whole.steps += 1
+        whole.window.add(self._current)
         self._last_steps.append(seconds)
         self._current = _Window()
 
@@ -218,23 +242,34 @@ class Pace:
                 aside[stage] = _together(aside[stage], gauge) if stage in aside else gauge
         return aside | gauges
 
-    def seconds_of_stages(self) -> dict[str, float]:
-        """Mean seconds of a run of every stage of every phase, as it was when it was last on."""
-        found: dict[str, float] = {}
-        for steps in self._steps.values():
-            for stage, gauge in _stage_gauges(_sum(steps), evaluation=False).items():
-                found[stage] = gauge.seconds
-        return found | {stage: gauge.seconds for stage, gauge in self.stages().items()}
+    def phases(self) -> Mapping[str, PhaseTimes]:
+        """By name, the phases of which a step was finished."""
+        return self._phases
 
-    def token_rates(self) -> dict[str, float]:
-        """By stage, tokens a second while it runs; of every phase, as `seconds_of_stages`."""
-        windows = [_sum(steps) for steps in self._steps.values()]
-        gauges = [_stage_gauges(window, evaluation=False) for window in windows] + [self.stages()]
-        return {
-            stage: gauge.tokens_per_second
-            for found in gauges
-            for stage, gauge in found.items()
-            if gauge.tokens_per_second is not None
+    @property
+    def window_steps(self) -> int:
+        """Of how many steps `step_seconds` is the mean."""
+        return len(self._steps.get(self._phase, ())) or len(self._last_steps)
+
+    @property
+    def phase_step_seconds(self) -> float | None:
+        """Mean seconds of all steps of the phase; None before its first one ended."""
+        times = self._phases.get(self._phase)
+        return times.step_seconds if times else None
+
+    def whole_stages(self) -> dict[str, StageGauge]:
+        """Every stage over all steps of every phase; where it runs for evaluations alone, over the
+        last of them."""
+        found = self.stages()
+        work: dict[str, _Work] = defaultdict(_Work)
+        seconds: dict[str, float] = defaultdict(float)
+        for times in self._phases.values():
+            for stage, done in times.window.stages.items():
+                work[stage].add(done)
+                seconds[stage] += times.window.seconds
+        return found | {
+            stage: _stage_gauge(done, seconds[stage], evaluation=False)
+            for stage, done in work.items()
         }
 
     def nodes(self) -> dict[str, NodeGauge]:
@@ -290,8 +325,7 @@ class Pace:
 
     def bottleneck(self) -> str | None:
         """The stage that took most of the phase's last steps."""
-        stages = self._step_window().stages
-        return max(stages, key=lambda stage: stages[stage].seconds) if stages else None
+        return _longest(self._step_window())
 
     def _step_window(self) -> _Window:
         return _sum(self._steps.get(self._phase, ()))
@@ -314,21 +348,34 @@ def _sum(windows: Iterable[_Window]) -> _Window:
     return whole
 
 
+def _longest(window: _Window) -> str | None:
+    stages = window.stages
+    return max(stages, key=lambda stage: stages[stage].seconds) if stages else None
+
+
 def _stage_gauges(window: _Window, *, evaluation: bool) -> dict[str, StageGauge]:
     return {
-        stage: StageGauge(
-            seconds=work.seconds / work.runs,
-            share=_share(work.seconds, window.seconds),
-            samples_per_second=_rate(work.samples, work.seconds),
-            tokens_per_second=_rate(work.tokens, work.seconds),
-            wall_samples_per_second=_rate(work.samples, window.seconds),
-            wall_tokens_per_second=_rate(work.tokens, window.seconds),
-            starved=_share(work.starved, window.seconds),
-            blocked=_share(work.blocked, window.seconds),
-            evaluation=evaluation,
-        )
+        stage: _stage_gauge(work, window.seconds, evaluation=evaluation)
         for stage, work in window.stages.items()
     }
+
+
+def _stage_gauge(work: _Work, seconds: float, *, evaluation: bool) -> StageGauge:
+    """
+    Args:
+        seconds: the time over which the work was done, waits and other stages included.
+    """
+    return StageGauge(
+        seconds=work.seconds / work.runs,
+        share=_share(work.seconds, seconds),
+        samples_per_second=_rate(work.samples, work.seconds),
+        tokens_per_second=_rate(work.tokens, work.seconds),
+        wall_samples_per_second=_rate(work.samples, seconds),
+        wall_tokens_per_second=_rate(work.tokens, seconds),
+        starved=_share(work.starved, seconds),
+        blocked=_share(work.blocked, seconds),
+        evaluation=evaluation,
+    )
 
 
 def _share(seconds: float, whole: float) -> float:

@@ -1,11 +1,16 @@
-"""`report.json`: what was predicted against what was measured, and the last metrics."""
+"""`report.json`: what was predicted against what was measured, and the last metrics.
+
+Times of a step are those of one phase, named `phase`: the one that took most of the run. What was
+measured is the mean of all its steps that this attempt took, without the evaluations between them.
+"""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from coloop.estimate import Estimate, estimate
+from coloop.estimate import Estimate
+from coloop.estimate import explain as explain_estimate
 from coloop.events import RunStateName
 from coloop.marks import write_whole
 from coloop.runtime.session import Session
@@ -22,14 +27,21 @@ def write_report(
     Args:
         root: folder from which the loop's relative paths are read.
     """
-    predicted = estimate(spec, root=root)
+    explained = explain_estimate(spec, root=root)
+    predicted = explained.estimate
+    measured = session.pace.phases()
+    main = max(measured, key=lambda name: measured[name].window.seconds, default=None)
+    expected = {phase.name: phase.step_seconds for phase in explained.phases}
+    stages = session.pace.whole_stages()
     report: dict[str, Any] = {
         "run": folder.name,
         "state": state.value,
         "steps": session.timeline.step,
+        "phase": main,
         "predicted": {
-            "step_seconds": predicted.step_seconds,
+            "step_seconds": expected.get(main or "", predicted.step_seconds),
             "bottleneck": predicted.bottleneck,
+            "phases": expected,
             "stages": {stage.stage: stage.seconds for stage in predicted.stages},
             "tokens_per_second": {
                 stage.stage: stage.tokens_per_second
@@ -39,10 +51,16 @@ def write_report(
             "memory_bytes": _memory_of(predicted),
         },
         "measured": {
-            "step_seconds": session.pace.step_seconds,
-            "bottleneck": session.pace.bottleneck(),
-            "stages": session.pace.seconds_of_stages(),
-            "tokens_per_second": session.pace.token_rates(),
+            "step_seconds": measured[main].step_seconds if main else None,
+            "steps": measured[main].steps if main else 0,
+            "bottleneck": measured[main].bottleneck if main else None,
+            "phases": {name: times.step_seconds for name, times in measured.items()},
+            "stages": {stage: gauge.seconds for stage, gauge in stages.items()},
+            "tokens_per_second": {
+                stage: gauge.tokens_per_second
+                for stage, gauge in stages.items()
+                if gauge.tokens_per_second is not None
+            },
             "memory_bytes": session.held_bytes,
         },
         "metrics": session.readings,

@@ -295,6 +295,8 @@ class Teller:
                 stage=first.stage if first is not None else None,
                 at_work=at_work,
                 step_seconds=pace.step_seconds,
+                window_steps=pace.window_steps,
+                phase_step_seconds=pace.phase_step_seconds,
                 eta_seconds=self._seconds_left(timeline.step, total),
                 progress=first.progress if first is not None else None,
                 evaluation_share=pace.evaluation_share,

@@ -2527,6 +2527,12 @@ export interface components {
              */
             phase_step: number | null;
             /**
+             * Phase Step Seconds
+             * @description Mean of all steps of the phase that this attempt took, without evaluations.
+             * @default null
+             */
+            phase_step_seconds: number | null;
+            /**
              * Phase Steps
              * @default null
              */
@@ -2563,6 +2569,12 @@ export interface components {
              * @default null
              */
             steps_total: number | null;
+            /**
+             * Window Steps
+             * @description Of how many steps `step_seconds` is the mean.
+             * @default 0
+             */
+            window_steps: number;
         };
         /**
          * GpuEstimate
@@ -4496,15 +4508,24 @@ export interface components {
             /**
              * @default {
              *       "memory_bytes": {},
+             *       "phases": {},
              *       "stages": {},
+             *       "steps": 0,
              *       "tokens_per_second": {}
              *     }
              */
             measured: components["schemas"]["StageSeconds"];
             /**
+             * Phase
+             * @description The phase that took most of the run: of its steps the times are told.
+             */
+            phase?: string | null;
+            /**
              * @default {
              *       "memory_bytes": {},
+             *       "phases": {},
              *       "stages": {},
+             *       "steps": 0,
              *       "tokens_per_second": {}
              *     }
              */
@@ -5327,15 +5348,32 @@ export interface components {
                 [key: string]: number | null;
             };
             /**
+             * Phases
+             * @description The same of every phase, by its name.
+             * @default {}
+             */
+            phases: {
+                [key: string]: number | null;
+            };
+            /**
              * Stages
-             * @description Seconds of each stage in a step.
+             * @description Seconds of a run of each stage.
              * @default {}
              */
             stages: {
                 [key: string]: number | null;
             };
-            /** Step Seconds */
+            /**
+             * Step Seconds
+             * @description Mean of the steps of the report's phase, without evaluations.
+             */
             step_seconds?: number | null;
+            /**
+             * Steps
+             * @description Of how many steps that is the mean; 0 for what was predicted.
+             * @default 0
+             */
+            steps: number;
             /**
              * Tokens Per Second
              * @description Of each stage while it runs.

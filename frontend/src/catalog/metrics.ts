@@ -23,17 +23,30 @@ export function metricOf(path: string): string {
   return path.slice(path.indexOf(".") + 1);
 }
 
-/** Of paths `node.metric` those that say most of a run. */
+/** Of paths `node.metric` those that say most of a run: what a probe measures before what is trained on. */
 export function tellingMetrics(
-  catalog: Pick<Catalog, "chart_order"> | null,
+  catalog: Pick<Catalog, "chart_order" | "metrics" | "probe_metrics"> | null,
   paths: readonly string[],
   count: number,
 ): string[] {
   const order = orderMetrics(catalog, new Set(paths.map(metricOf)));
   const rank = new Map(order.map((name, place) => [name, place]));
-  return paths
-    .toSorted((a, b) => (rank.get(metricOf(a)) ?? 0) - (rank.get(metricOf(b)) ?? 0))
-    .slice(0, count);
+  const place = (path: string) => {
+    const metric = metricOf(path);
+    return (isOfProbe(catalog, metric) ? 0 : rank.size) + (rank.get(metric) ?? 0);
+  };
+  return paths.toSorted((a, b) => place(a) - place(b)).slice(0, count);
+}
+
+function isOfProbe(
+  catalog: Pick<Catalog, "metrics" | "probe_metrics"> | null,
+  metric: string,
+): boolean {
+  return (
+    catalog !== null &&
+    catalog.metrics?.[metric] === undefined &&
+    nameOfProbe(catalog, metric) !== undefined
+  );
 }
 
 /** `reward/exact` is what the catalog calls `reward/<scorer>`. */
@@ -44,9 +57,13 @@ function ofFamily(catalog: Catalog, name: string): MetricInfo | undefined {
 }
 
 /** Of `judge.win_rate.actor` the part that is a metric: scorers stand before it, players behind. */
-function ofProbe(catalog: Catalog, name: string): MetricInfo | undefined {
+function nameOfProbe(catalog: Pick<Catalog, "probe_metrics">, name: string): string | undefined {
   const parts = name.replace(/@\d+/, "@k").split(".").toReversed();
-  const known = parts.find((part) => catalog.probe_metrics?.[part] !== undefined);
+  return parts.find((part) => catalog.probe_metrics?.[part] !== undefined);
+}
+
+function ofProbe(catalog: Catalog, name: string): MetricInfo | undefined {
+  const known = nameOfProbe(catalog, name);
   return known === undefined ? undefined : catalog.probe_metrics?.[known];
 }
 

@@ -78,6 +78,8 @@ export class LiveRun {
   /** Shows another state of the same run, such as one of its past. */
   restore(state: LiveState): void {
     this.state = state;
+    // One moment everywhere: what is else told later comes with the rest.
+    for (const topic of Object.keys(this.versions) as Topic[]) delete this.toldAt[topic];
     this.tell(...(Object.keys(this.versions) as Topic[]));
   }
 

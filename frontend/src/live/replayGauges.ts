@@ -53,6 +53,8 @@ export function gaugesOf(
     at_work: [],
     eta_seconds: null,
     step_seconds: count > 0 ? inSteps.seconds / count : null,
+    window_steps: count,
+    phase_step_seconds: null,
     evaluation_share: 0,
     progress: null,
     nodes: nodesOf(stages),

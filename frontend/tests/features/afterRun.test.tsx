@@ -16,19 +16,23 @@ import { aRun, aStage, someGauges } from "../fixtures/runs";
 
 const REPORT = {
   predicted: {
+    steps: 0,
+    phases: {},
     step_seconds: 0.4,
     stages: { "actor.learn": 0.1, "actor.sync": 0.02 },
     tokens_per_second: { "actor.learn": 900 },
     memory_bytes: { "actor.learn": 3 * 2 ** 30 },
   },
   measured: {
+    steps: 0,
+    phases: {},
     step_seconds: 0.5,
     stages: { "actor.learn": 0.3, "actor.generate": 0.2 },
     tokens_per_second: { "actor.learn": 300 },
     memory_bytes: { "actor.learn": 2 * 2 ** 30 },
   },
 };
-const NOTHING = { stages: {}, tokens_per_second: {}, memory_bytes: {} };
+const NOTHING = { steps: 0, phases: {}, stages: {}, tokens_per_second: {}, memory_bytes: {} };
 
 function Marked() {
   return <i>{`${useHasFailed("actor")} ${useHasFailed("exact")}`}</i>;
@@ -142,6 +146,14 @@ describe("a run that has ended", () => {
     expect(said(900)).toContain(": it worked on 3 times the tokens.");
     expect(said(90)).toContain("not 900, though on 3.3 times fewer tokens.");
     expect(said(300, "actor.learn")).not.toContain("Furthest off"); // an evaluation is in no step
+  });
+
+  it("names the phase and of how many steps the time is the mean", () => {
+    const measured = { ...REPORT.measured, step_seconds: 1.617, steps: 400 };
+
+    expect(findingOf({ ...REPORT, phase: "rl", measured })).toMatch(
+      /^A step of rl took 1\.62 s \(mean of 400 steps\), 4 times the 400 ms predicted\./,
+    );
   });
 
   it("says that a prediction was right", () => {

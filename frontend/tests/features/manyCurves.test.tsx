@@ -13,7 +13,7 @@ vi.mock("@/features/charts/plot", () => ({
     setData: ({ steps }: { steps: number[] }) => drawn.steps.push(steps.at(-1)),
     setNow() {},
     setSize() {},
-    zoom: () => null,
+    setZoom() {},
     destroy() {},
   }),
 }));
@@ -52,6 +52,7 @@ it.each([
           smoothing: 0,
           height: 10,
           isOnScreen: true,
+          zoom: null,
           onCursor: nothing,
           onLatest: nothing,
           onZoom: nothing,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Estimate, GpuEstimate } from "@/api/types";
-import { orderMetrics } from "@/catalog/metrics";
+import { orderMetrics, tellingMetrics } from "@/catalog/metrics";
 import { presetOf } from "@/catalog/presets";
 import { readSchema } from "@/catalog/schema";
 import { countProblems, indexProblems, problemsAt, worstSeverity } from "@/document/problems";
@@ -23,7 +23,7 @@ import { addPoint, createSeries } from "@/live/series";
 import type { StageSpan } from "@/live/state";
 import { smallestChange } from "@/ui/code/change";
 import { catalog } from "../fixtures/loops";
-import { aProblem } from "../fixtures/runs";
+import { aProblem, aStage, someGauges } from "../fixtures/runs";
 
 const gpu = (index: number, bytes: number): GpuEstimate => ({
   pool: "main",
@@ -142,6 +142,15 @@ describe("charts", () => {
     expect(smoothed([4, 4, 4], 0.9)).toEqual([4, 4, 4].map((value) => expect.closeTo(value, 9)));
   });
 
+  it("of a run what a probe measures says most", () => {
+    const paths = ["actor.reward/mean", "judge.reward/mean", "probe.accuracy", "actor.loss"];
+
+    expect(tellingMetrics(catalog, paths, 2)).toEqual(["probe.accuracy", "actor.reward/mean"]);
+    expect(tellingMetrics(catalog, ["exam.win_rate.actor", "actor.loss"], 1)).toEqual([
+      "exam.win_rate.actor",
+    ]);
+  });
+
   it("what one looks at first comes first", () => {
     expect(orderMetrics(catalog, ["grad_norm", "zzz", "loss", "reward/mean"])).toEqual([
       "reward/mean",
@@ -189,27 +198,39 @@ describe("timeline", () => {
     ]);
   });
 
-  it("shares are means over finished steps", () => {
-    expect(stepShares(spans, 10)).toEqual({
-      every: null,
+  it("a step is as long as it is told everywhere, and its stages add up to it", () => {
+    const gauges = someGauges({
+      step_seconds: 4,
+      window_steps: 8,
+      stages: {
+        "b.learn": aStage({ share: 0.25 }),
+        "a.generate": aStage({ share: 0.75 }),
+        "probe.evaluate": aStage({ share: 0.9, evaluation: true }),
+      },
+    });
+
+    expect(stepShares(gauges, spans)).toEqual({
+      step: 4,
       stages: [
         { name: "a.generate", seconds: 3 },
         { name: "b.learn", seconds: 1 },
       ],
       pools: [],
     });
+    expect(stepShares(null, spans).step).toBeNull();
   });
 
-  it("steps that overlap are told pool by pool, and how often one ends", () => {
+  it("steps that overlap are told pool by pool, without what evaluations took", () => {
     const overlapping = [1, 2, 3, 4, 5].flatMap((step) => [
       span("a.generate", step, step * 1000, step * 1000 + 500, "write"),
       span("c.score", step, step * 1000 + 500, step * 1000 + 750, null),
+      { ...span("c.score", step, 0, 9000, null), evaluation: "probe" },
       span("a.learn", step, step * 1000 + 1000, step * 1000 + 1875, "train"),
     ]);
 
-    const shares = stepShares(overlapping, 10);
+    const shares = stepShares(someGauges({ step_seconds: 1, window_steps: 3 }), overlapping);
 
-    expect(shares.every).toBe(1);
+    expect(shares.step).toBe(1);
     expect(shares.pools).toEqual([
       { name: "train", seconds: 0.875 },
       { name: "write", seconds: 0.5 },

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RunProgress } from "@/features/runs/RunProgress";
 import { LiveRun } from "@/live/LiveRun";
 import { insideLoop } from "../fixtures/open";
-import { aRun } from "../fixtures/runs";
+import { aRun, someGauges } from "../fixtures/runs";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
@@ -32,5 +32,30 @@ describe("a run that has not begun", () => {
 
     expect(screen.queryByRole("status")).toBeNull();
     expect(screen.getByTestId("run-step").textContent).toBe("3");
+  });
+});
+
+describe("times of a run", () => {
+  it("say over what they are the mean", () => {
+    const live = new LiveRun("r");
+    live.setRun(aRun({ state: "running", step: 90, steps_total: 120 }));
+    live.applyGauges(
+      someGauges({ phase: "rl", step_seconds: 0.141, window_steps: 8, phase_step_seconds: 0.317 }),
+    );
+    render(<RunProgress />, { wrapper: insideLoop({ live }).wrapper });
+
+    const time = screen.getByTitle(
+      "Mean of the last 8 steps, without evaluations; of all steps of rl 317 ms",
+    );
+    expect(time.textContent).toBe("141 ms a step, last 8");
+  });
+
+  it("of one that has ended say how long it took in all", () => {
+    const live = new LiveRun("r");
+    const started_at = "2026-01-01T00:00:00Z";
+    live.setRun(aRun({ state: "finished", started_at, ended_at: "2026-01-01T00:12:43Z" }));
+    render(<RunProgress />, { wrapper: insideLoop({ live }).wrapper });
+
+    expect(screen.getByTitle("From its start to its end").textContent).toBe("12 min 43 s in all");
   });
 });

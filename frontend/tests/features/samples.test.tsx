@@ -166,9 +166,12 @@ describe("samples of the newest step", () => {
 });
 
 describe("of which step the texts are", () => {
-  function choice(chosen: number | null) {
+  function choice(chosen: number | null, shown = chosen) {
     const onChoose = vi.fn();
-    render(<StepChoice steps={[3, 10, 40]} newest={40} chosen={chosen} onChoose={onChoose} />);
+    const steps = [3, 10, 40];
+    render(
+      <StepChoice steps={steps} newest={40} shown={shown} chosen={chosen} onChoose={onChoose} />,
+    );
     return onChoose;
   }
 
@@ -180,6 +183,12 @@ describe("of which step the texts are", () => {
     fireEvent.click(screen.getByRole("button", { name: "newest (40)" }));
 
     expect(onChoose.mock.calls).toEqual([[3], [40], [null]]);
+  });
+
+  it("is the one on screen, also where a newer one is followed", () => {
+    choice(null, 10);
+
+    expect(screen.getByLabelText<HTMLInputElement>("Step").value).toBe("10");
   });
 
   it("is typed as a number, and is the last one before it that has some", () => {

@@ -128,7 +128,7 @@ def test_a_phase_has_rates_of_its_own() -> None:
     pace.step_finished(1.0)
     assert pace.edges()[PROMPTS].rows_per_second == 0.0
     assert set(pace.stages()) == {"other.learn"}
-    assert set(pace.seconds_of_stages()) == {"actor.generate", "other.learn"}
+    assert set(pace.whole_stages()) == {"actor.generate", "other.learn"}
     pace.step_began("rl")
     assert pace.edges()[PROMPTS].rows_per_second == pytest.approx(3.0)
 
@@ -211,3 +211,37 @@ def test_edges_say_what_waits_and_how_old_it_was_that_was_learned() -> None:
     read, taught = pace.edges().values()
     assert (read.queue, read.staleness) == (24, None)
     assert (taught.queue, taught.staleness) == (0, 1.5)
+
+
+def test_the_mean_of_a_phase_is_over_all_of_its_steps() -> None:
+    """400 steps of which the last are the fastest."""
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    for _ in range(10):
+        step(pace, clock, phase="warm-up", seconds=0.5)
+    for number in range(400):
+        step(pace, clock, seconds=0.8 if number >= 390 else 2.0)
+        if number % 50 == 0:
+            evaluation(pace, clock, seconds=9.0)
+
+    rl = pace.phases()["rl"]
+    assert rl.steps == 400
+    assert rl.step_seconds == pytest.approx((390 * 2.0 + 10 * 0.8) / 400)  # 1.97
+    assert rl.bottleneck == "actor.generate"
+    assert pace.phase_step_seconds == pytest.approx(1.97)
+    assert pace.step_seconds == pytest.approx(0.8)
+    assert pace.window_steps == WINDOW_STEPS
+    assert pace.phases()["warm-up"].step_seconds == pytest.approx(0.5)
+    stage = pace.whole_stages()["actor.generate"]
+    assert stage.seconds == pytest.approx((10 * 0.5 + 390 * 2.0 + 10 * 0.8) / 410 / 4)
+
+
+def test_before_the_first_step_of_a_phase_its_mean_is_not_known() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    step(pace, clock, phase="warm-up")
+    pace.step_began("rl")
+
+    assert pace.phase_step_seconds is None
+    assert pace.step_seconds == pytest.approx(2.0)
+    assert pace.window_steps == 1

@@ -24,6 +24,9 @@ interface ChartPanelProps {
   isWide: boolean;
   isPinned: boolean;
   onPin: (isPinned: boolean) => void;
+  /** The part of the steps that all charts show; null: all steps. */
+  zoom: Zoom | null;
+  onZoom: (zoom: Zoom | null) => void;
 }
 
 /** Curves of one chart: values at the cursor or the latest ones. Draws only while on screen. */
@@ -37,11 +40,12 @@ export function ChartPanel({
   isWide,
   isPinned,
   onPin,
+  zoom,
+  onZoom,
 }: ChartPanelProps) {
   const catalog = useCatalog();
   const host = useRef<HTMLDivElement>(null);
   const isOnScreen = useOnScreen(host);
-  const [zoom, setZoom] = useState<Zoom | null>(null);
   const [cursor, setCursor] = useState<Reading | null>(null);
   const [latest, setLatest] = useState<readonly Latest[]>([]);
   const fetched = useCurves(live, chart.curves, zoom, isOnScreen);
@@ -56,7 +60,8 @@ export function ChartPanel({
     isOnScreen,
     onCursor: setCursor,
     onLatest: setLatest,
-    onZoom: setZoom,
+    zoom,
+    onZoom,
   });
   const legend = chart.curves.map((curve, place) => ({
     key: `${curve.node} ${curve.metric}`,

@@ -1,19 +1,23 @@
-import { Search } from "lucide-react";
+import { Search, X } from "lucide-react";
 import type { Json } from "@/api/types";
 import { useCatalog, useDocument } from "@/document/context";
 import { teachingPorts } from "@/document/teaching";
 import { isObject } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
 import { Badge } from "@/ui/Badge";
+import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
+import { type Zoom, zoomText } from "./zoom";
 
 interface ChartsHeadProps {
   filter: string;
   onFilter: (filter: string) => void;
+  zoom: Zoom | null;
+  onAllSteps: () => void;
 }
 
 /** What the charts were chosen for, and how they are found and drawn. */
-export function ChartsHead({ filter, onFilter }: ChartsHeadProps) {
+export function ChartsHead({ filter, onFilter, zoom, onAllSteps }: ChartsHeadProps) {
   const smoothing = usePreferences((state) => state.smoothing);
   const set = usePreferences((state) => state.set);
   const chosenFor = useChosenFor();
@@ -24,6 +28,12 @@ export function ChartsHead({ filter, onFilter }: ChartsHeadProps) {
         <Badge tone="accent" className="max-w-full text-xs" title={`Chosen for ${chosenFor}`}>
           <span className="truncate">for {chosenFor}</span>
         </Badge>
+      ) : null}
+      {zoom ? (
+        <Button size="small" title="Show all steps again, and those to come" onClick={onAllSteps}>
+          {zoomText(zoom)}
+          <X size={12} aria-hidden="true" />
+        </Button>
       ) : null}
       <span className="flex flex-1 items-center justify-end gap-2">
         <label className="relative flex max-w-48 flex-1 items-center">

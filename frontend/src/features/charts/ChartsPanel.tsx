@@ -13,6 +13,7 @@ import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
 import { ChartsHead } from "./ChartsHead";
 import { useKept } from "./useKept";
+import type { Zoom } from "./zoom";
 
 const TALL = 190;
 const LOW = 128;
@@ -26,6 +27,7 @@ export function ChartsPanel() {
   const set = usePreferences((state) => state.set);
   const [filter, setFilter] = useState("");
   const [showsAll, setShowsAll] = useState(false);
+  const [zoom, setZoom] = useState<Zoom | null>(null);
   const known = useKnownCurves(live);
   const kept = useKept();
   const ports = useDocument((state) =>
@@ -48,7 +50,12 @@ export function ChartsPanel() {
   const more = charts.length - chosenCharts(charts, { filter: "", showsAll: false, pinned }).length;
   return (
     <section aria-label="Charts" className="flex h-full min-h-0 flex-col">
-      <ChartsHead filter={filter} onFilter={setFilter} />
+      <ChartsHead
+        filter={filter}
+        onFilter={setFilter}
+        zoom={zoom}
+        onAllSteps={() => setZoom(null)}
+      />
       {known.size === 0 ? (
         isLoading ? (
           <Loading label="Loading the curves" rows={4} />
@@ -74,6 +81,8 @@ export function ChartsPanel() {
               kept={kept}
               height={place === 0 ? TALL : LOW}
               isWide={place === 0}
+              zoom={zoom}
+              onZoom={setZoom}
               isPinned={pinned.includes(chart.name)}
               onPin={(isPinned) =>
                 set({

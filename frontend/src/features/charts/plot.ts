@@ -7,7 +7,7 @@ import { axisWidth, roomy } from "@/lib/scale";
 import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
 import { drawMarks, drawNow } from "./drawMarks";
-import { type Zoom, zoomOf } from "./zoom";
+import type { Zoom } from "./zoom";
 
 export interface PlotOptions {
   width: number;
@@ -15,10 +15,10 @@ export interface PlotOptions {
   colors: readonly string[];
   /** Of each curve whether it is dashed: another one of its node stands beside it. */
   dashed?: readonly boolean[];
-  /** The range that is shown at first; null for all steps. */
+  /** The range of steps that somebody chose; null: all steps, followed as they come. */
   zoom: Zoom | null;
   onCursor: (values: (number | null)[] | null, step: number | null) => void;
-  /** Told when somebody drags a range, or goes back to all steps. */
+  /** Told when somebody drags a range, or goes back to all steps by a double click. */
   onZoom?: (zoom: Zoom | null) => void;
 }
 
@@ -26,9 +26,9 @@ export interface Plot {
   setData: (data: ChartData, marks: readonly Mark[]) => void;
   /** A line at the step that a replay shows; null: none. */
   setNow: (step: number | null) => void;
+  /** Shows a range of steps; null: all of them, also those to come. */
+  setZoom: (zoom: Zoom | null) => void;
   setSize: (width: number, height: number) => void;
-  /** The range that was dragged, null while all steps are shown. */
-  zoom: () => Zoom | null;
   destroy: () => void;
 }
 
@@ -43,7 +43,10 @@ export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
 export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   let marks: readonly Mark[] = [];
   let now: number | null = null;
-  let isReady = false;
+  // Never read back from uPlot: it commits scales later, and others would then seem to have been chosen.
+  let { zoom } = options;
+  /** A range that is dragged in another chart is drawn in this one, too. */
+  let isDraggedHere = false;
   const dashed = options.dashed ?? [];
   const ink = resolveColor("var(--muted)");
   const grid = resolveColor("var(--line)");
@@ -56,7 +59,18 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
       legend: { show: false },
       cursor: {
         sync: { key: CURSOR, setSeries: false },
-        drag: { x: true, y: false },
+        drag: { x: true, y: false, setScale: false },
+        bind: {
+          mousedown: (_self, _target, handler) => (event) => {
+            isDraggedHere = true;
+            handler(event);
+            return null;
+          },
+          dblclick: () => () => {
+            options.onZoom?.(null);
+            return null;
+          },
+        },
         points: { size: 6 },
       },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
@@ -104,9 +118,15 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
             drawNow(self, now);
           },
         ],
-        setScale: [
-          (self, scale) => {
-            if (scale === "x" && isReady) options.onZoom?.(zoomOf(self.data[0], self.scales.x));
+        setSelect: [
+          (self) => {
+            const { left, width } = self.select;
+            if (width === 0) return;
+            const from = self.posToVal(left, "x");
+            const to = self.posToVal(left + width, "x");
+            self.setSelect({ ...self.select, left: 0, width: 0 }, false);
+            if (isDraggedHere) options.onZoom?.({ min: from, max: to });
+            isDraggedHere = false;
           },
         ],
         setCursor: [
@@ -127,8 +147,10 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
     host,
   );
 
-  let wanted = options.zoom;
-  const zoom = () => wanted ?? zoomOf(plot.data[0], plot.scales.x);
+  const show = (data: uPlot.AlignedData) => {
+    plot.setData(data, zoom === null);
+    if (zoom) plot.setScale("x", zoom);
+  };
   return {
     setNow: (step) => {
       if (step === now) return;
@@ -138,14 +160,13 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
     setData: (data, told) => {
       marks = told;
       dashDoubles(plot, data.values.slice(0, options.colors.length), dashed);
-      const kept = zoom();
-      wanted = null;
-      isReady = false;
-      plot.setData([data.steps, ...data.values] as uPlot.AlignedData, kept === null);
-      if (kept) plot.setScale("x", kept);
-      isReady = true;
+      show([data.steps, ...data.values] as uPlot.AlignedData);
     },
-    zoom,
+    setZoom: (chosen) => {
+      if (chosen?.min === zoom?.min && chosen?.max === zoom?.max) return;
+      zoom = chosen;
+      show(plot.data);
+    },
     setSize: (width, height) => plot.setSize({ width, height }),
     destroy: () => plot.destroy(),
   };

@@ -29,6 +29,7 @@ interface PlotInput {
   kept: ReadonlySet<number> | null;
   height: number;
   isOnScreen: boolean;
+  zoom: Zoom | null;
   onCursor: (reading: Reading | null) => void;
   onLatest: (latest: readonly Latest[]) => void;
   onZoom: (zoom: Zoom | null) => void;
@@ -39,11 +40,10 @@ const CURVES_A_TICK = 12;
 
 /** A plot in an element for as long as it is on screen; drawn again when its own curves have news. */
 export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): void {
-  const { live, curves, colors, height, isOnScreen } = input;
+  const { live, curves, colors, height, isOnScreen, zoom } = input;
   const theme = useResolvedTheme();
   const step = useReplayStep();
   const plot = useRef<Plot | null>(null);
-  const zoom = useRef<Zoom | null>(null);
   const current = useRef({ ...input, step });
   current.current = { ...input, step };
   const key = curves.map(({ node, metric }) => `${node} ${metric}`).join();
@@ -58,7 +58,7 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
       height,
       colors,
       dashed: curves.map((one, place) => curves.findIndex(({ node }) => node === one.node) < place),
-      zoom: zoom.current,
+      zoom: current.current.zoom,
       onCursor: (values, at) => current.current.onCursor(values ? { values, step: at } : null),
       onZoom: (range) => current.current.onZoom(range),
     });
@@ -67,7 +67,6 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
     resize.observe(element);
     return () => {
       resize.disconnect();
-      zoom.current = made.zoom();
       plot.current = null;
       made.destroy();
     };
@@ -103,6 +102,8 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
       leave();
     };
   }, [live, key, palette, isOnScreen, theme, height, input.smoothing, input.fetched, input.kept]);
+
+  useEffect(() => plot.current?.setZoom(zoom), [zoom]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: likewise
   useEffect(() => {

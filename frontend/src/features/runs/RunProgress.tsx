@@ -1,8 +1,11 @@
-import { formatCount, formatSeconds } from "@/lib/format";
+import type { Gauges } from "@/api/types";
+import { formatCount, formatPlural, formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
+import { isFinal } from "@/live/reducer";
 import { BottleneckChip } from "./BottleneckChip";
 import { RunWaiting, useWaiting } from "./RunWaiting";
+import { secondsOf } from "./seconds";
 
 /** Where the run is: phase, step, running stage, time left, and what holds it back. */
 export function RunProgress() {
@@ -23,7 +26,12 @@ export function RunProgress() {
     (live) => (live.connection === "ended" ? null : (live.state.gauges?.eta_seconds ?? null)),
     null,
   );
-  const pace = useLive("gauges", (live) => live.state.gauges?.step_seconds ?? null, null);
+  const gauges = useLive("gauges", (live) => live.state.gauges, null);
+  const took = useLive(
+    "status",
+    ({ run }) => (run && isFinal(run.state) ? secondsOf(run) : null),
+    null,
+  );
   const stage = useLive(
     "gauges",
     (live) =>
@@ -75,13 +83,17 @@ export function RunProgress() {
           style={{ width: `${(whole ?? 0) * 100}%` }}
         />
       </span>
-      {pace === null ? null : (
-        <span className="tabular whitespace-nowrap">
-          <b>{formatSeconds(pace)}</b> <span className="text-muted">a step</span>
+      <StepTime gauges={gauges} />
+      {took === null ? null : (
+        <span className="tabular whitespace-nowrap" title="From its start to its end">
+          <b>{formatSeconds(took)}</b> <span className="text-muted">in all</span>
         </span>
       )}
       {eta === null ? null : (
-        <span className="tabular whitespace-nowrap">
+        <span
+          className="tabular whitespace-nowrap"
+          title="Steps by the mean of the last ones, and evaluations by theirs"
+        >
           {isBound ? <span className="text-muted">at most </span> : null}
           <b>{formatSeconds(eta)}</b> <span className="text-muted">left</span>
         </span>
@@ -92,6 +104,20 @@ export function RunProgress() {
       <span className="flex-1" />
       <BottleneckChip />
     </section>
+  );
+}
+
+/** The mean of the last steps, by which rates, the timeline and the time left are told as well. */
+function StepTime({ gauges }: { gauges: Gauges | null }) {
+  const { step_seconds: step, window_steps: count, phase, phase_step_seconds: mean } = gauges ?? {};
+  if (typeof step !== "number") return null;
+  const last = count ? `Mean of the last ${formatPlural(count, "step")}` : "Mean of the last steps";
+  const all = mean ? `; of all steps of ${phase} ${formatSeconds(mean)}` : "";
+  return (
+    <span className="tabular whitespace-nowrap" title={`${last}, without evaluations${all}`}>
+      <b>{formatSeconds(step)}</b>{" "}
+      <span className="text-muted">a step{count ? `, last ${count}` : ""}</span>
+    </span>
   );
 }
 

@@ -8,6 +8,7 @@ import { Badge } from "@/ui/Badge";
 import { Sparkline } from "@/ui/Sparkline";
 import { RunMenu } from "./RunMenu";
 import { RunStateChip } from "./RunStateChip";
+import { secondsOf } from "./seconds";
 
 interface RunRowProps {
   run: RunSummary;
@@ -161,7 +162,6 @@ function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "
 }
 
 function took(run: RunSummary): string {
-  if (!run.started_at) return "–";
-  const end = run.ended_at ? Date.parse(run.ended_at) : Date.now();
-  return formatSeconds((end - Date.parse(run.started_at)) / 1000);
+  const seconds = secondsOf(run);
+  return seconds === null ? "–" : formatSeconds(seconds);
 }

@@ -1,6 +1,6 @@
 /** What a run's report says of its times, rates and memory: as predicted, and as measured. Pure. */
 import type { Gauges, RunReport } from "@/api/types";
-import { formatBytes, formatCount, formatSeconds } from "@/lib/format";
+import { formatBytes, formatCount, formatPlural, formatSeconds } from "@/lib/format";
 
 export interface Compared {
   name: string;
@@ -50,9 +50,9 @@ function compared(before: Numbers, after: Numbers): Compared[] {
 }
 
 /** The step first, then stages by what they took. */
-export function timesOf({ predicted, measured }: RunReport): Compared[] {
+export function timesOf({ phase, predicted, measured }: RunReport): Compared[] {
   const step: Compared = {
-    name: "A step",
+    name: phase ? `A step of ${phase}` : "A step",
     isStep: true,
     predicted: predicted.step_seconds ?? null,
     measured: measured.step_seconds ?? null,
@@ -76,7 +76,11 @@ export function findingOf(report: RunReport, stages: Gauges["stages"] = {}): str
   const [step, ...rows] = timesOf(report);
   if (!step || timesPredicted(step) === null) return "";
   const inStep = rows.filter(({ name }) => !stages?.[name]?.evaluation);
-  return [stepText(step), furthestText(report, inStep), memoryText(memoryOf(report))]
+  return [
+    stepText(step, report.measured.steps ?? 0),
+    furthestText(report, inStep),
+    memoryText(memoryOf(report)),
+  ]
     .filter((text) => text !== "")
     .join(" ");
 }
@@ -85,13 +89,15 @@ function isNear(times: number): boolean {
   return times < NEAR && times > 1 / NEAR;
 }
 
-function stepText(step: Compared): string {
+function stepText(step: Compared, count: number): string {
   const times = timesPredicted(step) ?? 1;
-  const [took, said] = [formatSeconds(step.measured), formatSeconds(step.predicted)];
-  if (isNear(times)) return `A step took ${took}, as predicted (${said}).`;
-  if (times >= MUCH) return `A step took ${took}, ${timesText(times)} times the ${said} predicted.`;
+  const said = formatSeconds(step.predicted);
+  const mean = count > 0 ? ` (mean of ${formatPlural(count, "step")})` : "";
+  const took = `${step.name} took ${formatSeconds(step.measured)}${mean}`;
+  if (isNear(times)) return `${took}, as predicted (${said}).`;
+  if (times >= MUCH) return `${took}, ${timesText(times)} times the ${said} predicted.`;
   const share = Math.abs(times - 1) * 100;
-  return `A step took ${took}, ${share.toFixed(0)} % ${times > 1 ? "more" : "less"} than the ${said} predicted.`;
+  return `${took}, ${share.toFixed(0)} % ${times > 1 ? "more" : "less"} than the ${said} predicted.`;
 }
 
 /** The stage of a step by which the prediction lost or won most time. */

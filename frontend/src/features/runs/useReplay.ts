@@ -3,10 +3,10 @@ import { errorMessage } from "@/api/client";
 import { useOpenLoop } from "@/document/context";
 import { flowsOf } from "@/document/flows";
 import { useLiveRun } from "@/live/hooks";
+import { TICK } from "@/live/LiveRun";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
 import { toast } from "@/session/toast";
 
-const TICK = 100;
 export const SPEEDS = [1, 10, 60, 300] as const;
 
 export interface Replay {

@@ -51,14 +51,14 @@ export function SamplesPanel() {
   const shown = rows.filter(
     (row) => (writer === "" || writerOf(row) === writer) && isWanted(row, filter.trim()),
   );
-  const read = (key: string | null) =>
-    setOpen(key === null ? null : { key, step: rows[0]?.step ?? step });
+  const read = (key: string | null) => setOpen(key === null ? null : { key, step: step });
   return (
     <div className="flex h-full min-h-0 flex-col">
       <PanelHead>
         <StepChoice
           steps={steps}
           newest={newest}
+          shown={step}
           chosen={chosen}
           onChoose={(one) => {
             setOpen(null);
@@ -114,7 +114,7 @@ export function SamplesPanel() {
       {view === "byPrompt" ? (
         <GroupView
           rows={shown}
-          step={rows[0]?.step ?? step}
+          step={step}
           sorting={sorting}
           chosen={open?.key ?? null}
           onChoose={read}

@@ -8,15 +8,17 @@ interface StepChoiceProps {
   /** Those with texts, in their order. */
   steps: readonly number[];
   newest: number | null;
+  /** Of which step the texts on screen are. */
+  shown: number | null;
   /** Null where the newest is followed. */
   chosen: number | null;
   onChoose: (step: number | null) => void;
 }
 
 /** Of which step the texts are: one by one, by its number, or the newest as they come. */
-export function StepChoice({ steps, newest, chosen, onChoose }: StepChoiceProps) {
+export function StepChoice({ steps, newest, shown, chosen, onChoose }: StepChoiceProps) {
   const [typed, setTyped] = useState<string | null>(null);
-  const now = chosen ?? newest ?? 0;
+  const now = chosen ?? shown ?? newest ?? 0;
   const earlier = steps.findLast((step) => step < now);
   const later = steps.find((step) => step > now);
   const settle = () => {

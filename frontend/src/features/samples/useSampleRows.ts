@@ -13,6 +13,7 @@ export const LEAST_SHOWN = 4000;
 interface SampleRows {
   rows: SampleRow[];
   steps: number[];
+  /** Of which step the rows are: of one before, while those that are asked for are on their way. */
   step: number | null;
   newest: number | null;
   isLoading: boolean;
@@ -43,7 +44,7 @@ export function useSampleRows(chosen: number | null): SampleRows {
   return {
     rows: query.data?.rows ?? [],
     steps: [...new Set([...(query.data?.steps ?? []), ...told])].toSorted((a, b) => a - b),
-    step,
+    step: query.data?.rows[0]?.step ?? step,
     newest,
     isLoading: query.isPending && step !== null,
     error: query.error,

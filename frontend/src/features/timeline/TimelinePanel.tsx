@@ -2,6 +2,7 @@ import { useMemo, useState } from "react";
 import { useDocument } from "@/document/context";
 import { formatShare } from "@/lib/format";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
+import { useRecord } from "@/live/recordContext";
 import type { StageSpan } from "@/live/state";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
@@ -29,7 +30,6 @@ const WINDOWS: readonly { value: Window; label: string }[] = [
   { value: "all", label: "All" },
 ];
 
-const SHARE_STEPS = 20;
 /** Of shorter steps a minute shows more than can be told apart. */
 const SHORT_STEP = 1;
 
@@ -42,6 +42,7 @@ export function TimelinePanel() {
   const [grouping, setGrouping] = useState<Grouping>("byPool");
   const [manual, setManual] = useState<Range | null>(null);
   const [hovered, setHovered] = useState<StageSpan | null>(null);
+  const gauges = useLive("gauges", (run) => run.state.gauges, null);
   const spans = live?.state.spans ?? [];
   const hasRanks = spans.some((one) => one.ranks.length > 1);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that the spans changed
@@ -50,14 +51,15 @@ export function TimelinePanel() {
     [spans, version, nodes, grouping],
   );
   // biome-ignore lint/correctness/useExhaustiveDependencies: likewise
-  const shares = useMemo(() => stepShares(spans, SHARE_STEPS), [spans, version]);
-  const step = shares.every ?? shares.stages.reduce((sum, { seconds }) => sum + seconds, 0);
-  const span = chosen ?? (step > 0 && step < SHORT_STEP ? "15" : "60");
+  const shares = useMemo(() => stepShares(gauges, spans), [gauges, spans, version]);
+  const isShort = shares.step !== null && shares.step < SHORT_STEP;
+  const span = chosen ?? (isShort ? "15" : "60");
   const now = lastMoment(spans, live?.connection === "live");
   const range =
     manual ?? lastSeconds(spans, span === "all" ? Number.POSITIVE_INFINITY : Number(span), now);
   const overlap = overlapShare(rows, range, now);
-  const started = useLive("status", ({ run }) => run?.started_at ?? null, null);
+  const record = useRecord();
+  const started = useLive("status", () => record?.run?.started_at ?? null, null);
   const rowHeight = grouping === "byPool" ? ROW : LOW_ROW;
   return (
     <section aria-label="Timeline" className="flex h-full min-h-0 flex-col bg-surface">

@@ -42,18 +42,13 @@ function SpanText({ span, now }: { span: StageSpan; now: number }) {
 
 /** One pool: its stages add up to the step. Several: they overlap, so each says how long it worked. */
 function StepText({ shares }: { shares: StepShares }) {
-  if (shares.pools.length > 0 && shares.every !== null) {
-    return (
-      <>
-        <b>a step every {formatSeconds(shares.every)}</b> · at work in it{" "}
-        {shares.pools.map(shareText).join(" · ")}
-      </>
-    );
-  }
-  const total = shares.stages.reduce((sum, one) => sum + one.seconds, 0);
+  const { step, stages, pools } = shares;
+  const isSplit = pools.length > 0;
   return (
     <>
-      <b>step {formatSeconds(total)}</b> = {shares.stages.slice(0, 5).map(shareText).join(" + ")}
+      <b>step {formatSeconds(step)}</b>
+      {isSplit ? " · at work in it " : ": "}
+      {(isSplit ? pools : stages.slice(0, 5)).map(shareText).join(isSplit ? " · " : " + ")}
     </>
   );
 }

@@ -1,4 +1,5 @@
 /** The timeline's rows and bars: a row for each stage, pool by pool in the order of the loop. Pure. */
+import type { Gauges } from "@/api/types";
 import type { StageSpan } from "@/live/state";
 
 export type Grouping = "byPool" | "byRank" | "byStage";
@@ -201,36 +202,36 @@ export interface Share {
   seconds: number;
 }
 
-/** What the last steps were made of. */
+/** What the last steps were made of: of as many as the gauges tell of. */
 export interface StepShares {
-  /** From one step's end to the next one's; null before there are two. */
-  every: number | null;
-  /** How long each stage took, longest first. */
+  /** Seconds of a step, as they are told everywhere; null before one has ended. */
+  step: number | null;
+  /** How long each stage took, longest first, without evaluations. */
   stages: readonly Share[];
   /** How long each pool was at work, where a run has several; their steps overlap. */
   pools: readonly Share[];
 }
 
-export function stepShares(spans: readonly StageSpan[], steps: number): StepShares {
-  const several = new Set(spans.flatMap((span) => span.pool ?? [])).size > 1;
-  // With several pools the step before the newest may be on its way as well.
-  const last = (spans.at(-1)?.step ?? 0) - (several ? 1 : 0);
-  const done = spans.filter(
-    (span) =>
-      span.end !== null && span.step !== null && span.step > last - steps && span.step < last,
+export function stepShares(gauges: Gauges | null, spans: readonly StageSpan[]): StepShares {
+  const step = gauges?.step_seconds ?? null;
+  if (!gauges || step === null) return { step: null, stages: [], pools: [] };
+  const stages = Object.entries(gauges.stages ?? {})
+    .filter(([, { evaluation }]) => !evaluation)
+    .map(([name, { share }]) => ({ name, seconds: share * step }))
+    .toSorted((a, b) => b.seconds - a.seconds);
+  return { step, stages, pools: poolShares(spans, gauges.window_steps ?? 1) };
+}
+
+function poolShares(spans: readonly StageSpan[], steps: number): Share[] {
+  const own = spans.filter(({ evaluation }) => evaluation === null);
+  if (new Set(own.flatMap((span) => span.pool ?? [])).size < 2) return [];
+  // The step before the newest may be on its way as well.
+  const last = (own.at(-1)?.step ?? 0) - 1;
+  const done = own.filter(
+    ({ end, step }) => end !== null && step !== null && step > last - steps && step <= last,
   );
-  const ends = new Map<number, number>();
-  for (const span of done) {
-    const step = span.step ?? 0;
-    ends.set(step, Math.max(ends.get(step) ?? 0, span.end ?? 0));
-  }
-  const moments = [...ends.values()].toSorted((a, b) => a - b);
-  const gaps = moments.slice(1).map((end, index) => (end - (moments[index] ?? end)) / 1000);
-  return {
-    every: gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)] ?? null,
-    stages: sums(done, (span) => span.stage, ends.size),
-    pools: several ? sums(done, (span) => span.pool ?? DRIVER, ends.size) : [],
-  };
+  const count = new Set(done.map(({ step }) => step)).size;
+  return sums(done, (span) => span.pool ?? DRIVER, count);
 }
 
 function sums(
