@@ -25,28 +25,27 @@ export function metricOf(path: string): string {
 
 /** Of paths `node.metric` those that say most of a run: what a probe measures before what is trained on. */
 export function tellingMetrics(
-  catalog: Pick<Catalog, "chart_order" | "metrics" | "probe_metrics"> | null,
+  catalog: Pick<Catalog, "chart_order" | "probe_metrics"> | null,
   paths: readonly string[],
   count: number,
 ): string[] {
   const order = orderMetrics(catalog, new Set(paths.map(metricOf)));
   const rank = new Map(order.map((name, place) => [name, place]));
-  const place = (path: string) => {
-    const metric = metricOf(path);
-    return (isOfProbe(catalog, metric) ? 0 : rank.size) + (rank.get(metric) ?? 0);
-  };
+  const trained = new Set(
+    paths.filter((path) => !isOfProbe(catalog, metricOf(path))).map((path) => nodeOf(path)),
+  );
+  const place = (path: string) =>
+    (trained.has(nodeOf(path)) ? rank.size : 0) + (rank.get(metricOf(path)) ?? 0);
   return paths.toSorted((a, b) => place(a) - place(b)).slice(0, count);
 }
 
-function isOfProbe(
-  catalog: Pick<Catalog, "metrics" | "probe_metrics"> | null,
-  metric: string,
-): boolean {
-  return (
-    catalog !== null &&
-    catalog.metrics?.[metric] === undefined &&
-    nameOfProbe(catalog, metric) !== undefined
-  );
+/** Whether a probe may measure it: a learner has metrics of that name, too, but never those alone. */
+function isOfProbe(catalog: Pick<Catalog, "probe_metrics"> | null, metric: string): boolean {
+  return catalog !== null && nameOfProbe(catalog, metric) !== undefined;
+}
+
+function nodeOf(path: string): string {
+  return path.slice(0, path.indexOf("."));
 }
 
 /** `reward/exact` is what the catalog calls `reward/<scorer>`. */

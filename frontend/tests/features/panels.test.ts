@@ -146,7 +146,9 @@ describe("charts", () => {
     const paths = ["actor.reward/mean", "judge.reward/mean", "probe.accuracy", "actor.loss"];
 
     expect(tellingMetrics(catalog, paths, 2)).toEqual(["probe.accuracy", "actor.reward/mean"]);
-    expect(tellingMetrics(catalog, ["exam.win_rate.actor", "actor.loss"], 1)).toEqual([
+    const learner = ["dpo.accuracy", "dpo.loss", "dpo.grad_norm"];
+    expect(tellingMetrics(catalog, [...learner, "held.accuracy"], 1)).toEqual(["held.accuracy"]);
+    expect(tellingMetrics(catalog, ["exam.win_rate.actor", "actor.grad_norm"], 1)).toEqual([
       "exam.win_rate.actor",
     ]);
   });
