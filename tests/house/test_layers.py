@@ -19,6 +19,7 @@ LIGHT = {
     "ray_remains",
     "ray_settings",
     "documents",
+    "code_files",
     "spec",
     "presets",
     "sandbox",
@@ -42,6 +43,7 @@ OURS: dict[str, set[str]] = {
     "events": {"errors"},
     "marks": set(),
     "documents": set(),
+    "code_files": set(),
     "spec": {"errors", "diagnostics"},
     "presets": {"spec", "errors", "diagnostics"},
     "sizing": {"spec", "presets", "errors"},
@@ -49,7 +51,7 @@ OURS: dict[str, set[str]] = {
     "templates": set(),
     "validate": {
         *("spec", "sizing", "plan", "estimate", "diagnostics", "presets", "errors", "templates"),
-        "documents",
+        *("documents", "code_files"),
     },
     "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
     "rehearsal": {"spec", "sizing", "validate"},
@@ -78,7 +80,7 @@ OURS: dict[str, set[str]] = {
     },
     "roles": {
         *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
-        *("arrays", "sandbox", "seeds", "services", "tools"),
+        *("arrays", "code_files", "sandbox", "seeds", "services", "tools"),
     },
     "cluster": {"plan", "hosts", "collecting", "errors", "ray_remains", "ray_settings"},
     "runtime": {
@@ -112,6 +114,7 @@ OUTSIDE: dict[str, set[str]] = {
     "spec": {"pydantic", "pydantic_core", "ruamel", "typing_extensions", "yaml"},
     "presets": set(),
     "sandbox": set(),
+    "code_files": set(),
     "sizing": set(),
     "estimate": {"pydantic"},
     "templates": {"jinja2"},

@@ -75,6 +75,7 @@ class FilterRole(Stateless):
             },
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
             alerts=self._alerts(rows, decision, call.context),
+            printed="".join(one.take_printed() for one in self._sandboxes.values()),
         )
 
     def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:

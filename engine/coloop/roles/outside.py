@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from coloop.errors import DataError, UserCodeError
+from coloop.code_files import CodeFile
+from coloop.errors import UserCodeError
 from coloop.rewards.remote import RemoteReward
 from coloop.rewards.user_code import OnError, RowFailure, ScoredRows, reward_columns, score_rows
+from coloop.roles.code import read_code_of
 from coloop.roles.protocol import Call, Context
 from coloop.roles.steps import StepScores
 from coloop.sandbox.process import Sandbox
@@ -21,6 +23,15 @@ from coloop.spec.reward import PythonSource, RemoteSource
 from coloop.tables import Row, Score
 
 Source = PythonSource | RemoteSource
+
+
+TOKEN_IDS = "completion_ids"
+"""The parameter of a reward by which it gets the token ids of each completion, as TRL names it."""
+
+
+def _token_ids(row: Row) -> list[int] | None:
+    """None of a row that no policy wrote."""
+    return None if row.tokens is None else [int(one) for one in row.tokens.token_ids]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +52,6 @@ class Outside:
         """Of what is started once."""
         self._sandbox: Sandbox | None = None
         self._remote: RemoteReward | None = None
-        self.printed = ""
-        """By the user's code, when it was asked last."""
 
     def ask(
         self,
@@ -91,29 +100,32 @@ class Outside:
         seed = derive_seed(call.context.seed, self._node, call.salt, call.step, *which)
         try:
             with child.held(partial(call.tick, 0, len(rows))):
-                scored = score_rows(
+                columns = reward_columns(plain)
+                if TOKEN_IDS in child.source and TOKEN_IDS not in columns:
+                    columns[TOKEN_IDS] = [_token_ids(row) for row in rows]
+                return score_rows(
                     child,
-                    reward_columns(plain),
+                    columns,
                     len(rows),
                     on_error=on_error,
                     seed=seed % 2**31,
                 )
-                self.printed = scored.printed
-                return scored
         except UserCodeError as error:
             if not which or error.row is None:
                 raise
             message = f"{error} (of {len(rows)} rows of one call; it is {rows[error.row].id})"
             raise UserCodeError(message, error.node, error.row, error.traceback) from None
 
+    def take_printed(self) -> str:
+        """What the user's code printed since this was last asked."""
+        return self._sandbox.take_printed() if self._sandbox is not None else ""
+
     def _child(self, source: PythonSource, context: Context) -> Sandbox:
         if self._sandbox is None:
-            code = source.code
-            if code is None:
-                assert source.file is not None
-                code = self._read(source.file, context)
+            read = self._read(source, context)
             self._sandbox = Sandbox(
-                code,
+                read.source,
+                modules=read.modules,
                 function="reward",
                 node=self._node,
                 timeout_seconds=source.timeout_seconds,
@@ -136,16 +148,11 @@ class Outside:
             self._remote = RemoteReward(endpoint, batch=source.batch)
         return self._remote
 
-    def _read(self, file: str, context: Context) -> str:
-        path = context.root / Path(file)
-        try:
-            return path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise DataError(
-                f"{self._node}: source.file: {path} cannot be read: {error.strerror}",
-                self._node,
-                "source.file",
-            ) from None
+    def _read(self, source: PythonSource, context: Context) -> CodeFile:
+        if source.code is not None:
+            return CodeFile(source.code, {})
+        assert source.file is not None
+        return read_code_of(self._node, "source.file", context.root / Path(source.file))
 
     def close(self) -> None:
         """End the process of the user's code, and the connections to a service."""

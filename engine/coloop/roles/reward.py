@@ -63,7 +63,7 @@ class RewardRole(Stateless):
             score_range=bounds_of(self._section(call.context).read),
             alerts=alerts,
         )
-        return replace(outcome, failures=failures, printed=self._outside.printed)
+        return replace(outcome, failures=failures, printed=self._outside.take_printed())
 
     def _score(
         self,

@@ -62,6 +62,7 @@ class TemplateRole(Stateless):
             outputs={"rows": Table(rows=tuple(out))},
             samples=len(out),
             metrics={**_empty(section, written), **_unparsed(section, written)},
+            printed=self._sandbox.take_printed() if self._sandbox is not None else "",
         )
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:

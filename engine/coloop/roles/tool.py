@@ -4,9 +4,10 @@ has for the whole run: an index, processes of environments."""
 from pathlib import Path
 from typing import Any
 
+from coloop.code_files import CodeFile
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
-from coloop.errors import DataError
+from coloop.roles.code import read_code_of
 from coloop.roles.policy_tool import PolicyTool
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.spec.nodes import DatasetNode, ToolNode
@@ -68,19 +69,16 @@ class ToolRole(Stateless):
         section = self.section
         if section.name is not None:
             return EnvironmentTool(ProofWorld())
-        code = section.code if section.code is not None else self._read(context)
-        world = UserWorld(self._node, code, section.timeout_seconds)
+        code = self._code(section, context)
+        world = UserWorld(self._node, code.source, section.timeout_seconds, modules=code.modules)
         world.check()
         return EnvironmentTool(world)
 
-    def _read(self, context: Context) -> str:
-        assert self.section.file is not None
-        path = context.root / Path(self.section.file)
-        try:
-            return path.read_text(encoding="utf-8")
-        except OSError as error:
-            reason = f"{self._node}: file: {path} cannot be read: {error.strerror}"
-            raise DataError(reason, self._node, "file") from None
+    def _code(self, section: ToolNode, context: Context) -> CodeFile:
+        if section.code is not None:
+            return CodeFile(section.code, {})
+        assert section.file is not None
+        return read_code_of(self._node, "file", context.root / Path(section.file))
 
     def close(self) -> None:
         """End the processes of the tool."""

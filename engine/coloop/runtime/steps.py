@@ -271,6 +271,7 @@ class Steps:
         for code, message in outcome.alerts:
             self.noticed(work.flight, stage.node, code, message)
         self._teller.detail_of(stage, situation, outcome)
+        self._teller.printed(stage, situation, outcome.printed)
         if state is not None:
             for node, metrics in _metrics_of(stage, outcome):
                 self._teller.metrics(node, situation.step, metrics)

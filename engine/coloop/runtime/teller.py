@@ -36,6 +36,9 @@ STALENESS = "staleness"
 
 Level = Literal["info", "warning", "error"]
 
+LONGEST_PRINTED = 4000
+"""Characters of what code printed in a stage that stand in the log."""
+
 
 class Teller:
     """See the module."""
@@ -238,6 +241,22 @@ class Teller:
                 node=stage.node,
                 step=situation.step,
                 detail=dict(outcome.detail),
+            )
+        )
+
+    def printed(self, stage: Stage, situation: Situation, text: str) -> None:
+        """What the user's code printed in a stage; of much the beginning."""
+        text = text.rstrip()
+        if not text:
+            return
+        cut = len(text) - LONGEST_PRINTED
+        more = f"\n... {cut:,} characters more" if cut > 0 else ""
+        self._recorder.record(
+            LogEvent(
+                message=text[:LONGEST_PRINTED] + more,
+                node=stage.node,
+                step=situation.step,
+                detail={"printed": True},
             )
         )
 

@@ -89,9 +89,12 @@ class Sandbox:
         tick: Callable[[], None] | None = None,
         wall: Wall | None = None,
         is_ours: bool = False,
+        modules: Mapping[str, str] | None = None,
     ) -> None:
         """
         Args:
+            modules: by dotted name, sources of modules that the code may import besides those of
+                the libraries.
             is_ours: the source is coloop's own, and may load foreign code where no wall stands.
             tick: called a few times a second while an answer is waited for; it may raise.
             wall: this one and no other; None: the strongest that the machine gives.
@@ -100,12 +103,14 @@ class Sandbox:
         self.is_ours = is_ours
         self.tick = tick
         self.source = source
+        self.modules = dict(modules or {})
         self.function = function
         self.node = node
         self.timeout_seconds = timeout_seconds
         self.memory_mib = memory_mib
         self.printed = ""
         """What the last call printed, cut at 64 KiB."""
+        self._untaken = ""
         self.waited_seconds = 0.0
         """Of all exchanges so far, pauses of the machine left out."""
         self._turn = threading.RLock()
@@ -191,6 +196,12 @@ class Sandbox:
         if self._process is None:
             self._start()
 
+    def take_printed(self) -> str:
+        """What was printed since this was last asked, when the code was loaded as well; cut at
+        64 KiB."""
+        printed, self._untaken = self._untaken, ""
+        return printed
+
     def close(self) -> None:
         """End the child and everything it started."""
         process, self._process = self._process, None
@@ -248,6 +259,7 @@ class Sandbox:
         load = {
             "op": "load",
             "source": self.source,
+            "modules": self.modules,
             "function": self.function,
             "name": f"<{self.node}>",
             "is_ours": self.is_ours,
@@ -295,6 +307,7 @@ class Sandbox:
 
     def _value(self, reply: Mapping[str, Any], count: int = 0) -> Any:
         self.printed = _text(reply.get("printed"), LONGEST_PRINTED)
+        self._untaken = (self._untaken + self.printed)[:LONGEST_PRINTED]
         if reply.get("ok") is True:
             return reply.get("value")
         row = reply.get("row")

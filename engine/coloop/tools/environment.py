@@ -150,8 +150,19 @@ class _Told:
 class UserWorld:
     """The user's class in limited processes."""
 
-    def __init__(self, node: str, code: str, timeout_seconds: float) -> None:
-        self._boxes = [_Box(node, code, timeout_seconds) for _ in range(PROCESSES)]
+    def __init__(
+        self,
+        node: str,
+        code: str,
+        timeout_seconds: float,
+        *,
+        modules: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            modules: by dotted name, sources that the code imports from beside its file.
+        """
+        self._boxes = [_Box(node, code, timeout_seconds, modules) for _ in range(PROCESSES)]
         self._told: dict[str, _Told] = {}
 
     def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
@@ -199,10 +210,16 @@ class UserWorld:
 class _Box:
     """One process of instances, asked by one thread at a time."""
 
-    def __init__(self, node: str, code: str, timeout_seconds: float) -> None:
+    def __init__(
+        self, node: str, code: str, timeout_seconds: float, modules: Mapping[str, str] | None
+    ) -> None:
         self._node = node
         self._sandbox = Sandbox(
-            f"{code}\n\n{SOURCE}", function="coloop_act", node=node, timeout_seconds=timeout_seconds
+            f"{code}\n\n{SOURCE}",
+            function="coloop_act",
+            node=node,
+            timeout_seconds=timeout_seconds,
+            modules=modules,
         )
         self._process: int | None = None
         self._life = 0

@@ -32,10 +32,10 @@ from coloop.validate.tables import (
     tables_of_texts,
 )
 from coloop.validate.text_names import TextNames, names_in_function, names_in_text
-from coloop.validate.texts import codes_of, texts_of
+from coloop.validate.texts import code_files_of, codes_of, texts_of
 
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
-    "reward": frozenset({"prompts", "completions"}),
+    "reward": frozenset({"prompts", "completions", "completion_ids"}),
     "write": frozenset(),
     "keep": frozenset(),
 }
@@ -83,8 +83,10 @@ def functions_name_columns(facts: Facts) -> Iterator[Diagnostic]:
         tables = own_tables(facts, name)
         if not tables:
             continue
-        for place in codes_of(node):
-            function = place.function or ""
+        for place in (*codes_of(node), *code_files_of(facts, node)):
+            function = place.function
+            if function is None:
+                continue
             asked = names_in_function(place.content, function).parameters
             for word in asked:
                 if word in RESERVED[function]:

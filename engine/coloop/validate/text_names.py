@@ -19,6 +19,9 @@ TEXT_FUNCTIONS: Final = frozenset({"others", "past"})
 """Functions of the loop language in texts; their first argument names a column."""
 
 
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextNames:
     """What a text reads, or why it is no text."""
@@ -46,6 +49,8 @@ class FunctionNames:
     problem: str | None = None
     is_syntax: bool = False
     line: int | None = None
+    column: int | None = None
+    """Of a syntax error, from 1."""
 
 
 @lru_cache(maxsize=2048)
@@ -112,12 +117,12 @@ def names_in_function(code: str, function: str) -> FunctionNames:
         tree = ast.parse(code)
         compile(tree, "<loop>", "exec")
     except SyntaxError as error:
-        return FunctionNames(problem=error.msg, is_syntax=True, line=error.lineno)
+        return FunctionNames(
+            problem=error.msg, is_syntax=True, line=error.lineno, column=error.offset
+        )
     except (ValueError, RecursionError, MemoryError) as error:
         return FunctionNames(problem=f"cannot be read: {error}", is_syntax=True)
-    made = next(
-        (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function), None
-    )
+    made = next((n for n in tree.body if isinstance(n, FUNCTIONS) and n.name == function), None)
     if made is None:
         if any(_binds(statement, function) for statement in tree.body):
             return FunctionNames(takes_rest=True)
@@ -138,24 +143,26 @@ def names_in_function(code: str, function: str) -> FunctionNames:
 
 
 @lru_cache(maxsize=256)
-def class_problem(
-    code: str, name: str, methods: tuple[str, ...]
-) -> tuple[str | None, bool, int | None]:
-    """Why a piece of Python has no class of this name with these methods; if it is the syntax, and
-    in which line."""
+def methods_in_class(code: str, name: str, methods: tuple[str, ...]) -> FunctionNames:
+    """Why a piece of Python has no class of this name with these methods, where it has none."""
     try:
         tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        why = getattr(error, "msg", None) or str(error)
-        return why, True, getattr(error, "lineno", None)
+    except SyntaxError as error:
+        return FunctionNames(
+            problem=error.msg, is_syntax=True, line=error.lineno, column=error.offset
+        )
+    except (ValueError, RecursionError, MemoryError) as error:
+        return FunctionNames(problem=f"cannot be read: {error}", is_syntax=True)
     made = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
     if made is None:
-        return f"defines no class `{name}`", False, None
-    own = {n.name for n in made.body if isinstance(n, ast.FunctionDef)}
+        return FunctionNames(problem=f"defines no class `{name}`")
+    own = {n.name for n in made.body if isinstance(n, FUNCTIONS)}
     missing = [method for method in methods if method not in own]
     if missing and not made.bases:
-        return f"the class `{name}` has no method `{missing[0]}`", False, made.lineno
-    return None, False, None
+        return FunctionNames(
+            problem=f"the class `{name}` has no method `{missing[0]}`", line=made.lineno
+        )
+    return FunctionNames()
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
@@ -165,12 +172,8 @@ def _binds(statement: ast.stmt, name: str) -> bool:
             return any(isinstance(t, ast.Name) and t.id == name for t in targets)
         case ast.ImportFrom(names=names) | ast.Import(names=names):
             return any((alias.asname or alias.name) == name for alias in names)
-        case ast.AsyncFunctionDef():
-            return False
         case ast.If() | ast.Try() | ast.With():
-            return any(
-                isinstance(n, ast.FunctionDef) and n.name == name for n in ast.walk(statement)
-            )
+            return any(isinstance(n, FUNCTIONS) and n.name == name for n in ast.walk(statement))
         case _:
             return False
 

@@ -3,6 +3,7 @@
 `places` lists where a loop holds them; whether the names in them exist is looked at by `columns`.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -17,10 +18,13 @@ from coloop.spec.nodes import (
     VerifierNode,
 )
 from coloop.spec.reading import PromptTemplate
+from coloop.spec.reward import PythonSource
 from coloop.spec.tools import ARGUMENTS
 from coloop.validate.facts import Facts, found
+from coloop.validate.sources import is_inside
 from coloop.validate.text_names import (
-    class_problem,
+    FunctionNames,
+    methods_in_class,
     names_in_function,
     names_in_text,
     regex_problem,
@@ -39,6 +43,8 @@ class Place:
     """Patterns: groups that it must have at least."""
     function: str | None = None
     """Code: the function that it must define."""
+    file: str | None = None
+    """The file that the content was read from, as the loop names it."""
 
 
 def texts_of(node: Node) -> Iterator[Place]:
@@ -62,7 +68,7 @@ def texts_of(node: Node) -> Iterator[Place]:
 
 
 def codes_of(node: Node) -> Iterator[Place]:
-    """Every piece of Python of a node that defines a function."""
+    """Every piece of Python of a node that defines a function, or the class of an environment."""
     match node:
         case TemplateNode() if node.code is not None:
             yield Place(field="code", content=node.code, function="write")
@@ -72,6 +78,26 @@ def codes_of(node: Node) -> Iterator[Place]:
             for index, rule in enumerate(node.keep):
                 if rule.rule == "python":
                     yield Place(field=f"keep.{index}.code", content=rule.code, function="keep")
+        case ToolNode() if node.code is not None:
+            yield Place(field="code", content=node.code)
+
+
+def code_files_of(facts: Facts, node: Node) -> Iterator[Place]:
+    """Files with the user's Python that can be read from here."""
+    match node:
+        case RewardNode(source=PythonSource(file=str(file))):
+            field, function = "source.file", "reward"
+        case ToolNode(file=str(file)):
+            field, function = "file", None
+        case _:
+            return
+    if facts.root is None or (facts.is_confined and not is_inside(facts.root, file)):
+        return
+    try:
+        content = (facts.root / os.path.expanduser(file)).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return
+    yield Place(field=field, content=content, function=function, file=file)
 
 
 def patterns_of(node: Node) -> Iterator[Place]:
@@ -118,18 +144,14 @@ def texts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
 def codes_define_their_function(facts: Facts) -> Iterator[Diagnostic]:
     """Python compiles and defines what is called."""
     for name, node in facts.nodes.items():
-        for place in codes_of(node):
-            names = names_in_function(place.content, place.function or "")
-            if names.problem is None:
-                continue
-            yield from _code_problem(
-                name, place, names.problem, is_syntax=names.is_syntax, line=names.line
+        for place in (*codes_of(node), *code_files_of(facts, node)):
+            read = (
+                methods_in_class(place.content, "Environment", ENVIRONMENT_METHODS)
+                if place.function is None
+                else names_in_function(place.content, place.function)
             )
-        if isinstance(node, ToolNode) and node.code is not None:
-            place = Place(field="code", content=node.code)
-            problem, is_syntax, line = class_problem(node.code, "Environment", ENVIRONMENT_METHODS)
-            if problem is not None:
-                yield from _code_problem(name, place, problem, is_syntax=is_syntax, line=line)
+            if read.problem is not None:
+                yield _code_problem(name, place, read)
 
 
 def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -172,27 +194,30 @@ def calls_have_their_arguments(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
-def _code_problem(
-    node: str, place: Place, problem: str, *, is_syntax: bool, line: int | None
-) -> Iterator[Diagnostic]:
-    where = f" in line {line}" if line and "\n" in place.content else ""
-    if is_syntax:
+def _code_problem(node: str, place: Place, read: FunctionNames) -> Diagnostic:
+    problem, line = read.problem or "", read.line
+    is_long = place.file is not None or "\n" in place.content
+    where = f" in line {line}" if line and is_long else ""
+    if where and place.file is not None and read.column:
+        where += f", column {read.column}"
+    code = "the code" if place.file is None else f"`{place.file}`"
+    if read.is_syntax:
         lines = place.content.splitlines()
-        read = lines[line - 1].strip() if line and line <= len(lines) else ""
-        message = f"the code does not compile{where}: {problem}"
-        hint = f"mend the line `{read}`, or what stands before it" if read else None
+        text = lines[line - 1].strip() if line and line <= len(lines) else ""
+        message = f"{code} does not compile{where}: {problem}"
+        hint = f"correct the line `{text}`, or what stands before it" if text else None
     else:
-        message = f"the code {problem}" if problem.startswith("defines") else problem
+        message = f"{code} {problem}" if problem.startswith("defines") else problem
         hint = f"write `def {place.function}(...)`" if place.function else None
         if place.function is None:
             hint = "write `class Environment` with `reset(self, row)` and `step(self, text)`"
-    yield found(
-        "text.code_syntax" if is_syntax else "text.code_function",
+    return found(
+        "text.code_syntax" if read.is_syntax else "text.code_function",
         message,
         hint=hint,
         node=node,
         field=place.field,
-        text_line=line,
+        text_line=None if place.file is not None else line,
     )
 
 

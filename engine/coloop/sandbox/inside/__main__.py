@@ -65,8 +65,9 @@ def work(
     first = harness.receive(reading)
     if first is None:
         return
+    sources = {**(first.get("modules") or {}), harness.MODULE: first["source"]}
     try:
-        walls.shut(wall, libraries, *limits, lambda: import_named(first["source"]))
+        walls.shut(wall, libraries, *limits, lambda: import_named(sources))
     except OSError as error:
         harness.send(writing, {"ok": False, "refused": str(error), "id": first["id"]})
         return

@@ -17,8 +17,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, BinaryIO
 
+from coloop.sandbox.inside import awaiting, beside
+from coloop.sandbox.inside.closed import LIMITED, PROGRAMS, of_event, why_closed
 from coloop.sandbox.inside.values import why_no_score, why_not, why_not_name
 
 KEPT_CHARACTERS = 64 * 1024
@@ -50,20 +53,9 @@ REFUSED = (
     "signal.",
     "sys._current_frames",
 )
+DEVICES = frozenset({"/dev/urandom", "/dev/random"})
 HARMLESS = frozenset({"os.putenv", "os.unsetenv"})
 LISTING = frozenset({"os.listdir", "os.scandir"})
-
-REASONS = {
-    "socket.": "no network",
-    "http.": "no network",
-    "urllib.": "no network",
-    "subprocess.": "no other programs",
-    "os.system": "no other programs",
-    "os.exec": "no other programs",
-    "os.posix_spawn": "no other programs",
-    "os.fork": "no other processes",
-    "ctypes.": "no foreign code",
-}
 
 
 class Kept(io.TextIOBase):
@@ -106,15 +98,14 @@ def forbid(
         if event == "open":
             path, _, flags = args
             reads = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) == 0
-            if reads and inside(path):
+            if reads and (inside(path) or path in DEVICES):
                 return
-            raise PermissionError(f"this code runs without access to files: open({path!r})")
+            raise PermissionError(f"{LIMITED} {of_event(event)}: open({path!r})")
         if not event.startswith(refused) or event in HARMLESS:
             return
         if event in LISTING and inside(args[0]):
             return
-        reason = next((r for start, r in REASONS.items() if event.startswith(start)), "no files")
-        raise PermissionError(f"this code runs in a limited process with {reason}: {event}")
+        raise PermissionError(f"{LIMITED} {of_event(event)}: {event}")
 
     return hook
 
@@ -123,7 +114,7 @@ def refuse_fork_exec() -> None:
     """The one way to start a program that raises no audit event."""
 
     def fork_exec(*args: object, **kwargs: object) -> None:
-        raise PermissionError("this code runs in a limited process with no other programs")
+        raise PermissionError(f"{LIMITED} {PROGRAMS}")
 
     vars(_posixsubprocess)["fork_exec"] = fork_exec
 
@@ -161,7 +152,26 @@ class Bad(Exception):
         self.row = row
 
 
-def told(error: BaseException, name: str, source: str) -> tuple[str, str]:
+TEXTS = (
+    "`completions` holds texts here, for the prompts are texts: write `completion` for "
+    '`completion[0]["content"]`. Where prompts are chats, both can be read'
+)
+
+
+def is_of_messages(error: BaseException) -> bool:
+    """Whether a text was read as a message: `completion[0]["content"]`."""
+    words = str(error)
+    return (
+        isinstance(error, TypeError) and words.startswith("string indices must be integers")
+    ) or (
+        isinstance(error, AttributeError)
+        and words.startswith("'str' object has no attribute 'get'")
+    )
+
+
+def told(
+    error: BaseException, name: str, source: str, *, is_reward: bool = False
+) -> tuple[str, str]:
     """An exception as one line, and the user's own frames with their lines."""
     lines = source.split("\n")
     frames: list[str] = []
@@ -181,9 +191,13 @@ def told(error: BaseException, name: str, source: str) -> tuple[str, str]:
         left_out = len(frames) - LONGEST_TRACE
         frames = [*frames[:4], f"... {left_out} frames more", *frames[-4:]]
     kind = type(error).__name__
+    hint = f"; {TEXTS}" if is_reward and is_of_messages(error) else ""
     reason = error.msg if isinstance(error, SyntaxError) else str(error)
-    what = f"{kind}: {reason[:500]}" if reason else kind
-    if isinstance(error, SystemExit):
+    what = f"{kind}: {reason[:500]}{hint}" if reason else kind
+    closed = why_closed(error, is_reward=is_reward)
+    if closed is not None:
+        what = closed
+    elif isinstance(error, SystemExit):
         what = f"it called sys.exit({reason})"
     elif isinstance(error, MemoryError):
         what = "MemoryError: it wants more memory than `memory_mib` allows"
@@ -199,13 +213,18 @@ class RowFailed(Exception):
         self.row = row
 
 
+MODULE = "user_code"
+
+
 class Module:
     """The user's code after it ran once, and its function."""
 
     def __init__(self, source: str, function: str, name: str) -> None:
         self.source = source
         self.name = name
-        space: dict[str, Any] = {"__name__": "user_code", "__builtins__": __builtins__}
+        # Where dataclasses, pickle and typing look up the names of a module.
+        module = sys.modules[MODULE] = ModuleType(MODULE)
+        space = vars(module)
         exec(compile(source, name, "exec", dont_inherit=True), space)
         self.call: Any = space.get(function)
         if not callable(self.call):
@@ -229,6 +248,13 @@ class Module:
             if not code.co_flags & 0x08:
                 self.named = frozenset(names)
 
+    def value(self, given: Mapping[str, Any]) -> Any:
+        """What the function gives; what a coroutine function gives is awaited."""
+        value = self.call(**given)
+        if not hasattr(value, "__await__"):
+            return value
+        return awaiting.settled(value)
+
     def arguments(self, given: Mapping[str, Any], *, absent_is_none: bool) -> Mapping[str, Any]:
         """What the function takes of what there is."""
         missing = [name for name in self.required if name not in given]
@@ -239,6 +265,55 @@ class Module:
         if self.named is None:
             return given
         return {name: value for name, value in given.items() if name in self.named}
+
+
+class Reply(str):
+    """A completion whose prompt is a chat. It is a text; `completion[0]["content"]` and
+    `completion[-1]["content"]`, which is how TRL hands over chats, read it as well."""
+
+    def __getitem__(self, key: Any) -> str:
+        found = super().__getitem__(key)
+        return Message(found, self) if isinstance(key, int) else found
+
+
+class Message(str):
+    """A character of a reply, which is also its only message."""
+
+    whole: str
+
+    def __new__(cls, character: str, whole: str) -> "Message":
+        made = super().__new__(cls, character)
+        made.whole = str(whole)
+        return made
+
+    def __getitem__(self, key: Any) -> str:
+        if key == "content":
+            return self.whole
+        if key == "role":
+            return "assistant"
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As of a dict."""
+        return self[key] if key in ("content", "role") else default
+
+
+class NoReply(Reply):
+    """An empty completion of a chat."""
+
+    def __getitem__(self, key: Any) -> str:
+        return Message("", "") if key in (0, -1) else super().__getitem__(key)
+
+
+def replies(columns: Mapping[str, Any]) -> list[Any]:
+    """The completions, those of chats as `Reply`."""
+    prompts, completions = columns.get("prompts") or [], columns.get("completions") or []
+    return [
+        (Reply(text) if text else NoReply(text))
+        if isinstance(prompt, list) and isinstance(text, str)
+        else text
+        for prompt, text in zip(prompts, completions, strict=True)
+    ]
 
 
 def as_score(value: Any, row: int, *, may_be_steps: bool = True) -> Any:
@@ -271,7 +346,8 @@ def described(value: object) -> str:
 
 def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[Any]:
     """`reward(prompts, completions, **columns)` on all rows at once."""
-    value = module.call(**module.arguments(columns, absent_is_none=False))
+    given = {**columns, "completions": replies(columns)}
+    value = module.value(module.arguments(given, absent_is_none=False))
     if not isinstance(value, (list, tuple)):
         what = "None" if value is None else described(value)
         hint = "; take its `.tolist()`" if hasattr(value, "tolist") else ""
@@ -283,7 +359,7 @@ def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[
 
 def keep_row(module: Module, columns: Mapping[str, Any]) -> bool:
     """`keep(**columns)` of one row."""
-    value = module.call(**module.arguments(columns, absent_is_none=True))
+    value = module.value(module.arguments(columns, absent_is_none=True))
     if value is None or isinstance(value, (bool, int)):
         return bool(value)
     raise Bad(f"returned {described(value)}, expected True or False")
@@ -291,7 +367,7 @@ def keep_row(module: Module, columns: Mapping[str, Any]) -> bool:
 
 def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | None:
     """`write(**columns)` of one row."""
-    value = module.call(**module.arguments(columns, absent_is_none=True))
+    value = module.value(module.arguments(columns, absent_is_none=True))
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -375,6 +451,13 @@ def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
     return each_row(module, EACH[request["op"]], request["rows"], request["seeds"], cpu_seconds)
 
 
+def prepare(source: str, modules: Mapping[str, str]) -> None:
+    """What the code may import besides the libraries, and event loops where it has coroutines."""
+    beside.install(modules)
+    if awaiting.has_coroutines({**modules, MODULE: source}):
+        awaiting.install()
+
+
 def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     """Run one request; whatever happens becomes a reply."""
     printed: Any = state["printed"]
@@ -383,7 +466,8 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
     try:
         if request["op"] == "load":
             name = request["name"]
-            state.update(name=name, source=request["source"])
+            state.update(name=name, source=request["source"], function=request["function"])
+            prepare(request["source"], request.get("modules") or {})
             state["module"] = Module(request["source"], request["function"], name)
             value: Any = None
         else:
@@ -395,7 +479,8 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
         cause, row = error, None
         if isinstance(error, RowFailed) and error.__cause__ is not None:
             cause, row = error.__cause__, error.row
-        message, trace = told(cause, name, state.get("source", ""))
+        is_reward = state.get("function") == "reward"
+        message, trace = told(cause, name, state.get("source", ""), is_reward=is_reward)
         reply = complaint(message, row, trace)
         del cause
     return {**reply, "printed": printed.take()}

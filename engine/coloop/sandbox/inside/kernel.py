@@ -104,9 +104,11 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
     )
 
 
-def make_read_only(target: str) -> None:
-    """A mount and all below it: nothing is written, no set-user-id, no device."""
-    attributes = struct.pack("QQQQ", MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0)
+def make_read_only(target: str, *, is_device: bool = False) -> None:
+    """A mount and all below it: nothing is written, no set-user-id, no device but the one that it
+    is."""
+    closed = MS_RDONLY | MS_NOSUID | (0 if is_device else MS_NODEV)
+    attributes = struct.pack("QQQQ", closed, 0, 0, 0)
     try:
         _call(
             f"mount_setattr {target}",
@@ -115,7 +117,7 @@ def make_read_only(target: str) -> None:
         )
     except OSError:
         kept = os.statvfs(target).f_flag & LOCKED_FLAGS
-        flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | kept
+        flags = MS_BIND | MS_REMOUNT | closed | kept
         mount(None, target, None, flags)
 
 

@@ -2,8 +2,11 @@
 
 import ast
 import importlib
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
+
+from coloop.sandbox.inside import awaiting
 
 LATE: Final = (
     "_strptime",
@@ -32,9 +35,11 @@ def names_of(source: str) -> list[str]:
     return list(names)
 
 
-def import_named(source: str) -> None:
-    """Import what can be; what cannot is told where the code imports it."""
-    for name in (*LATE, *names_of(source)):
+def import_named(sources: Mapping[str, str]) -> None:
+    """Import what these modules name, where it can be; what cannot is told where they import it."""
+    named = [name for source in sources.values() for name in names_of(source)]
+    needed = awaiting.NEEDED if awaiting.has_coroutines(sources) else ()
+    for name in (*LATE, *needed, *named):
         if name.rpartition(".")[2] == "__main__":
             continue
         with suppress(Exception, SystemExit):

@@ -12,6 +12,7 @@ it runs a byte of it. Both only take away.
 
 import os
 import resource
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,6 +36,9 @@ SYSTEM_LIBRARIES: Final = (
     "/etc/ld.so.cache",
 )
 """Where the loader looks for what compiled modules are linked with."""
+
+DEVICES: Final = ("/dev/urandom", "/dev/random")
+"""Random numbers: libraries read them from there when they are imported, torch among others."""
 
 PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
 """Where a new root can be put together, the first that is there; nothing of it is left there."""
@@ -136,9 +140,27 @@ def _own_root(libraries: Sequence[str]) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
         kernel.mount(source, path, None, kernel.MS_BIND | kernel.MS_REC)
         kernel.make_read_only(path)
+    _show_devices()
     kernel.unmount("/outside")
     os.rmdir("/outside")
     kernel.mount(None, "/", None, kernel.MS_REMOUNT | kernel.MS_RDONLY | limits)
+
+
+def _show_devices() -> None:
+    """Where the machine has them and its kernel lends them."""
+    os.makedirs("/dev", 0o755, exist_ok=True)
+    for path in DEVICES:
+        source = f"/outside{path}"
+        if not os.path.exists(source) or not stat.S_ISCHR(os.stat(source).st_mode):
+            continue
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o444))
+        try:
+            kernel.mount(source, path, None, kernel.MS_BIND)
+            kernel.make_read_only(path, is_device=True)
+        except OSError:
+            with suppress(OSError):
+                kernel.unmount(path)
+            os.unlink(path)
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:
@@ -187,7 +209,8 @@ def shut(
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     if os.geteuid() != 0:
         kernel.drop_capabilities()
-    readable = ["/"] if wall is Wall.NAMESPACES else [*libraries, *SYSTEM_LIBRARIES]
+    shared = [*libraries, *SYSTEM_LIBRARIES, *DEVICES]
+    readable = ["/"] if wall is Wall.NAMESPACES else shared
     if kernel.landlock_version():
         kernel.landlock([path for path in readable if os.path.exists(path)])
     process_id = os.getpid()

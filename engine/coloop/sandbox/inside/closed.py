@@ -1,0 +1,117 @@
+"""Why something is closed to the user's code, and what to use instead: told by the module that
+stumbled over it, for what the kernel says of it is `[Errno 1] Operation not permitted`."""
+
+import errno
+from collections.abc import Iterator
+from typing import Final
+
+LIMITED: Final = "this code runs in a limited process with"
+
+FILES: Final = "no files"
+NETWORK: Final = "no network"
+PROGRAMS: Final = "no other programs"
+PROCESSES: Final = "no other processes"
+
+INSTEAD: Final = {
+    FILES: "keep what it needs in the code, or in memory (`io.StringIO`, `io.BytesIO`)",
+    NETWORK: "let a service score instead (`source: {type: remote, url: ...}`)",
+    PROGRAMS: (
+        "to run programs against tests use the built-in reward `code_tests`, or let a service "
+        "score (`source: {type: remote, url: ...}`)"
+    ),
+    PROCESSES: "use a loop, or threads (`concurrent.futures.ThreadPoolExecutor`)",
+}
+"""What a reward uses instead."""
+
+MODULES: Final = {
+    "subprocess": PROGRAMS,
+    "_posixsubprocess": PROGRAMS,
+    "pty": PROGRAMS,
+    "multiprocessing": PROCESSES,
+    "concurrent.futures.process": PROCESSES,
+    "tempfile": FILES,
+    "shutil": FILES,
+    "pathlib": FILES,
+    "sqlite3": FILES,
+    "socket": NETWORK,
+    "ssl": NETWORK,
+    "http": NETWORK,
+    "urllib.request": NETWORK,
+    "ftplib": NETWORK,
+    "smtplib": NETWORK,
+    "requests": NETWORK,
+    "urllib3": NETWORK,
+    "httpx": NETWORK,
+    "httpcore": NETWORK,
+    "aiohttp": NETWORK,
+    "openai": NETWORK,
+}
+"""By module, with all that is in it, what there is none of."""
+
+EVENTS: Final = {
+    "socket.": NETWORK,
+    "http.": NETWORK,
+    "urllib.": NETWORK,
+    "subprocess.": PROGRAMS,
+    "os.system": PROGRAMS,
+    "os.exec": PROGRAMS,
+    "os.posix_spawn": PROGRAMS,
+    "os.fork": PROCESSES,
+    "ctypes.": "no foreign code",
+}
+"""By the beginning of an audit event."""
+
+CLOSED: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EROFS, errno.EFBIG})
+"""What the kernel says of a call that is not allowed here."""
+
+
+def of_event(event: str) -> str:
+    """What there is none of for what raised an audit event."""
+    return next((why for start, why in EVENTS.items() if event.startswith(start)), FILES)
+
+
+def why_closed(error: BaseException, *, is_reward: bool) -> str | None:
+    """The sentence about what is closed; None for any other error.
+
+    Args:
+        is_reward: the code is a reward, which is told what to use instead.
+    """
+    for one in _chain(error):
+        if (found := _reason(one)) is not None:
+            words, what = found
+            return f"{words}; {INSTEAD[what]}" if is_reward and what in INSTEAD else words
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(8):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _reason(error: BaseException) -> tuple[str, str] | None:
+    """What is told of it, and what there is none of: by what the audit hook said, else by the
+    outermost module that is known to need what is closed."""
+    words = str(error)
+    if words.startswith(LIMITED):
+        return words, next((what for what in INSTEAD if f"{LIMITED} {what}" in words), "")
+    if not _is_closed(error):
+        return None
+    here = error.__traceback__
+    while here is not None:
+        name = here.tb_frame.f_globals.get("__name__", "")
+        known = next((one for one in MODULES if name == one or name.startswith(f"{one}.")), None)
+        if known is not None:
+            return f"{known}: {LIMITED} {MODULES[known]}", MODULES[known]
+        here = here.tb_next
+    return None
+
+
+def _is_closed(error: BaseException) -> bool:
+    if not isinstance(error, OSError):
+        return False
+    if isinstance(error, PermissionError) or error.errno in CLOSED:
+        return True
+    return "No usable temporary directory" in str(error) or "resolution" in str(error)
