@@ -8,14 +8,20 @@ A template that marks what the assistant writes (`generation`) says itself which
 are, as it does for transformers. Of another one it is found out by rendering the chat up to each
 answer and behind it; a template that writes earlier messages differently once others follow cannot
 be read so, and is refused.
+
+What a template is given is what transformers gives it, without the keys that are null: a tool's
+schema that comes out of Arrow has those of all tools.
 """
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any
+from os.path import commonprefix
+from typing import Any, Final
 
+from tokenizers import Encoding
 from transformers import PreTrainedTokenizerFast
 
+from coloop.chats import without_nulls
 from coloop.errors import RequestRefused
 from coloop.templates.chat import render_chat
 
@@ -24,13 +30,38 @@ Tools = Sequence[Mapping[str, Any]] | None
 """What the assistant may call, as JSON schemas of functions; as templates take them."""
 Span = tuple[int, int]
 """Characters from, and up to."""
+CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
+"""Stands behind a content that the assistant goes on with, to find its end; as in transformers."""
+PROBE: Final = "\ue000"
+"""A content with which no generation prompt goes on."""
 
 
 def rendered_prompt(
     tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools = None
 ) -> str:
-    """A chat as text, up to where the assistant begins to write."""
+    """A chat as text, up to where the assistant begins to write, or goes on with what it said in
+    the last message."""
+    last = messages[-1] if messages else {}
+    content, is_call = last.get("content"), bool(last.get("tool_calls"))
+    if last.get("role") == "assistant" and isinstance(content, str) and content and not is_call:
+        return _continued(tokenizer, messages, tools)
     return _rendered(tokenizer, messages, tools, is_open=True)[0]
+
+
+def _continued(tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools) -> str:
+    """A chat up to the end of its last content, as `continue_final_message` of transformers cuts
+    it."""
+    said = messages[-1]["content"]
+    marked = [*messages[:-1], {**messages[-1], "content": said + CONTINUED}]
+    text = _rendered(tokenizer, marked, tools, is_open=False)[0]
+    place = text.rfind(CONTINUED.strip())
+    if place < 0 or said.strip() not in text:
+        raise RequestRefused(
+            f"the chat template of {_whose(tokenizer)} does not write the content of the last "
+            "message, so the assistant cannot go on with it; end the prompt with a user message"
+        )
+    is_exact = text.startswith(CONTINUED, place)
+    return text[:place] if is_exact else text[:place].rstrip()
 
 
 def imitated_chat(
@@ -69,10 +100,11 @@ def encode_imitated(
     As `apply_chat_template(return_assistant_tokens_mask=True)` of transformers has it, but for a
     last character of several tokens, of which that marks the first alone.
     """
-    encoding = tokenizer(text, add_special_tokens=False)
-    ids: list[int] = encoding["input_ids"]
+    made = tokenizer(text, add_special_tokens=False)
+    encoding, ids = made.encodings[0], list(made["input_ids"])
+    check_known(tokenizer, text, encoding)
     mask = [False] * len(ids)
-    places = encoding.encodings[0].offsets
+    places = encoding.offsets
     for start, end in spans:
         first = bisect_left(places, start, key=lambda place: place[1] - 1)
         stop = bisect_left(places, end, key=lambda place: place[0])
@@ -86,13 +118,39 @@ def _answer_in(
     """Where the message at a place stands in the text of a chat, its end mark included."""
     opened = _rendered(tokenizer, whole[:place], tools, is_open=True)[0]
     closed = _rendered(tokenizer, whole[: place + 1], tools, is_open=False)[0]
-    if not closed.startswith(opened) or not text.startswith(closed):
+    if not text.startswith(closed):
         raise RequestRefused(
             f"the chat template of {_whose(tokenizer)} writes message {place} differently where "
             "others follow, so it cannot be told which tokens to imitate; mark them in the "
             "template (`{% generation %}`), or give each answer a row of its own"
         )
-    return len(opened), len(closed.rstrip())
+    start = len(opened)
+    if not closed.startswith(opened):
+        start = _written_start(tokenizer, opened, closed, whole[:place], tools)
+    return start, len(closed.rstrip())
+
+
+def _written_start(
+    tokenizer: PreTrainedTokenizerFast, opened: str, closed: str, before: Messages, tools: Tools
+) -> int:
+    """Where an answer begins whose generation prompt goes on otherwise, such as with `<think>`:
+    behind what both the generation prompt and any answer begin with."""
+    probe = [*before, {"role": "assistant", "content": PROBE}]
+    start = _common(opened, _rendered(tokenizer, probe, tools, is_open=False)[0])
+    asked = _rendered(tokenizer, before, tools, is_open=False)[0] if before else ""
+    if start < len(asked) or not closed.startswith(opened[:start]):
+        raise RequestRefused(
+            f"the generation prompt of the chat template of {_whose(tokenizer)} is "
+            f"{opened[_common(opened, closed) :][:40]!r} where message {len(before)} of the chat "
+            "has something else, so it cannot be told which tokens to imitate; mark them in the "
+            "template (`{% generation %}`)"
+        )
+    return start
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts begin with together."""
+    return len(commonprefix((one, other)))
 
 
 def _rendered(
@@ -109,11 +167,12 @@ def _rendered(
             raise RequestRefused(
                 f"message {place} of the chat has no role and content, it has {sorted(message)}"
             )
-    given: list[Any] | None = None if tools is None else [dict(tool) for tool in tools]
+    said: list[dict[str, Any]] = without_nulls(messages)
+    given: list[dict[str, Any]] | None = None if tools is None else without_nulls(tools)
     if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
         # Code of its own, to which somebody said yes, writes its chats.
         own = tokenizer.apply_chat_template(
-            [dict(message) for message in messages],
+            said,
             tools=given,
             tokenize=False,
             add_generation_prompt=is_open,
@@ -121,9 +180,30 @@ def _rendered(
         return str(own), []
     values = {**tokenizer.special_tokens_map, "tools": given, "add_generation_prompt": is_open}
     try:
-        return render_chat(tokenizer.get_chat_template(), messages, values)
+        return render_chat(tokenizer.get_chat_template(tools=given), said, values)
     except ValueError as problem:
         raise RequestRefused(f"the chat template of {_whose(tokenizer)}: {problem}") from None
+
+
+def check_known(tokenizer: PreTrainedTokenizerFast, text: str, encoding: Encoding) -> None:
+    """Refuse a text with a character that the tokenizer has no token for.
+
+    The token for unknown characters may be a mark as well, such as `<|endoftext|>`: where the text
+    writes the mark, or the tokenizer puts it around the text, nothing is unknown.
+
+    Raises:
+        RequestRefused: it has one.
+    """
+    unknown = tokenizer.unk_token_id
+    if unknown is None or unknown not in encoding.ids:
+        return
+    for one, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+        written = text[start:end]
+        if one == unknown and start < end and written.strip() != tokenizer.unk_token:
+            shown = text if len(text) <= 60 else f"{text[:57]}..."
+            raise RequestRefused(
+                f"the tokenizer knows no token for {written!r} in the text {shown!r}"
+            )
 
 
 def _whose(tokenizer: PreTrainedTokenizerFast) -> str:

@@ -26,7 +26,13 @@ from coloop.models.characters import (
     UNKNOWN,
     VOCABULARY,
 )
-from coloop.models.chats import Tools, encode_imitated, imitated_chat, rendered_prompt
+from coloop.models.chats import (
+    Tools,
+    check_known,
+    encode_imitated,
+    imitated_chat,
+    rendered_prompt,
+)
 
 Prompt = str | Sequence[Mapping[str, Any]]
 """Text, or a chat: a list of messages with `role` and `content`."""
@@ -101,7 +107,6 @@ def encode_chat(
     before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     text, spans = imitated_chat(tokenizer, before, target, tools)
     ids, mask = encode_imitated(tokenizer, text, spans)
-    _check_known(tokenizer, text, ids)
     if not any(mask):
         raise RequestRefused("the assistant says nothing in the chat that is to be imitated")
     return ids, mask
@@ -113,10 +118,10 @@ def encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
 
 
 def encode_completion(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
-    """The ids of a text that a policy shall write, with the end of text where the tokenizer has
-    one."""
-    end = tokenizer.eos_token_id
-    return encode_text(tokenizer, text) + ([] if end is None else [end])
+    """The ids of a text that a policy shall write, with the end of text where the tokenizer has one
+    and the text does not bring it."""
+    ids, end = encode_text(tokenizer, text), tokenizer.eos_token_id
+    return ids if end is None or ids[-1:] == [end] else [*ids, end]
 
 
 def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> str:
@@ -189,30 +194,13 @@ def vocabulary_mark(tokenizer: PreTrainedTokenizerFast) -> str:
 
 def _ids(tokenizer: PreTrainedTokenizerFast, text: str, *, special: bool) -> list[int]:
     backend = tokenizer.backend_tokenizer
-    ids: list[int]
     if _encodes_plainly(type(tokenizer)) and _is_as_it_was(backend, tokenizer):
-        ids = backend.encode(text, add_special_tokens=special).ids
+        encoding = backend.encode(text, add_special_tokens=special)
+        ids: list[int] = encoding.ids
     else:
-        ids = tokenizer(text, add_special_tokens=special)["input_ids"]
-    _check_known(tokenizer, text, ids)
-    return ids
-
-
-def _check_known(tokenizer: PreTrainedTokenizerFast, text: str, ids: Sequence[int]) -> None:
-    unknown = tokenizer.unk_token_id
-    if unknown is not None and unknown in ids:
-        raise RequestRefused(
-            f"the tokenizer knows no token for {_first_unknown(tokenizer, text)!r}"
-            f" in the text {_shortened(text)!r}"
-        )
-
-
-def _first_unknown(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
-    for character in text:
-        if tokenizer.unk_token_id in tokenizer(character, add_special_tokens=False)["input_ids"]:
-            return character
-    return _shortened(text)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        made = tokenizer(text, add_special_tokens=special)
+        encoding, ids = made.encodings[0], made["input_ids"]
+    check_known(tokenizer, text, encoding)
+    start = tokenizer.bos_token_id
+    is_doubled = special and start is not None and ids[:2] == [start, start]
+    return ids[1:] if is_doubled and text.startswith(str(tokenizer.bos_token)) else ids

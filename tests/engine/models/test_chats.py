@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from coloop.batch import Sequence, Text
 from coloop.errors import RequestRefused
 from coloop.hosts.encoder import Encoder
+from coloop.models.chats import rendered_prompt
 from coloop.models.tokenizer import byte_tokenizer, decode, encode_chat, encode_prompt
 
 CHATML = Path(__file__).parents[1] / "templates" / "chats" / "chatml.jinja"
@@ -96,11 +97,11 @@ def test_what_was_said_before_the_target_is_read_and_not_imitated(known: int) ->
     whole: Any = tokenizer.apply_chat_template(
         CHAT, tools=TOOLS, return_assistant_tokens_mask=True, return_dict=True
     )
-    opened = encode_prompt(tokenizer, CHAT[:known], TOOLS)
+    said = tokenizer.apply_chat_template(CHAT[:known], tools=TOOLS, return_dict=True)
 
     ids, mask = encode_chat(tokenizer, CHAT[:known], CHAT[known:], TOOLS)
 
-    before = len(opened) - len(encode_prompt(tokenizer, [])) if known < len(CHAT) else 0
+    before = len(said["input_ids"])
     assert ids == whole["input_ids"]
     assert not any(mask[:before])
     assert [int(one) for one in mask[before:]] == whole["assistant_masks"][before:]
@@ -183,3 +184,83 @@ def test_a_prompt_shows_the_tools_that_a_row_brings() -> None:
     )
 
     assert Encoder(tokenizer).prompt([ASKED], TOOLS) == expected["input_ids"]
+
+
+R1 = """{%- for m in messages %}{% if m['role'] == 'user' %}<|User|>{{ m['content'] }}{% else -%}
+<|Assistant|>{{ m['content'].split('</think>')[-1] }}<|end|>{% endif %}{% endfor -%}
+{% if add_generation_prompt %}<|Assistant|><think>\n{% endif %}"""
+
+
+@pytest.mark.parametrize("answer", ["2", "<b>2", "<think>\nhm\n</think>2", "<think> 2"])
+def test_an_answer_is_imitated_though_the_generation_prompt_goes_on_otherwise(answer: str) -> None:
+    tokenizer = tokenizer_of(R1)
+
+    ids, mask = encode_chat(tokenizer, [ASKED], [{"role": "assistant", "content": answer}])
+
+    whole: Any = tokenizer.apply_chat_template(
+        [ASKED, {"role": "assistant", "content": answer}], return_dict=True
+    )
+    assert ids == whole["input_ids"]
+    assert imitated(tokenizer, ids, mask) == [answer.split("</think>")[-1] + "<|end|>"]
+
+
+def test_a_generation_prompt_that_no_answer_begins_with_is_named() -> None:
+    template = R1.replace(
+        "{% if add_generation_prompt %}<|Assistant|>", "{% if add_generation_prompt %}!"
+    )
+    tokenizer = tokenizer_of(
+        template.replace("<|User|>", "{% if not loop.last %}+{% endif %}<|User|>")
+    )
+
+    with pytest.raises(RequestRefused, match="generation prompt of the chat template"):
+        encode_chat(tokenizer, [ASKED], [SAID])
+
+
+def test_of_several_templates_the_one_for_tools_is_taken_with_tools() -> None:
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = {"default": str(tokenizer.chat_template), "tool_use": MARKED}
+
+    for tools in (None, TOOLS):
+        expected = tokenizer.apply_chat_template(
+            [ASKED], tools=tools, tokenize=False, add_generation_prompt=True
+        )
+        assert rendered_prompt(tokenizer, [ASKED], tools) == expected
+    tokenizer.chat_template = {"rag": MARKED}
+    with pytest.raises(RequestRefused, match="no default specified"):
+        rendered_prompt(tokenizer, [ASKED])
+
+
+@pytest.mark.parametrize("said", ["The sum", "The sum is: ", " The"])
+@pytest.mark.parametrize("template", [None, MARKED, CHATML.read_text(encoding="utf-8")])
+def test_what_the_assistant_said_last_is_continued(template: str | None, said: str) -> None:
+    tokenizer = tokenizer_of(template)
+    chat = [SYSTEM, ASKED, {"role": "assistant", "content": said}]
+
+    expected = tokenizer.apply_chat_template(chat, tokenize=False, continue_final_message=True)
+
+    assert rendered_prompt(tokenizer, chat) == expected
+
+
+def test_a_template_that_hides_what_is_to_be_continued_is_told() -> None:
+    tokenizer = tokenizer_of("{% for m in messages %}{{ m['role'] }}{% endfor %}")
+
+    with pytest.raises(RequestRefused, match="does not write the content of the last message"):
+        rendered_prompt(tokenizer, [ASKED, SAID])
+
+
+def test_keys_that_are_null_do_not_reach_the_template() -> None:
+    tokenizer = tokenizer_of(MARKED)
+    other = {"type": "integer"}
+    function = TOOLS[0]["function"]
+    assert isinstance(function, dict)
+    spread = {**function, "parameters": {"type": "object", "properties": {"a": other, "b": None}}}
+    tools = [{"type": "function", "function": spread, "strict": None}]
+    called = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": None, "function": {"name": "add", "arguments": {"a": 1, "b": None}}}],
+    }
+
+    assert rendered_prompt(tokenizer, [ASKED, called, RESULT], tools) == rendered_prompt(
+        tokenizer, [ASKED, CALLED, RESULT], TOOLS
+    )

@@ -4,6 +4,7 @@ import string
 from pathlib import Path
 
 import pytest
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused
@@ -125,3 +126,49 @@ def test_ids_are_those_of_transformers_however_the_library_was_left(setting: str
 
     assert encode_text(tokenizer, text) == expected == tokenizer(text)["input_ids"]
     assert encode_prompt(tokenizer, text) == expected
+
+
+END = "<|endoftext|>"
+
+
+def marked(**marks: str) -> PreTrainedTokenizerFast:
+    tokenizer = byte_tokenizer()
+    tokenizer.add_special_tokens(marks)
+    return tokenizer
+
+
+def test_a_mark_that_also_stands_for_what_is_unknown_is_known_where_it_is_written() -> None:
+    tokenizer = marked(bos_token=END, eos_token=END, unk_token=END)
+    tokenizer.chat_template = "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    chat = [{"role": "user", "content": f"Hi {END}"}]
+
+    ids = encode_prompt(tokenizer, chat)
+
+    assert ids == tokenizer.apply_chat_template(chat)["input_ids"]
+    assert ids[0] == ids[-1] == tokenizer.bos_token_id
+    assert encode_text(tokenizer, f"a{END}b").count(tokenizer.unk_token_id) == 1
+
+
+def test_what_is_unknown_is_told_beside_a_mark_of_the_same_id() -> None:
+    tokenizer = character_tokenizer()
+    tokenizer.add_special_tokens({"bos_token": "⟨unk⟩"})
+
+    assert encode_text(tokenizer, "⟨unk⟩a")[0] == tokenizer.unk_token_id
+    with pytest.raises(RequestRefused, match="'ж' in the text"):
+        encode_text(tokenizer, "⟨unk⟩aж")
+
+
+def test_a_text_that_brings_its_end_is_not_ended_twice() -> None:
+    tokenizer = marked(eos_token=END)
+
+    assert encode_completion(tokenizer, f"4{END}") == encode_completion(tokenizer, "4")
+
+
+def test_a_text_that_brings_its_start_has_it_once() -> None:
+    tokenizer = marked(bos_token="<s>")
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", tokenizer.bos_token_id)]
+    )
+
+    assert encode_prompt(tokenizer, "<s>Hi") == encode_prompt(tokenizer, "Hi")
+    assert encode_prompt(tokenizer, "Hi")[:2] != [tokenizer.bos_token_id] * 2

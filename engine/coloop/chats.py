@@ -1,0 +1,136 @@
+"""The form of a chat, a list of messages with `role` and `content`: what is wrong with one, parts
+joined, nulls left out, and how it is written where a text shows it.
+
+What a model reads of a chat is written by its chat template, in models/chats.py. Plain Python
+alone, because rows, templates and models all have chats.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+TEXT_PART: Final = "text"
+"""The type of a part of a content that is text."""
+
+
+def is_chat(value: Any) -> bool:
+    """Whether a value is a list of messages, each with a role and what it says."""
+    return isinstance(value, list) and bool(value) and all(_is_message(one) for one in value)
+
+
+def _is_message(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not isinstance(value.get("role"), str):
+        return False
+    return "content" in value or "tool_calls" in value
+
+
+def chat_problem(value: Any) -> str | None:
+    """What is wrong with a chat whose parts are joined, or nothing."""
+    if not isinstance(value, list):
+        return "wants a text or a list of messages"
+    if not value:
+        return "wants at least one message"
+    for place, message in enumerate(value):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return "wants messages with a `role` and a `content`"
+        content = message.get("content")
+        if isinstance(message.get("tool_calls"), list) and content is None:
+            continue  # the message is its calls
+        if isinstance(content, list):
+            return _part_problem(place, message["role"], content)
+        if not isinstance(content, str):
+            return f"wants a text as `content` of the {message['role']} message"
+    return None
+
+
+def _part_problem(place: int, role: str, parts: Sequence[Any]) -> str:
+    what = f"message {place} ({role})"
+    for part in parts:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind is not None and kind != TEXT_PART:
+            return f"has a part of type `{kind}` in {what}; models read parts of type `text` alone"
+    return f'has a part without text in {what}; a part is {{"type": "text", "text": ...}}'
+
+
+def joined_parts(chat: Any) -> Any:
+    """A chat in which each content that is a list of text parts is one text; anything else as it
+    is."""
+    if not isinstance(chat, list):
+        return chat
+    found = [_with_joined_parts(message) for message in chat]
+    return found if any(new is not old for new, old in zip(found, chat, strict=True)) else chat
+
+
+def _with_joined_parts(message: Any) -> Any:
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, list) or not content:
+        return message
+    texts = [_text_of(part) for part in content]
+    if any(text is None for text in texts):
+        return message
+    return {**message, "content": "".join(text for text in texts if text is not None)}
+
+
+def _text_of(part: Any) -> str | None:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping) or part.get("type", TEXT_PART) != TEXT_PART:
+        return None
+    text = part.get("text")
+    return text if isinstance(text, str) else None
+
+
+def without_nulls(value: Any) -> Any:
+    """Messages or tools without the keys that are null, at any depth: Arrow gives all structs of a
+    column the same fields, so that a row has those of the others.
+
+    A null `content` beside `tool_calls` is kept, which templates ask for.
+    """
+    if isinstance(value, Mapping):
+        is_call = value.get("tool_calls") is not None
+        return {
+            name: without_nulls(one)
+            for name, one in value.items()
+            if one is not None or (name == "content" and is_call)
+        }
+    if isinstance(value, list | tuple):
+        return [without_nulls(one) for one in value]
+    return value
+
+
+def has_nulls(value: Any) -> bool:
+    """Whether `without_nulls` leaves anything out."""
+    if isinstance(value, Mapping):
+        is_call = value.get("tool_calls") is not None
+        return any(
+            has_nulls(one) if one is not None else not (name == "content" and is_call)
+            for name, one in value.items()
+        )
+    return isinstance(value, list | tuple) and any(has_nulls(one) for one in value)
+
+
+def written_chat(chat: Sequence[Mapping[str, Any]]) -> str:
+    """A chat as a person reads it: the content of its only message, or each message behind its
+    role, a blank line between two."""
+    if len(chat) == 1 and not chat[0].get("tool_calls"):
+        return _said(chat[0])
+    return "\n\n".join(f"{message['role']}: {_said(message)}" for message in chat)
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    content = joined_parts([dict(message)])[0].get("content")
+    parts = [] if content in (None, "") else [written_value(content)]
+    parts += [written_value(call) for call in message.get("tool_calls") or ()]
+    return "\n".join(parts)
+
+
+def written_value(value: Any) -> str:
+    """A value as a text shows it: a chat as `written_chat`, another list or mapping as JSON."""
+    if isinstance(value, str):
+        return value
+    if is_chat(value):
+        return written_chat(value)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return str(value)
