@@ -7,6 +7,8 @@ alone, because rows, templates and models all have chats.
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from operator import eq
 from typing import Any, Final
 
 TEXT_PART: Final = "text"
@@ -78,6 +80,24 @@ def _text_of(part: Any) -> str | None:
         return None
     text = part.get("text")
     return text if isinstance(text, str) else None
+
+
+def has_answer(chat: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the assistant says anything in a chat."""
+    return any(message.get("role") == "assistant" for message in chat)
+
+
+def plain_answer(value: Any) -> Any:
+    """The text of a chat that is one answer of the assistant; anything else as it is."""
+    if is_chat(value) and len(value) == 1 and not value[0].get("tool_calls"):
+        return value[0].get("content")
+    return value
+
+
+def shared_messages(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many messages two chats begin with together; each keeps one of its own."""
+    same = takewhile(bool, map(eq, one[:-1], other[:-1]))
+    return sum(same)
 
 
 def without_nulls(value: Any) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import exp
 from typing import Any
 
+from coloop.chats import is_chat, plain_answer
 from coloop.errors import DataError
 from coloop.spec.shaping import SideColumns, SoftLabels
 
@@ -111,9 +112,7 @@ def _sifted(
             ties += 1
         elif difference is not None and difference < margin:
             continue
-        elif side_text(rows[chosen].columns, columns.chosen) == side_text(
-            rows[rejected].columns, columns.rejected
-        ):
+        elif are_equal(rows[chosen].columns, rows[rejected].columns, columns):
             equal_texts += 1
         else:
             probability = _probability(difference, soft)
@@ -138,16 +137,25 @@ def sigmoid(x: float) -> float:
     return exp(x) / (1.0 + exp(x))
 
 
-def side_text(columns: Mapping[str, Any], name: str | None) -> str:
-    """The text that a row brings to a pair: a named column, else `completion`, else `target`."""
+def side_of(columns: Mapping[str, Any], name: str | None) -> str | list[Any]:
+    """The text or chat that a row brings to a pair: a named column, else `completion`, else
+    `target`."""
     names = [name] if name is not None else ["completion", "target"]
     for column in names:
         value = columns.get(column)
-        if isinstance(value, str):
-            return value
+        if isinstance(value, str) or is_chat(value):
+            return value  # type: ignore[no-any-return]
     told = " or ".join(f"`{column}`" for column in names)
     there = ", ".join(sorted(columns)) or "none"
-    raise DataError(f"a side of a pair has no text in column {told}; its columns are {there}")
+    raise DataError(
+        f"a side of a pair has no text or chat in column {told}; its columns are {there}"
+    )
+
+
+def are_equal(chosen: Mapping[str, Any], rejected: Mapping[str, Any], names: SideColumns) -> bool:
+    """Whether both sides of a pair say the same."""
+    one, other = side_of(chosen, names.chosen), side_of(rejected, names.rejected)
+    return bool(plain_answer(one) == plain_answer(other))
 
 
 def pair_directly(
@@ -160,7 +168,7 @@ def pair_directly(
     kept = [
         place
         for place, (chosen, rejected) in enumerate(sides)
-        if side_text(chosen, names.chosen) != side_text(rejected, names.rejected)
+        if not are_equal(chosen, rejected, names)
     ]
     return kept, len(sides) - len(kept)
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from coloop.data.files import RawRows, RowProblem, open_file
 from coloop.data.tasks import TaskProblem, rows_of
+from coloop.datafiles import RawRows, RowProblem, ValueProblem, open_file, read_values
 from coloop.errors import DataError
-from coloop.spec.data import FORMATS, FileSource, HubSource, InlineSource
+from coloop.spec.data import LINED, FileSource, HubSource, InlineSource, unknown_format
 from coloop.spec.nodes import DatasetNode
 
 CHECKED_BYTES: Final = 64 * 2**20
@@ -25,12 +25,6 @@ CHECKED_BYTES: Final = 64 * 2**20
 
 CHECKED_ROWS: Final = 1000
 """Rows of a larger source that are checked when it is opened."""
-
-TEXTS: Final = ("prompt", "target", "chosen", "rejected")
-"""Columns that hold a text or a chat."""
-
-NUMBERS: Final = ("margin", "probability")
-"""Columns that hold a number."""
 
 
 class Source(Protocol):
@@ -81,10 +75,12 @@ class MappedSource:
         where: str,
         field: str,
         columns: Mapping[str, str],
+        line: str = "row",
         unfold: str | None = None,
     ) -> None:
         """
         Args:
+            line: what the number of a row counts.
             unfold: a column whose entries become rows; it holds lists, whatever its name.
         """
         self._unfold = unfold
@@ -93,7 +89,7 @@ class MappedSource:
         self._where = where
         self._field = field
         self._names = dict(columns)
-        self._line = "line" if Path(where).suffix in (".jsonl", ".ndjson", ".csv") else "row"
+        self._line = line
         if len(raw) == 0:
             raise self._problem("has no rows")
         checked = len(raw) if raw.size_bytes <= CHECKED_BYTES else min(len(raw), CHECKED_ROWS)
@@ -112,30 +108,13 @@ class MappedSource:
             raw = self._raw.row(index)
         except RowProblem as problem:
             raise self._problem(str(problem), line=problem.line) from None
-        row = dict(raw)
         for name, source in self._names.items():
             if source not in raw:
                 raise self._missing(name, source, list(raw), line)
-            row[name] = raw[source]
-        for name in (*TEXTS, *NUMBERS):
-            if name in row and name != self._unfold:
-                self._check_type(row, name, line)
-        return row
-
-    def _check_type(self, row: dict[str, Any], name: str, line: int) -> None:
-        value = row[name]
-        if name in TEXTS:
-            wrong = None if isinstance(value, str) else chat_problem(value)
-        else:
-            row[name] = value = _as_number(value)
-            wrong = None if isinstance(value, float) else "wants a number"
-            if name == "probability" and wrong is None and not 0 <= value <= 1:
-                wrong = "wants a number from 0 to 1"
-        if wrong is not None:
-            own = self._names.get(name, name)
-            told = f"column `{own}`" + (f" (as `{name}`)" if own != name else "")
-            shown = repr(value)[:80]
-            raise self._problem(f"{told} {wrong}, found {shown}", line=line)
+        try:
+            return read_values(raw, self._names, self._unfold)
+        except ValueProblem as problem:
+            raise self._problem(str(problem), line=line) from None
 
     def _missing(self, name: str, source: str, there: list[str], line: int) -> DataError:
         near = difflib.get_close_matches(source, there, n=1, cutoff=0.5)
@@ -157,37 +136,18 @@ class MappedSource:
         return DataError(f"{self._node}: {field}: {place} {message}", self._node, field)
 
 
-def chat_problem(value: Any) -> str | None:
-    """What is wrong with a chat (a list of messages with role and content), or nothing."""
-    if not isinstance(value, list):
-        return "wants a text or a list of messages"
-    if not value:
-        return "wants at least one message"
-    for message in value:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            return "wants messages with a `role` and a `content`"
-        if isinstance(message.get("tool_calls"), list) and message.get("content") is None:
-            continue  # the message is its calls
-        if not isinstance(message.get("content"), str):
-            return f"wants a text as `content` of the {message['role']} message"
-    return None
-
-
-def _as_number(value: Any) -> Any:
-    """Numbers, and texts of numbers as CSV has them, as floats."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        return value
-
-
 def open_source(node: DatasetNode, *, node_id: str, root: Path) -> Source:
     """The rows of a dataset node; relative paths begin at `root`, the folder of the loop."""
     raw, where, field = _open_raw(node, node_id, root)
+    is_lined = isinstance(node.source, FileSource) and node.source.written_as in LINED
     return MappedSource(
-        raw, node=node_id, where=where, field=field, columns=node.columns, unfold=node.unfold
+        raw,
+        node=node_id,
+        where=where,
+        field=field,
+        columns=node.columns,
+        line="line" if is_lined else "row",
+        unfold=node.unfold,
     )
 
 
@@ -224,13 +184,8 @@ def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, s
         hint = f"; did you mean `{near[0]}`?" if near else ""
         raise DataError(f"{node_id}: {field}: file {path} does not exist{hint}", node_id, field)
     if file_format is None:
-        known = ", ".join(FORMATS)
-        raise DataError(
-            f"{node_id}: source.format: {path} has the suffix {path.suffix!r}, known are {known}; "
-            "say `format: jsonl`, `parquet`, `csv` or `text`",
-            node_id,
-            "source.format",
-        )
+        message = f"{node_id}: source.format: {path} {unknown_format(source)}"
+        raise DataError(message, node_id, "source.format")
     try:
         return open_file(path, file_format), str(path), field
     except RowProblem as problem:

@@ -15,7 +15,8 @@ schema that comes out of Arrow has those of all tools.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from os.path import commonprefix
+from itertools import takewhile
+from operator import eq
 from typing import Any, Final
 
 from tokenizers import Encoding
@@ -150,7 +151,7 @@ def _written_start(
 
 def _common(one: str, other: str) -> int:
     """How many characters two texts begin with together."""
-    return len(commonprefix((one, other)))
+    return sum(takewhile(bool, map(eq, one, other)))
 
 
 def _rendered(

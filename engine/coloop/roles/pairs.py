@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_text
+from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_of
 from coloop.roles.inputs import deliver, joined_rows, meetings_of, round_by_round
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import SIDES, prompt_of
@@ -145,8 +145,8 @@ class PairsRole(Stateless):
     ) -> Row:
         columns: dict[str, Any] = {
             "prompt": prompt_of(chosen, self._node),
-            "chosen": side_text(chosen.columns, names.chosen),
-            "rejected": side_text(rejected.columns, names.rejected),
+            "chosen": side_of(chosen.columns, names.chosen),
+            "rejected": side_of(rejected.columns, names.rejected),
         }
         for side, row, name in (
             ("chosen", chosen, names.chosen),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
-from coloop.data.sources import chat_problem
+from coloop.chats import chat_problem, joined_parts
 from coloop.errors import UserCodeError
 from coloop.hosts.messages import Pause, Sampling, TurnEnd, Word
 from coloop.roles.conversation import (
@@ -226,6 +226,7 @@ def _opened(row: Row, tool: str, node: str, world: EnvironmentTool, call: Call) 
         prompt = world.prompt(caller_of(tool, node, row, call), call.tick)
     except ToolFailure as failure:
         raise UserCodeError(f"{tool}: `reset` of row {row.id}: {failure}", tool) from None
+    prompt = joined_parts(prompt)
     wrong = None if isinstance(prompt, str) else chat_problem(prompt)
     if wrong is not None:
         raise UserCodeError(f"{tool}: `reset` of row {row.id} {wrong}, found {prompt!r:.80}", tool)

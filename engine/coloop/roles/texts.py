@@ -51,10 +51,9 @@ def as_sequence(row: Row, **learned: Any) -> TokenSequence:
 def _imitated(row: Row) -> Text:
     """What a row demonstrates: its target after its prompt. A target of messages may be a whole
     chat, with no prompt before it."""
-    target = row.column("target")
-    if not isinstance(target, list):
-        return Text(prompt=prompt_of(row), target=_text(row, "target"), tools=tools_of(row))
-    prompt = [] if row.column("prompt") is ABSENT else prompt_of(row)
+    target = _said(row, "target")
+    is_whole = isinstance(target, list) and row.column("prompt") is ABSENT
+    prompt = [] if is_whole else prompt_of(row)
     return Text(prompt=prompt, target=target, tools=tools_of(row))
 
 
@@ -122,7 +121,7 @@ def _crossed(row: Row, other: Row, side: str, reference: Numbers | None) -> Toke
         text = replace(given, prompt_ids=own.prompt_ids)
         return drawn_sequence(row.id, text, log_probs_reference=reference)
     prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
-    answer = Text(prompt=prompt, target=_text(other, side))
+    answer = Text(prompt=prompt, target=_said(other, side), tools=tools_of(row))
     return TokenSequence(id=row.id, text=answer, log_probs_reference=reference)
 
 
@@ -131,7 +130,7 @@ def _side(row: Row, side: str, reference: Numbers | None) -> TokenSequence:
     if isinstance(tokens, Tokens):
         return drawn_sequence(row.id, tokens, log_probs_reference=reference)
     prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
-    text = Text(prompt=prompt, target=_text(row, side))
+    text = Text(prompt=prompt, target=_said(row, side), tools=tools_of(row))
     return TokenSequence(id=row.id, text=text, log_probs_reference=reference)
 
 
@@ -186,9 +185,10 @@ def prompt_of(row: Row, node: str | None = None) -> Prompt:
     raise _missing(row, "prompt", prompt, node)
 
 
-def _text(row: Row, column: str) -> str:
+def _said(row: Row, column: str) -> Prompt:
+    """What a model is to write of a row: a text, or messages."""
     value = row.column(column)
-    if isinstance(value, str):
+    if isinstance(value, str | list):
         return value
     raise _missing(row, column, value, None)
 
@@ -197,7 +197,7 @@ def _missing(row: Row, column: str, found: object, node: str | None) -> DataErro
     where = "" if node is None else f"{node}: "
     what = "is not there" if found is ABSENT else f"is a {type(found).__name__}"
     return DataError(
-        f"{where}row {row.id} has no text in column `{column}`: it {what}; its columns are "
+        f"{where}row {row.id} has no text or chat in column `{column}`: it {what}; its columns are "
         f"{', '.join(sorted(row.columns)) or 'none'}; map it with `columns: {{{column}: ...}}` at "
         "the dataset, or write it in a template",
         node,

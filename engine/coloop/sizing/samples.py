@@ -5,19 +5,16 @@ Of a large file as little is read as of a small one. Nothing raises: a file that
 that cannot be read cheaply, shows nothing. What was seen is kept until the file changes.
 """
 
-import csv
-import io
-import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from coloop.spec.data import FileFormat, FileSource
+from coloop.datafiles import first_rows, start_of
+from coloop.spec.data import LINED, FileFormat, FileSource
 
 SAMPLE_BYTES = 2**16
 SAMPLE_ROWS = 256
@@ -44,7 +41,7 @@ def sample_file(source: FileSource, columns: Mapping[str, str], root: Path | Non
         root: folder for relative paths; without it no file is opened.
     """
     form = source.written_as
-    if root is None or form not in ("jsonl", "csv"):
+    if root is None or form not in LINED:
         return None
     try:
         path = root / os.path.expanduser(source.path)
@@ -52,7 +49,7 @@ def sample_file(source: FileSource, columns: Mapping[str, str], root: Path | Non
         if not stat.S_ISREG(facts.st_mode):
             return None
         return _read(path, form, tuple(columns.items()), facts.st_mtime_ns, facts.st_size)
-    except (OSError, ValueError, RecursionError, csv.Error):
+    except (OSError, ValueError):
         return None
 
 
@@ -75,23 +72,16 @@ def sample_rows(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -
 def _read(
     path: Path, form: FileFormat, columns: tuple[tuple[str, str], ...], changed: int, size: int
 ) -> Sample | None:
-    del changed
-    with path.open("rb") as file:
-        start = file.read(SAMPLE_BYTES)
-    is_whole = size <= len(start)
-    whole_lines = start if is_whole else start[: start.rfind(b"\n") + 1]
-    text = whole_lines.decode("utf-8-sig", errors="replace")
-    lines = [line for line in text.split("\n") if line.strip()]
-    count = len(lines) if form == "jsonl" else len(lines) - 1
-    rows: Iterable[Any] = map(json.loads, lines)
-    if form == "csv":
-        rows = csv.DictReader(io.StringIO(text, newline=""))
-    first = [row for row in islice(rows, SAMPLE_ROWS) if isinstance(row, dict)]
+    del changed, size
+    start = start_of(path, SAMPLE_BYTES)
+    every = list(first_rows(start, form))
+    first = every[:SAMPLE_ROWS]
     seen = sample_rows(first, dict(columns))
     if not any(seen.prompts) and not any(seen.answers):
         return None
-    if not is_whole:
-        count = round(size * count / len(whole_lines))
+    count = len(every)
+    if not start.is_whole:
+        count = round(start.size * count / (start.data.rfind(b"\n") + 1))
     return Sample(prompts=seen.prompts, answers=seen.answers, rows=count)
 
 

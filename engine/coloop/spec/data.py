@@ -21,16 +21,28 @@ from coloop.spec.base import (
 )
 from coloop.spec.tasks import TaskSource
 
-FileFormat = Literal["jsonl", "parquet", "csv", "text"]
+FileFormat = Literal["jsonl", "json", "parquet", "csv", "tsv", "text"]
 FORMATS: Final[Mapping[str, FileFormat]] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".parquet": "parquet",
     ".csv": "csv",
+    ".tsv": "tsv",
     ".txt": "text",
     ".md": "text",
 }
 """Which format a suffix means."""
+LINED: Final[frozenset[FileFormat]] = frozenset({"jsonl", "json", "csv", "tsv"})
+"""Formats whose rows stand in lines; these may be compressed."""
+COMPRESSIONS: Final = (".gz", ".bz2", ".xz", ".zst")
+"""Suffixes of compressed files, behind that of the format."""
+
+
+def compression_of(path: PurePath | str) -> str | None:
+    """The suffix by which a file is compressed."""
+    suffix = PurePath(path).suffix.lower()
+    return suffix if suffix in COMPRESSIONS else None
 
 
 class FileSource(Section):
@@ -41,13 +53,35 @@ class FileSource(Section):
     path: Text = setting(widget="path", hot=True)
     """The file or folder, relative to the folder of the loop."""
     format: FileFormat | None = setting(None, level="advanced")
-    """How it is written; null: by its suffix. Of a folder, `text`: each file in it is a row, with
-    its `text`, `title` and `path`."""
+    """How it is written; null: by its suffix, before one such as `.gz`. Of a folder, `text`: each
+    file in it is a row, with its `text`, `title` and `path`."""
 
     @property
     def written_as(self) -> FileFormat | None:
         """How it is written; None: neither the section nor a suffix says it."""
-        return self.format or FORMATS.get(PurePath(self.path).suffix.lower())
+        path = PurePath(self.path)
+        if compression_of(path) is not None:
+            path = path.with_suffix("")
+        found = self.format or FORMATS.get(path.suffix.lower())
+        if compression_of(self.path) is not None and found not in LINED:
+            return None
+        return found
+
+
+def unknown_format(source: FileSource) -> str:
+    """Of a source whose format is not known: what was found, and what to say or do."""
+    path = PurePath(source.path)
+    if (suffix := compression_of(path)) is not None:
+        inner = source.format or path.with_suffix("").suffix
+        if inner in ("", None) or inner not in (*FORMATS, *FORMATS.values()):
+            known = "/".join(name for name in FORMATS if FORMATS[name] in LINED)
+            return f"is compressed, and has none of {known} before {suffix}; set `source.format`"
+        return f"is compressed, and rows of {inner} cannot be read so; decompress it"
+    known = ", ".join(FORMATS)
+    return (
+        f"has the suffix {path.suffix!r}, known are {known}; set `source.format` to how it is "
+        f"written: {', '.join(f'`{name}`' for name in dict.fromkeys(FORMATS.values()))}"
+    )
 
 
 class HubSource(Section):

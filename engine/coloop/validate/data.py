@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
-from coloop.spec.data import FileSource, InlineSource
+from coloop.spec.data import FileSource, InlineSource, unknown_format
 from coloop.spec.lineage.written import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import Glance, glance_at, glance_at_rows, is_inside
+from coloop.validate.sources import Glance, glance_at, glance_at_rows, is_inside, value_problem
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
@@ -59,6 +59,27 @@ def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
                     Fix(title=f"Read {near}", changes=(Change(op="set", path=path, value=near),))
                     for near in closest(own, sorted(there), limit=1)
                 ),
+            )
+
+
+def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
+    """Prompts are texts or chats, margins numbers, and texts whole characters."""
+    for name, node in facts.nodes.items():
+        source = node.source if isinstance(node, DatasetNode) else None
+        if not isinstance(node, DatasetNode) or not isinstance(source, FileSource | InlineSource):
+            continue
+        if isinstance(source, FileSource) and (
+            facts.root is None or _is_outside(facts, source.path)
+        ):
+            continue
+        problem = value_problem(source, node.columns, node.unfold, facts.root or Path())
+        if problem is not None:
+            yield found(
+                "data.unreadable",
+                problem,
+                hint="change the row, or map the column that holds it with `columns`",
+                node=name,
+                field="source.path" if isinstance(source, FileSource) else "source.rows",
             )
 
 
@@ -137,8 +158,7 @@ def _check_file(
     if source.written_as is None:
         yield found(
             "data.unknown_format",
-            f"the suffix of `{source.path}` does not tell how it is written",
-            hint="set `source.format` to `jsonl`, `parquet`, `csv` or `text`",
+            f"`{source.path}` {unknown_format(source)}",
             node=name,
             field="source.path",
         )
@@ -215,6 +235,7 @@ def _files_beside(path: Path) -> list[str]:
 RULES = (
     sources_have_rows,
     sources_have_the_mapped_columns,
+    sources_hold_what_their_columns_can,
     other_files_exist,
     paths_stay_inside,
 )

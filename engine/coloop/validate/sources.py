@@ -1,16 +1,14 @@
 """A look into the files that datasets name: are they there, what columns do their rows have.
 
-A csv has a header and a parquet file a schema; documents all have the same. A jsonl file is read
-whole up to `WHOLE_BYTES`; of a larger one the start and stretches all over it are read, and the
+A parquet file has a schema; documents all have the same columns. Another file is read whole up to
+`WHOLE_BYTES`; of a larger one the start, and of plain JSON Lines stretches all over it, and the
 glance says so. Paths count from the folder that the caller gives, and may be made to stay in it.
 What was seen of a file is kept until it changes, because a loop is checked at every edit.
 
 Invariant: nothing here raises; what cannot be read is told in `Glance.problem`.
 """
 
-import csv
 import importlib
-import io
 import json
 import os
 from codecs import BOM_UTF8
@@ -21,18 +19,27 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from coloop.datafiles import (
+    RowProblem,
+    ValueProblem,
+    first_rows,
+    open_buffer,
+    open_file,
+    read_values,
+    start_of,
+)
 from coloop.documents import COLUMNS, documents_in
-from coloop.spec.data import FileSource
+from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode
 
-READ_BYTES: Final = 65_536
-"""What is read of a csv: its header and the next line."""
 WHOLE_BYTES: Final = 64 * 2**20
 """Files of rows up to this size are read whole, as a run does before it starts."""
 STRETCHES: Final = 64
 STRETCH_BYTES: Final = 64 * 1024
 """A larger one is looked at in this many places, so much in each."""
+CHECKED_BYTES: Final = 8 * 2**20
+"""Of files up to this size each value is looked at; of larger ones when the run opens them."""
 ROWS_AT_ONCE: Final = 500
 MOST_COLUMNS: Final = 10_000
 """Of a file whose rows name more, nothing is said."""
@@ -92,19 +99,69 @@ def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> G
         facts = path.stat()
     except OSError:
         return Glance(is_missing=True)
+    if source.written_as is None:
+        return Glance()
     if source.written_as == "text":
         return _glance_at_documents(path)
     if not path.is_file():
         return Glance(is_missing=True)
     if facts.st_size == 0:
         return Glance(is_empty=True)
-    return _read(path, source.written_as or "", facts.st_mtime_ns, facts.st_size)
+    return _read(path, source.written_as, facts.st_mtime_ns, facts.st_size)
 
 
 def glance_at_rows(rows: Iterable[Mapping[str, object]]) -> Glance:
     """The same of rows that the loop itself holds; their line is their number."""
     numbered: list[_Row] = list(zip(rows, count(1), strict=False))
     return _glance_at_rows([numbered], is_whole=True)
+
+
+def value_problem(
+    source: FileSource | InlineSource, columns: Mapping[str, str], unfold: str | None, root: Path
+) -> str | None:
+    """Of a source up to `CHECKED_BYTES`: the first row whose columns hold what they cannot, and
+    what; rows that cannot be read, or lack a column, are told elsewhere."""
+    if isinstance(source, InlineSource):
+        return _first_problem(enumerate(source.rows, 1), "row", columns, unfold)
+    path, form = root / os.path.expanduser(source.path), source.written_as
+    try:
+        facts = path.stat()
+        if form is None or not path.is_file() or facts.st_size > CHECKED_BYTES:
+            return None
+        names = tuple(columns.items())
+        return _problem_in(path, form, names, unfold, facts.st_mtime_ns, facts.st_size)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+@lru_cache(maxsize=256)
+def _problem_in(
+    path: Path,
+    form: FileFormat,
+    columns: tuple[tuple[str, str], ...],
+    unfold: str | None,
+    changed: int,
+    size: int,
+) -> str | None:
+    del changed, size
+    rows = open_file(path, form)
+    numbered = ((rows.line_of(index), rows.row(index)) for index in range(len(rows)))
+    return _first_problem(numbered, "line" if form in LINED else "row", dict(columns), unfold)
+
+
+def _first_problem(
+    rows: Iterable[tuple[int, Mapping[str, object]]],
+    counted: str,
+    columns: Mapping[str, str],
+    unfold: str | None,
+) -> str | None:
+    for number, row in rows:
+        names = {name: own for name, own in columns.items() if own in row}
+        try:
+            read_values(row, names, unfold)
+        except ValueProblem as problem:
+            return f"{counted} {number}: {problem}"
+    return None
 
 
 def glances(spec: LoopSpec, root: Path | None, *, is_confined: bool = False) -> dict[str, Glance]:
@@ -121,19 +178,22 @@ def glances(spec: LoopSpec, root: Path | None, *, is_confined: bool = False) -> 
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, form: str, changed: int, size: int) -> Glance:
+def _read(path: Path, form: FileFormat, changed: int, size: int) -> Glance:
     del changed
     try:
-        match form:
-            case "csv":
-                return _glance_at_csv(path)
-            case "jsonl":
-                return _glance_at_jsonl(path, size)
-            case "parquet":
-                return _glance_at_parquet(path)
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError, csv.Error) as error:
+        if form == "parquet":
+            return _glance_at_parquet(path)
+        if form == "jsonl" and compression_of(path) is None:
+            return _glance_at_jsonl(path, size)
+        return _glance_at_start(path, form)
+    except RowProblem as problem:
+        return Glance(problem=_told(problem))
+    except (OSError, ValueError, RecursionError) as error:
         return Glance(problem=str(error))
-    return Glance()
+
+
+def _told(problem: RowProblem) -> str:
+    return str(problem) if problem.line is None else f"line {problem.line} {problem}"
 
 
 def _glance_at_documents(path: Path) -> Glance:
@@ -145,19 +205,15 @@ def _glance_at_documents(path: Path) -> Glance:
     return Glance(columns=frozenset(COLUMNS), is_whole=True, is_empty=is_empty)
 
 
-def _glance_at_csv(path: Path) -> Glance:
-    with path.open("rb") as file:
-        text = file.read(READ_BYTES).decode("utf-8-sig", errors="replace")
-    rows = csv.reader(io.StringIO(text))
-    header = next(rows, [])
-    if not header:
-        return Glance(is_empty=True)
-    twice = next((name for name in header if header.count(name) > 1), None)
-    if not all(header) or twice is not None:
-        what = "a column without a name" if twice in (None, "") else f"the column `{twice}` twice"
-        raise ValueError(f"its header has {what}")
-    is_empty = next(rows, None) is None
-    return Glance(columns=frozenset(header), is_whole=True, is_empty=is_empty)
+def _glance_at_start(path: Path, form: FileFormat) -> Glance:
+    """Every row of a file of rows in lines; of one that is longer than is read, those of its
+    start."""
+    start = start_of(path, WHOLE_BYTES)
+    if not start.is_whole:
+        return _glance_at_rows([[(row, None) for row in first_rows(start, form)]], is_whole=False)
+    rows = open_buffer(start.data, form)
+    numbered: list[_Row] = [(rows.row(index), rows.line_of(index)) for index in range(len(rows))]
+    return _glance_at_rows([numbered], is_whole=True)
 
 
 def _glance_at_parquet(path: Path) -> Glance:

@@ -11,7 +11,7 @@ from coloop.data.pairing import (
     pair_directly,
     pair_rows,
     relabel,
-    side_text,
+    side_of,
     sigmoid,
 )
 from coloop.errors import DataError
@@ -97,11 +97,11 @@ def test_a_sigmoid_never_overflows() -> None:
 
 
 def test_a_side_brings_its_completion_or_its_target() -> None:
-    assert side_text({"completion": "c", "target": "t"}, None) == "c"
-    assert side_text({"target": "t"}, None) == "t"
-    assert side_text({"completion": "c", "target": "t"}, "target") == "t"
+    assert side_of({"completion": "c", "target": "t"}, None) == "c"
+    assert side_of({"target": "t"}, None) == "t"
+    assert side_of({"completion": "c", "target": "t"}, "target") == "t"
     with pytest.raises(DataError, match=r"no text in column `completion` or `target`.* prompt"):
-        side_text({"prompt": "p"}, None)
+        side_of({"prompt": "p"}, None)
 
 
 def test_direct_pairs_drop_equal_texts() -> None:

@@ -1,6 +1,11 @@
 """Sources of datasets: what they give, and what every mistake in them says."""
 
+import bz2
+import csv
+import gzip
+import io
 import json
+import lzma
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -334,9 +339,9 @@ def test_a_damaged_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_suffix_asks_for_the_format(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.json", "[]")
+    path = write(tmp_path / "a.xml", "[]")
 
-    assert "suffix '.json', known are .jsonl" in message_of(tmp_path, file_of(path))
+    assert "suffix '.xml', known are .jsonl" in message_of(tmp_path, file_of(path))
 
 
 def test_a_task_that_has_fewer_rows_than_asked_names_the_split(tmp_path: Path) -> None:
@@ -446,3 +451,184 @@ def test_a_column_of_gsm8k_that_does_not_exist_is_told() -> None:
     )
 
     assert "it has `question`, `answer`; did you mean `question`?" in message
+
+
+def test_an_inch_mark_in_a_csv_is_a_character_like_any_other(tmp_path: Path) -> None:
+    text = 'prompt,answer\na 5" pipe,1\nq,2\n"a 7"" pipe, or\nmore",3\nlast,4'
+
+    source = opened(tmp_path, file_of(write(tmp_path / "a.csv", text)))
+
+    assert rows_in(source) == [*csv.DictReader(io.StringIO(text, newline=""))]
+    assert [row["answer"] for row in rows_in(source)] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_csv_has_the_rows_that_python_reads(tmp_path: Path, end: str, mark: str) -> None:
+    lines = ['"prompt",answer', 'é 5" of 6",1', '"two', 'lines",2', "", 'a "b" c,"3"', " x ,4"]
+    path = tmp_path / "a.csv"
+    path.write_bytes((mark + end.join(lines)).encode())
+
+    source = opened(tmp_path, file_of(path))
+
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        assert rows_in(source) == [*csv.DictReader(file)]
+
+
+def test_a_quote_that_swallows_lines_is_refused_with_the_line_it_stands_in(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'prompt,answer\nq,1\n"7 inch,2\nq,3\na 5" pipe,4\n')
+
+    assert "a.csv, line 3, is not CSV" in message_of(tmp_path, file_of(path))
+
+
+def test_a_long_value_of_a_csv_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", f"prompt\n{'x' * 200_000}\n")
+
+    assert len(opened(tmp_path, file_of(path)).row(0)["prompt"]) == 200_000
+
+
+ROWS = [{"prompt": "é 1", "answer": 1}, {"prompt": "2", "answer": [{"x": None}]}]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_list_is_read(tmp_path: Path, indent: int | None) -> None:
+    text = json.dumps(ROWS, ensure_ascii=False, indent=indent)
+    path = tmp_path / "a.json"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+
+    assert rows_in(opened(tmp_path, file_of(path))) == ROWS
+
+
+def test_a_json_file_of_lines_is_read_as_such(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", "\n".join(map(json.dumps, ROWS)))
+
+    assert rows_in(opened(tmp_path, file_of(path))) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[{"prompt": "1"},\n{"prompt": }]', "line 2, is not JSON"),
+        ('[{"prompt": "1"}\n{"prompt": "2"}]', "line 2, is not JSON: a comma or `]`"),
+        ('[{"prompt": "1"}]\nx', "line 2, is not JSON: something stands behind"),
+        ('[{"prompt": "1"},\n\n 7]', "line 3, is a number, expected an object"),
+        ('{\n"data": [{"prompt": "1"}]}', "holds one object with `data`, expected a list"),
+        ("7", "holds a number, expected a list"),
+        ("[]", "has no rows"),
+        ("", "has no rows"),
+    ],
+)
+def test_what_is_no_list_of_objects_is_told(tmp_path: Path, text: str, told: str) -> None:
+    assert told in message_of(tmp_path, file_of(write(tmp_path / "a.json", text)))
+
+
+def test_a_tsv_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", 'prompt\tanswer\n5" long, or not\t\n')
+
+    assert rows_in(opened(tmp_path, file_of(path))) == [{"prompt": '5" long, or not', "answer": ""}]
+
+
+COMPRESS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.jsonl", "\n".join(map(json.dumps, ROWS))),
+        ("a.json", json.dumps(ROWS)),
+        ("a.csv", "prompt,answer\né 1,1\n2,2"),
+        ("a.tsv", "prompt\tanswer\né 1\t1\n2\t2"),
+    ],
+)
+def test_a_compressed_file_has_the_same_rows(
+    tmp_path: Path, name: str, text: str, suffix: str
+) -> None:
+    plain = rows_in(opened(tmp_path, file_of(write(tmp_path / name, text))))
+    packed = tmp_path / (name + suffix)
+    packed.write_bytes(COMPRESS[suffix](text.encode()))
+
+    assert rows_in(opened(tmp_path, file_of(packed))) == plain
+    named = packed.rename(tmp_path / ("rows" + suffix))
+    form = name.rpartition(".")[2]
+    assert rows_in(opened(tmp_path, file_of(named, format=form))) == plain
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.gz", "has none of .jsonl/.ndjson/.json/.csv/.tsv before .gz"),
+        ("a.parquet.gz", "rows of .parquet cannot be read so; decompress it"),
+        ("a.xlsx", "suffix '.xlsx', known are .jsonl"),
+    ],
+)
+def test_a_suffix_that_says_nothing_is_told(tmp_path: Path, name: str, told: str) -> None:
+    assert told in message_of(tmp_path, file_of(write(tmp_path / name, "x")))
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_damaged_compressed_file_is_told(tmp_path: Path, suffix: str) -> None:
+    whole = COMPRESS[suffix](b'{"prompt": "1"}\n' * 1000)
+    path = tmp_path / f"a.jsonl{suffix}"
+    for data in (whole[: len(whole) // 2], b"plain"):
+        path.write_bytes(data)
+        assert "cannot be decompressed" in message_of(tmp_path, file_of(path))
+
+
+def parts_of(*parts: Any) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [*parts]}]
+
+
+def test_text_parts_of_a_content_are_joined(tmp_path: Path) -> None:
+    chat = parts_of({"type": "text", "text": "How much "}, {"type": "text", "text": "is 2+2?"})
+    path = write(tmp_path / "a.jsonl", json.dumps({"prompt": chat}))
+
+    row = opened(tmp_path, file_of(path)).row(0)
+
+    assert row["prompt"] == [{"role": "user", "content": "How much is 2+2?"}]
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ({"type": "image", "image": "a.png", "text": None}, "a part of type `image` in message 0"),
+        ({"type": "text", "text": None}, "a part without text in message 0 (user)"),
+        (3, "a part without text in message 0 (user)"),
+    ],
+)
+def test_other_parts_are_named(tmp_path: Path, part: Any, told: str) -> None:
+    chat = parts_of({"type": "text", "text": "Look: "}, part)
+    path = write(tmp_path / "a.jsonl", json.dumps({"prompt": chat}))
+
+    assert told in message_of(tmp_path, file_of(path))
+
+
+@pytest.mark.parametrize(
+    "prompt", ["\ud83d 1", [{"role": "user", "content": "\ude00"}], {"deep": ["\ud83d"]}]
+)
+@pytest.mark.parametrize("column", ["prompt", "answer"])
+def test_half_a_character_is_found_when_the_file_is_read(
+    tmp_path: Path, prompt: Any, column: str
+) -> None:
+    lines = [{"prompt": "1", "answer": "😀"}, {"prompt": "2", column: prompt}]
+    path = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
+
+    message = message_of(tmp_path, file_of(path))
+
+    assert "line 2, " in message
+    assert f"column `{column}` holds half a character, \\ud" in message
+
+
+def test_an_empty_prompt_is_found_when_the_file_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"q": "1"}\n{"q": ""}')
+
+    message = message_of(tmp_path, file_of(path), columns={"prompt": "q"})
+
+    assert "line 2, column `q` (as `prompt`) is empty" in message
+    path = write(tmp_path / "b.jsonl", '{"prompt": "", "target": "a text to imitate"}')
+    assert opened(tmp_path, file_of(path)).row(0)["prompt"] == ""

@@ -10,7 +10,7 @@ from coloop.batch import Sequence, Text
 from coloop.errors import RequestRefused
 from coloop.hosts.encoder import Encoder
 from coloop.models.chats import rendered_prompt
-from coloop.models.tokenizer import byte_tokenizer, decode, encode_chat, encode_prompt
+from coloop.models.tokenizer import byte_tokenizer, decode, encode_chat
 
 CHATML = Path(__file__).parents[1] / "templates" / "chats" / "chatml.jinja"
 
