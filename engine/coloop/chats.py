@@ -148,9 +148,8 @@ def written_value(value: Any) -> str:
     """A value as a text shows it: a chat as `written_chat`, another list or mapping as JSON."""
     if isinstance(value, str):
         return value
-    if is_chat(value):
-        return written_chat(value)
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return str(value)
+    return (
+        written_chat(value)
+        if is_chat(value)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+from coloop.chats import is_chat, written_chat
 from coloop.data.parsing import column_of
 from coloop.data.patterns import PatternProblem, PatternTimeout
 from coloop.data.tasks.draw import stable_hash
@@ -111,6 +112,7 @@ class TemplateProgram:
         text = row.columns.get("completion")
         if not isinstance(text, str):
             text = row.columns.get("prompt")
+            text = written_chat(text) if is_chat(text) else text
         new: dict[str, Any] = {}
         for name, rule in self.section.parse.items():
             try:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, Undefined
 
+from coloop.chats import written_value
 from coloop.templates.names import NodeView, ScoredView
 
 SECONDS: Final = 1.0
@@ -183,8 +184,26 @@ def _held(value: Any) -> list[Any] | None:
 
 
 def written(value: Any) -> str:
-    """A value as text; None is empty. What would be too long is refused before it is written."""
+    """A value as text: None is empty, a chat is its messages, another list or mapping is JSON. What
+    would be too long is refused before it is written."""
+    if isinstance(value, dict | list | tuple):
+        extent(value, LARGEST_TEXT)
+        return written_value(value)
     return "" if value is None else spelled(value)
+
+
+def written_inside(value: Any) -> Any:
+    """What a format puts into its places, each list or mapping among it as it is written."""
+    match value:
+        case dict():
+            return {name: _as_text(one) for name, one in value.items()}
+        case tuple():
+            return tuple(map(_as_text, value))
+    return _as_text(value)
+
+
+def _as_text(value: Any) -> Any:
+    return written(value) if isinstance(value, dict | list | tuple) else value
 
 
 def spelled(value: Any) -> str:

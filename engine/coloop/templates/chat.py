@@ -47,6 +47,9 @@ class Generation(Extension):
 class ChatEnvironment(BoundedEnvironment):
     """See the module."""
 
+    written = staticmethod(spelled)
+    written_inside = staticmethod(lambda value: value)
+
     def __init__(self) -> None:
         super().__init__(
             undefined=Undefined,

@@ -26,6 +26,7 @@ from coloop.templates.budget import (
     too_long,
     too_many,
     written,
+    written_inside,
 )
 from coloop.templates.filters import build_filters, build_tests, compared
 from coloop.templates.names import NodeView, ScoredView
@@ -69,6 +70,10 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     """See the module."""
 
     context_class = BudgetContext
+    written = staticmethod(written)
+    """How a value is written where a text shows it."""
+    written_inside = staticmethod(written_inside)
+    """The same of the values of a format."""
     intercepted_binops = frozenset(["*", "**", "%", "+", "-"])
 
     def __init__(self, **options: Any) -> None:
@@ -171,6 +176,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return super().call_filter(name, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "%" and isinstance(left, str):
+            right = self.written_inside(right)
         measure_operation(operator, left, right)
         budget: Budget = context.budget  # type: ignore[attr-defined]
         return budget.made(self.binop_table[operator](left, right))

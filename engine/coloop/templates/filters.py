@@ -154,8 +154,13 @@ def _writing(name: str) -> Filter:
         length = len(value) if type(value) is str else extent(value, most)
         if length > most:
             raise too_long(length, most)
+        own: Any = context.environment
+        if name == "format":
+            args, kwargs = own.written_inside(args), own.written_inside(kwargs)
         if args or kwargs:
             _measure_writing(name, value, args, kwargs)
+        if name != "tojson" and isinstance(value, dict | list | tuple):
+            value = own.written(value)
         found = plain(context, value, *args, **kwargs)
         return context.budget.text(found if type(found) is str else str(found))
 

@@ -100,7 +100,9 @@ def test_a_side_brings_its_completion_or_its_target() -> None:
     assert side_of({"completion": "c", "target": "t"}, None) == "c"
     assert side_of({"target": "t"}, None) == "t"
     assert side_of({"completion": "c", "target": "t"}, "target") == "t"
-    with pytest.raises(DataError, match=r"no text in column `completion` or `target`.* prompt"):
+    with pytest.raises(
+        DataError, match=r"no text or chat in column `completion` or `target`.* prompt"
+    ):
         side_of({"prompt": "p"}, None)
 
 
@@ -137,3 +139,13 @@ def test_soft_relabelling_keeps_the_probability() -> None:
     # with a scale: sigmoid(3 * lead), the lead from -1 to 1; 0.75 leads by a half
     [scaled] = relabel([0.75], soft=SoftLabels(scale=3.0))
     assert scaled.probability == pytest.approx(1 / (1 + math.exp(-1.5)))
+
+
+def test_a_side_may_be_a_chat_and_equals_its_text() -> None:
+    answer = [{"role": "assistant", "content": "2"}]
+
+    assert side_of({"target": answer}, None) == answer
+    kept, equal = pair_directly(
+        [({"target": answer}, {"completion": "2"}), ({"target": answer}, {"completion": "3"})]
+    )
+    assert (kept, equal) == ([1], 1)

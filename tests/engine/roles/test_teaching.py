@@ -44,7 +44,7 @@ def test_a_row_without_a_target_is_named(bench: Bench, rows_of: Any, actor: Any)
     nodes = {"gold": rows_of({"prompt": "p"}), "actor": {**actor(), "algorithm": SFT}}
     loop = bench(nodes, ["gold.rows -> actor.demonstrations"])
 
-    with pytest.raises(DataError, match=r"gold:0\.0 has no text in column `target`"):
+    with pytest.raises(DataError, match=r"gold:0\.0 has no text or chat in column `target`"):
         loop.step()
 
 

@@ -48,7 +48,7 @@ NAMES = names_of(
         ),
         ("{{ 'a'.ljust(3) }}|{{ 'x' * 3 }}|{{ 'a-b'.replace('-', '+') }}", "a  |xxx|a+b"),
         ("{{ '%05d' % 42 }}", "00042"),
-        ("{{ dict([['a', 1], ['b', 2]], b=3) }}{{ dict({'a': 1}).a }}", "{'a': 1, 'b': 3}1"),
+        ("{{ dict([['a', 1], ['b', 2]], b=3) }}{{ dict({'a': 1}).a }}", '{"a": 1, "b": 3}1'),
         ("{% set n = namespace([['a', 1]], b=2) %}{{ n.a - n.b }}", "-1"),
         (
             "{% for w in ['aa', 'b'] %}{{ w.count('a') }}{{ w.replace('a', 'c') }} {% endfor %}",
@@ -73,7 +73,7 @@ NAMES = names_of(
             "{% filter upper %}a{{ 'b' }}{% endfilter %}{% set x %}c{{ 'd' }}{% endset %}{{ x }}",
             "ABcd",
         ),
-        ("{% filter length %}abc{% endfilter %}{% filter list %}ab{% endfilter %}", "3['a', 'b']"),
+        ("{% filter length %}abc{% endfilter %}{% filter list %}ab{% endfilter %}", '3["a", "b"]'),
         ("{% set x | upper %}c{% endset %}{{ x }}{% with y = 'z' %}{{ y }}{% endwith %}", "Cz"),
         (
             "{{ passage[4:7] }}{{ [1, 2, 3][::-1] }}{{ 'abc'[1] }}{{ passage.split()[-1] }}",
@@ -94,7 +94,7 @@ NAMES = names_of(
         ),
         (
             "{{ [{'a': 0}, {'a': 1}] | selectattr('a') | list }}{{ [1, 1, 2] | unique | list }}",
-            "[{'a': 1}][1, 2]",
+            '[{"a": 1}][1, 2]',
         ),
         (
             "{{ 'a<b' | e }}{{ ('a' | e) ~ '<' }}{{ 'x' | safe }}{{ '<b>t</b>' | striptags }}",
@@ -121,7 +121,7 @@ NAMES = names_of(
         ),
         (
             "{{ {'b': 1, 'a': 2} | dictsort }}{{ {'a': 1} | items | list }}{{ dict(a=1)['a'] }}",
-            "[('a', 2), ('b', 1)][('a', 1)]1",
+            '[["a", 2], ["b", 1]][["a", 1]]1',
         ),
         (
             "{{ '5' | int + 1 }}{{ 'ff' | int(0, 16) }}{{ 'x' | int(-1) }}{{ '1.5' | float }}",
@@ -129,7 +129,7 @@ NAMES = names_of(
         ),
         (
             "{{ 'abc' | reverse }}{{ [1, 2] | reverse | list }}{{ 'ab' | list }}{{ [3, 1] | min }}",
-            "cba[2, 1]['a', 'b']1",
+            'cba[2, 1]["a", "b"]1',
         ),
         (
             "{{ judge | round(1) }}{{ -3 | abs }}{{ 2048 | filesizeformat(true) }}"
@@ -146,7 +146,7 @@ NAMES = names_of(
         ),
         (
             "{{ {'a': [1, {'b': 2}]} }}{{ (1, 'x') }}{{ none }}{{ true }}",
-            "{'a': [1, {'b': 2}]}(1, 'x')True",
+            '{"a": [1, {"b": 2}]}[1, "x"]True',
         ),
         ("{{ ['p', 'q'] | tojson }}", '["p", "q"]'),
     ],
@@ -275,3 +275,40 @@ def test_many_rows_render_quickly() -> None:
         render_text(source, NAMES)
 
     assert time.thread_time() - began < 5
+
+
+SAID = [{"role": "user", "content": "What is \u00e9 + 1?"}]
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "1+1"}, {"type": "text", "text": "?"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "add"}}]},
+    {"role": "tool", "content": "2"},
+]
+WRITTEN = 'system: Be brief.\n\nuser: 1+1?\n\nassistant: {"function": {"name": "add"}}\n\ntool: 2'
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{{ said }}", "What is \u00e9 + 1?"),
+        ("{{ chat }}", WRITTEN),
+        ("Q: {{ said ~ '!' }}", "Q: What is \u00e9 + 1?!"),
+        ("{{ said | upper }}", "WHAT IS \u00c9 + 1?"),
+        ("{{ said | trim | length }}", "14"),
+        ("{{ said | string }}", "What is \u00e9 + 1?"),
+        ("{{ [said, 'b'] | join(' / ') }}", "What is \u00e9 + 1? / b"),
+        ("{{ '%s' % said }}", "What is \u00e9 + 1?"),
+        ("{{ '%s, %d' % (said, 2) }}", "What is \u00e9 + 1?, 2"),
+        ("{{ '%(q)s' % {'q': said} }}", "What is \u00e9 + 1?"),
+        ("{{ '%s: %s' | format(said, ['a']) }}", 'What is \u00e9 + 1?: ["a"]'),
+        ("{{ said[-1].content }}", "What is \u00e9 + 1?"),
+        ("{{ said[0] }}", '{"role": "user", "content": "What is \u00e9 + 1?"}'),
+        ("{{ ['\u00e9', none, true] }}", '["\u00e9", null, true]'),
+        ("{{ [] }}{{ {} }}", "[]{}"),
+        ("{% for m in chat %}{{ m.role[0] }}{% endfor %}", "suat"),
+    ],
+)
+def test_a_chat_is_written_as_a_person_reads_it_and_other_values_as_json(
+    source: str, text: str
+) -> None:
+    assert render_text(source, {"said": SAID, "chat": CHAT}) == text
