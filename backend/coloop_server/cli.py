@@ -30,12 +30,13 @@ from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
 from coloop_server.heads import bounded
 from coloop_server.lock import DatabaseLease, DataLock
+from coloop_server.private import ensure_private_folder
 from coloop_server.processes import PRIVATE_UMASK
 from coloop_server.runs.stream import CLOSE_SECONDS
 from coloop_server.security import is_loopback
 from coloop_server.session.secret import own_secret
 from coloop_server.session.tickets import TicketOffice
-from coloop_server.settings import Settings
+from coloop_server.settings import FILES, Settings
 
 PING_SECONDS = 15.0
 OPEN_SECONDS = 30.0
@@ -61,6 +62,8 @@ def serve(
     listener = listen(settings.host, settings.port)
     try:
         with DataLock(settings.data_dir) as lock:
+            if settings.allowed_roots[0] == settings.data_dir / FILES:
+                ensure_private_folder(settings.allowed_roots[0])
             own_secret(settings)
             check_database(settings)
             run_server(settings, listener, lock, open_browser=open_browser)

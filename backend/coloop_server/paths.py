@@ -3,7 +3,7 @@
 A spec names files (data, reward code, model folders). Over HTTP it need not be the person at this
 machine who names them, so every such field is held against the roots, after links are followed.
 Which fields are paths is said by the spec itself (`x-widget: path`). The server's own data
-(database, tokens) is in no root, even where it lies below one.
+(database, tokens) is in no root, even where it lies below one; a root may lie in its folder.
 """
 
 import os
@@ -42,17 +42,21 @@ class Roots:
             return False
         if resolved.is_relative_to(self.runs):
             return True
-        is_inside = any(resolved.is_relative_to(root) for root in self.allowed)
-        return is_inside and not resolved.is_relative_to(self.private)
+        is_private = resolved.is_relative_to(self.private)
+        return any(
+            resolved.is_relative_to(root) and (not is_private or self.private in root.parents)
+            for root in self.allowed
+        )
 
     def check(self, text: str, what: str) -> Path:
         """The path that a client named, as long as it lies inside the roots."""
         local = text.removeprefix("file://")
         path = self.allowed[0] / os.path.expanduser(local)
+        where = "" if os.path.isabs(os.path.expanduser(local)) else f" in {self.allowed[0]}"
         if "\0" in text or URL_MARK in local or not self.admits(path):
             raise NotAllowed(
                 "path.outside",
-                f"{what}: {text!r} lies outside of the folders that this server may use "
+                f"{what}: {text!r}{where} lies outside of the folders that this server may use "
                 f"({', '.join(map(str, self.allowed))}); COLOOP_ALLOWED_ROOTS adds one",
                 {"path": text},
             )

@@ -16,6 +16,8 @@ from coloop.presets import presets_root
 from coloop_server.paths import Roots
 
 DEFAULT_DATA_DIR = Path(".coloop")
+FILES = "files"
+"""Folder in a data folder for the files that loops name."""
 DEFAULT_PORT = 8321
 
 MIN_TOKEN = 16
@@ -60,8 +62,9 @@ class Settings(BaseSettings):
 
     allowed_roots: Annotated[tuple[Path, ...], NoDecode] = ()
     """Folders that paths in specs may point into when a spec comes over HTTP, separated like
-    `PATH`. Default: the folder where the server was started. Relative paths are looked for below
-    the first one. The runs folder and the data of the presets are always among them."""
+    `PATH`. Default: the folder that holds the default data folder, else `files` in the data folder,
+    wherever the server was started. Relative paths are looked for below the first one. The runs
+    folder and the data of the presets are always among them."""
 
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     """Further names under which the server may be addressed, separated by commas."""
@@ -136,7 +139,8 @@ class Settings(BaseSettings):
         data_dir = Path(values.get("data_dir") or DEFAULT_DATA_DIR)
         is_default = data_dir == DEFAULT_DATA_DIR
         runs_dir = values.get("runs_dir") or (Path("runs") if is_default else data_dir / "runs")
-        roots = values.get("allowed_roots") or (Path.cwd(),)
+        files = data_dir.absolute().parent if is_default else data_dir / FILES
+        roots = values.get("allowed_roots") or (files,)
         return {**values, "data_dir": data_dir, "runs_dir": runs_dir, "allowed_roots": roots}
 
     @model_validator(mode="after")

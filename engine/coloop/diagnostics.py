@@ -247,6 +247,7 @@ CODES: dict[str, str] = {
     "data.missing_column": "A mapped column is not in the source, or not in every row of it.",
     "data.partial_column": "A column that every row should have is missing in some.",
     "data.unseen_column": "No row of a large file has a column, as far as it was looked at.",
+    "data.schema": "A JSON schema has a keyword or a format that is not known, or a wrong value.",
     # Learning.
     "learning.no_algorithm": "A teaching port is connected, but the node has no algorithm for it.",
     "learning.algorithm_unused": "An algorithm stands at a port to which nothing is connected.",

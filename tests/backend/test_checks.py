@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from coloop.spec.io import parse
+from coloop_server.errors import NotAllowed
 from coloop_server.settings import Settings
 
 
@@ -392,6 +393,25 @@ def test_the_servers_own_data_lies_in_no_root(settings: Settings, tmp_path: Path
     assert roots.admits(settings.runs_dir / "r" / "samples" / "step-1.jsonl")
     assert not roots.admits(settings.data_dir / "ray" / "token")
     assert not roots.admits(settings.data_dir / "coloop.db")
+
+
+def test_a_relative_path_means_the_same_wherever_the_server_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "near.jsonl").write_text('{"prompt": "1+1=", "answer": "2"}\n')
+        monkeypatch.chdir(tmp_path / place)
+        settings = Settings(data_dir=tmp_path / "data")
+        found.append(settings.roots.check("near.jsonl", "source.path"))
+
+    assert found == [tmp_path / "data" / "files" / "near.jsonl"] * 2
+    roots = settings.roots
+    assert not roots.admits(tmp_path / "there" / "near.jsonl")
+    assert not roots.admits(tmp_path / "data" / "coloop.db")
+    with pytest.raises(NotAllowed, match=f"'../coloop.db' in {tmp_path}/data/files lies outside"):
+        roots.check("../coloop.db", "source.path")
 
 
 @pytest.mark.parametrize("count", [5])

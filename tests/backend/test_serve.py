@@ -103,6 +103,7 @@ def test_folders_follow_the_data_folder(tmp_path: Path, monkeypatch: pytest.Monk
     assert default.runs_dir == tmp_path / "runs"
     assert moved.runs_dir == tmp_path / "elsewhere" / "runs"
     assert default.allowed_roots[0] == tmp_path
+    assert moved.allowed_roots[0] == tmp_path / "elsewhere" / "files"
     assert default.database == f"sqlite:///{tmp_path}/.coloop/coloop.db"
 
 

@@ -8,6 +8,7 @@ the shape of its data; of a huge file the first rows are checked, the others as 
 """
 
 import difflib
+import hashlib
 import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any, Final, Protocol
 
 from coloop.data.tasks import TaskProblem, rows_of
 from coloop.datafiles import RawRows, RowProblem, ValueProblem, open_file, read_values
+from coloop.documents import documents_in
 from coloop.errors import DataError
 from coloop.spec.data import LINED, FileSource, HubSource, InlineSource, unknown_format
 from coloop.spec.nodes import DatasetNode
@@ -27,10 +29,17 @@ CHECKED_ROWS: Final = 1000
 """Rows of a larger source that are checked when it is opened."""
 
 
+MARKED_PARTS: Final = 64
+MARKED_BYTES: Final = 2**20
+"""Of a file larger than `CHECKED_BYTES`: in so many places, so much is read to know it again."""
+
+
 class Source(Protocol):
     """Rows of a dataset by number, under the loop's names."""
 
     columns: tuple[str, ...]
+    nulls: tuple[str, ...]
+    """Columns of chats and tools of which keys that are null were left out."""
 
     def __len__(self) -> int: ...
 
@@ -64,6 +73,26 @@ class HubRows(ListedRows):
         self.columns = list(dataset.column_names)
 
 
+def mark_of(source: object, root: Path) -> str | None:
+    """What the rows of a file are known by: its SHA-256; of a large file that of its size and of
+    parts all over it. None where no file says what they are."""
+    if not isinstance(source, FileSource):
+        return None
+    path = root / os.path.expanduser(source.path)
+    found = hashlib.sha256()
+    try:
+        for file in documents_in(path):
+            size = file.stat().st_size
+            found.update(f"{file.relative_to(path).as_posix()} {size}\n".encode())
+            with file.open("rb") as data:
+                for place in range(MARKED_PARTS) if size > CHECKED_BYTES else range(1):
+                    data.seek(place * (size - MARKED_BYTES) // (MARKED_PARTS - 1))
+                    found.update(data.read(size if size <= CHECKED_BYTES else MARKED_BYTES))
+    except (OSError, ValueError):
+        return None
+    return found.hexdigest()
+
+
 class MappedSource:
     """A source whose columns have the loop's names."""
 
@@ -90,6 +119,7 @@ class MappedSource:
         self._field = field
         self._names = dict(columns)
         self._line = line
+        self._nulls: set[str] = set()
         if len(raw) == 0:
             raise self._problem("has no rows")
         checked = len(raw) if raw.size_bytes <= CHECKED_BYTES else min(len(raw), CHECKED_ROWS)
@@ -97,6 +127,7 @@ class MappedSource:
         for index in range(checked):
             seen.update(dict.fromkeys(self.row(index)))
         self.columns = tuple(seen)
+        self.nulls = tuple(sorted(self._nulls))
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -112,7 +143,7 @@ class MappedSource:
             if source not in raw:
                 raise self._missing(name, source, list(raw), line)
         try:
-            return read_values(raw, self._names, self._unfold)
+            return read_values(raw, self._names, self._unfold, self._nulls)
         except ValueProblem as problem:
             raise self._problem(str(problem), line=line) from None
 

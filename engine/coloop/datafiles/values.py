@@ -8,10 +8,20 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from coloop.chats import chat_problem, has_answer, joined_parts, shared_messages
+from coloop.chats import (
+    chat_problem,
+    has_answer,
+    has_nulls,
+    joined_parts,
+    shared_messages,
+    without_nulls,
+)
 
 TEXTS: Final = ("prompt", "target", "chosen", "rejected")
 """Columns that hold a text or a chat."""
+
+TOOLS: Final = "tools"
+"""Column with what the assistant of a chat may call."""
 
 SIDES: Final = ("chosen", "rejected")
 """Of a pair."""
@@ -25,13 +35,17 @@ class ValueProblem(ValueError):
 
 
 def read_values(
-    raw: Mapping[str, Any], names: Mapping[str, str], unfold: str | None = None
+    raw: Mapping[str, Any],
+    names: Mapping[str, str],
+    unfold: str | None = None,
+    nulls: set[str] | None = None,
 ) -> dict[str, Any]:
     """A row of a source with the loop's columns.
 
     Args:
         names: column of the loop: column of the source, which is there.
         unfold: a column whose entries become rows; it holds lists, whatever its name.
+        nulls: to which the columns are added of which keys that are null were left out.
 
     Raises:
         ValueProblem: a column holds what it cannot.
@@ -41,6 +55,11 @@ def read_values(
         if (half := half_character(value)) is not None:
             told = _told(name, names)
             raise ValueProblem(f"{told} holds half a character, {half}, which is no text")
+    for name in (*TEXTS, TOOLS):
+        if has_nulls(row.get(name)):
+            row[name] = without_nulls(row[name])
+            if nulls is not None:
+                nulls.add(name)
     for name in (*TEXTS, *NUMBERS):
         if name in row and name != unfold:
             wrong = _read(row, name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coloop.data.cursor import DataCursor, Draw, steps_for
-from coloop.data.sources import Source, open_source, unfolded
+from coloop.data.sources import Source, mark_of, open_source, unfolded
 from coloop.plan.types import PhasePlan
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.seeds import derive_seed
@@ -22,6 +22,8 @@ class DatasetRole:
         self._root = context.root
         self._as_written = section
         self._opened_as = section.source
+        self._alerts: list[tuple[str, str]] = []
+        """What is still to be told."""
         self._source = self._open(section)
         self._cursor = DataCursor(
             rows=len(self._source),
@@ -47,7 +49,8 @@ class DatasetRole:
         outputs = {"rows": table}
         if rows and "chosen" in rows[0].columns and "rejected" in rows[0].columns:
             outputs["pairs"] = table
-        return Outcome(outputs=outputs, samples=len(rows))
+        alerts, self._alerts = self._alerts, []
+        return Outcome(outputs=outputs, samples=len(rows), alerts=alerts)
 
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
         """A phase that counts passes over this dataset begins with a new pass."""
@@ -78,7 +81,16 @@ class DatasetRole:
         return [child_row(self._node, row, k, columns) for k, columns in enumerate(parts)]
 
     def _open(self, section: DatasetNode) -> Source:
-        return open_source(section, node_id=self._node, root=self._root)
+        self._mark = mark_of(section.source, self._root)
+        source = open_source(section, node_id=self._node, root=self._root)
+        if source.nulls:
+            told = ", ".join(f"`{name}`" for name in source.nulls)
+            message = (
+                f"{self._node}: keys that are null in {told} are left out of prompts and targets: "
+                "a file of Arrow gives each row the keys of all others"
+            )
+            self._alerts.append(("data.nulls", message))
+        return source
 
     def _follow_changes(self, section: DatasetNode) -> None:
         """A phase may `set` source parameters: the source is opened anew, passes keep their
@@ -96,7 +108,7 @@ class DatasetRole:
     def state(self) -> dict[str, Any]:
         changed = None if self._opened_as == self._as_written.source else self._opened_as
         source = None if changed is None else changed.model_dump(mode="json", by_alias=True)
-        return {**self._cursor.state(), "source": source}
+        return {**self._cursor.state(), "source": source, "mark": self._mark}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on in the source that was open, which may be another one than the spec's."""
@@ -107,3 +119,11 @@ class DatasetRole:
             self._source, self._opened_as = self._open(section), section.source
             self._cursor = self._cursor.resized(len(self._source))
         self._cursor.load(state)
+        known = state.get("mark")
+        if known is not None and known != self._mark:
+            path = getattr(self._opened_as, "path", "")
+            message = (
+                f"{self._node}: {path} is not the file that the checkpoint was taken with: the run "
+                "goes on with other rows; put the file back, or start a new run"
+            )
+            self._alerts.append(("data.changed", message))

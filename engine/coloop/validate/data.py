@@ -4,15 +4,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
+from coloop.spec.builtins import JsonSchema
 from coloop.spec.data import FileSource, InlineSource, unknown_format
 from coloop.spec.lineage.written import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
 from coloop.validate.sources import Glance, glance_at, glance_at_rows, is_inside, value_problem
+
+PUT_THERE: Final = "put it there, or name it by its whole path"
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
@@ -83,6 +86,29 @@ def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
+def schemas_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
+    """The JSON schema of a reward has keywords and formats that are known."""
+    for name, node in facts.nodes.items():
+        source = node.source if isinstance(node, RewardNode) else None
+        if isinstance(source, JsonSchema) and source.shape is not None:
+            problem = _schema_problem(source.shape)
+            if problem is not None:
+                yield found(
+                    "data.schema",
+                    problem,
+                    hint="a keyword that is not known would let everything pass",
+                    node=name,
+                    field="source.shape",
+                )
+
+
+def _schema_problem(schema: dict[str, Any]) -> str | None:
+    # A check of a loop without a schema does without the library.
+    from coloop.json_schemas import schema_problem
+
+    return schema_problem(schema)
+
+
 def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Files of code and folders of models that are named by a path are there."""
     if facts.root is None:
@@ -92,10 +118,10 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
             continue
         place = facts.root / os.path.expanduser(path.path)
         if path.what == "model" and _looks_local(path.path) and not _is_folder(place):
-            message = f"there is no model folder `{path.path}`"
+            message = f"there is no model folder `{path.path}`{_where(facts, path.path)}"
             yield _problem("data.missing_file", path.node, path.field, message)
         elif path.what == "code" and not _is_file(place):
-            message = f"there is no file `{path.path}`"
+            message = f"there is no file `{path.path}`{_where(facts, path.path)}"
             yield _problem("data.missing_file", path.node, path.field, message)
 
 
@@ -103,7 +129,7 @@ def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
     """In a confined check no path leads out of the loop's folder."""
     for path in _named_paths(facts):
         if (path.what != "model" or _looks_local(path.path)) and _is_outside(facts, path.path):
-            message = f"`{path.path}` leads out of the folder that loops may read"
+            message = f"`{path.path}` leads out of {facts.root}, the folder that loops may read"
             yield _problem("data.outside", path.node, path.field, message)
 
 
@@ -170,8 +196,8 @@ def _check_file(
         near = _files_beside(facts.root / source.path)
         yield found(
             "data.missing_file",
-            f"there is no file `{source.path}`",
-            hint=did_you_mean(Path(source.path).name, near) or "paths count from the loop's folder",
+            f"there is no file `{source.path}`{_where(facts, source.path)}",
+            hint=did_you_mean(Path(source.path).name, near) or PUT_THERE,
             node=name,
             field="source.path",
         )
@@ -197,10 +223,16 @@ def _look_at(facts: Facts, node: DatasetNode) -> Glance | None:
     return None
 
 
+def _where(facts: Facts, path: str) -> str:
+    """The folder in which a relative path was looked up."""
+    is_whole = Path(os.path.expanduser(path)).is_absolute()
+    return "" if is_whole or facts.root is None else f" in {facts.root.absolute()}"
+
+
 def _problem(code: str, node: str, field: str, message: str) -> Diagnostic:
     hints = {
+        "data.missing_file": PUT_THERE,
         "data.empty": "give it at least one row",
-        "data.missing_file": "paths count from the loop's folder",
         "data.outside": "put the file into the loop's folder and name it from there",
         "data.unreadable": "set `source.format` if the suffix misleads",
     }
@@ -236,6 +268,7 @@ RULES = (
     sources_have_rows,
     sources_have_the_mapped_columns,
     sources_hold_what_their_columns_can,
+    schemas_can_be_read,
     other_files_exist,
     paths_stay_inside,
 )

@@ -1,6 +1,8 @@
 """Rows from outside: passes, order, unfolding, parameters that a phase changes."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,3 +190,43 @@ def test_a_phase_that_counts_passes_begins_with_a_new_one(bench: Bench, rows_of:
 
     assert prompts(loop, 1) == [["p0", "p1", "p2"]]
     assert loop.roles["gold"].steps_for_epochs(2, loop.context) == 4
+
+
+def test_a_resume_on_a_file_that_was_edited_is_told(
+    bench: Bench, tmp_path: Path, through_files: Any
+) -> None:
+    path = tmp_path / "rows.jsonl"
+
+    def loop_on(*rows: dict[str, Any]) -> Any:
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        source = {"type": "file", "path": str(path)}
+        gold = {"kind": "dataset", "source": source, "rows_per_step": 1}
+        return bench({"gold": gold, "policy": LEARNER}, TO_LEARNER)
+
+    first = loop_on(*ROWS)
+    prompts(first, 2)
+    state = through_files(first.roles["gold"].state())
+    same, edited = loop_on(*ROWS), loop_on(*ROWS[:-1], {"prompt": "other", "target": "t"})
+    for loop in (same, edited):
+        loop.roles["gold"].load_state(state)
+        prompts(loop, 2)
+
+    assert same.alerts == []
+    [(code, message)] = edited.alerts
+    assert code == "data.changed"
+    assert f"{path} is not the file that the checkpoint was taken with" in message
+
+
+def test_keys_that_are_null_are_left_out_and_told_once(bench: Bench, rows_of: Any) -> None:
+    call = {"function": {"name": "add", "arguments": {"a": 1, "b": None}}}
+    target = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    loop = bench(
+        {"gold": rows_of({"prompt": "p", "target": target}, rows_per_step=1), "policy": LEARNER},
+        TO_LEARNER,
+    )
+
+    rows = [loop.give("gold.rows", step).rows[0] for step in (1, 2)]
+
+    plain = {"function": {"name": "add", "arguments": {"a": 1}}}
+    assert rows[0].columns["target"] == [{**target[0], "tool_calls": [plain]}]
+    assert [code for code, _ in loop.alerts] == ["data.nulls"]
