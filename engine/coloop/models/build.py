@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from coloop import presets
 from coloop.errors import ModelUnavailable
+from coloop.models.chats import set_template
 from coloop.models.pretrained import load_outline, load_pretrained
 from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import TOKENIZERS
@@ -67,6 +68,7 @@ def build_model(
                 revision=section.revision,
                 trust_remote_code=section.trust_remote_code,
             )
+            set_template(tokenizer, section.chat_template, section.chat_template_kwargs)
         case _:
             raise ModelUnavailable(
                 f"a model of type {section.type!r} has no weights of its own to build"
@@ -89,6 +91,7 @@ def build_outline(section: Model, *, root: Path) -> LoadedModel:
                 revision=section.revision,
                 trust_remote_code=section.trust_remote_code,
             )
+            set_template(tokenizer, section.chat_template, section.chat_template_kwargs)
         case _:
             raise ModelUnavailable(f"a model of type {section.type!r} has no files of its own")
     with torch.device("meta"):

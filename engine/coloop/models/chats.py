@@ -37,6 +37,20 @@ PROBE: Final = "\ue000"
 """A content with which no generation prompt goes on."""
 
 
+TEMPLATE_KWARGS: Final = "chat_template_kwargs"
+"""Where a tokenizer keeps further values for its template; it is saved with it."""
+
+
+def set_template(
+    tokenizer: PreTrainedTokenizerFast, template: str | None, kwargs: Mapping[str, Any]
+) -> None:
+    """Give a tokenizer another chat template, and further values for it."""
+    if template is not None:
+        tokenizer.chat_template = template
+    if kwargs:
+        tokenizer.init_kwargs[TEMPLATE_KWARGS] = dict(kwargs)
+
+
 def rendered_prompt(
     tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools = None
 ) -> str:
@@ -168,6 +182,7 @@ def _rendered(
             raise RequestRefused(
                 f"message {place} of the chat has no role and content, it has {sorted(message)}"
             )
+    kwargs: dict[str, Any] = tokenizer.init_kwargs.get(TEMPLATE_KWARGS) or {}
     said: list[dict[str, Any]] = without_nulls(messages)
     given: list[dict[str, Any]] | None = None if tools is None else without_nulls(tools)
     if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
@@ -177,9 +192,15 @@ def _rendered(
             tools=given,
             tokenize=False,
             add_generation_prompt=is_open,
+            **kwargs,
         )
         return str(own), []
-    values = {**tokenizer.special_tokens_map, "tools": given, "add_generation_prompt": is_open}
+    values = {
+        **tokenizer.special_tokens_map,
+        **kwargs,
+        "tools": given,
+        "add_generation_prompt": is_open,
+    }
     try:
         return render_chat(tokenizer.get_chat_template(tools=given), said, values)
     except ValueError as problem:

@@ -10,7 +10,18 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from coloop.spec.base import Flag, Name, NodeId, Number, OneOrMany, Section, Text, Whole, setting
+from coloop.spec.base import (
+    Flag,
+    Name,
+    NodeId,
+    Number,
+    OneOrMany,
+    PlainValue,
+    Section,
+    Text,
+    Whole,
+    setting,
+)
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 """In which types weights are held."""
@@ -48,6 +59,11 @@ class PretrainedModel(Section):
     """Branch, tag or commit of a hub id."""
     trust_remote_code: Flag = setting(False, level="expert")
     """Run Python that the model folder brings. Off, for safety."""
+    chat_template: Text | None = setting(None, level="expert", widget="text")
+    """Jinja of a chat template, instead of the tokenizer's own; `{% generation %}` in it marks what
+    is imitated."""
+    chat_template_kwargs: dict[str, PlainValue] = setting({}, level="expert", widget="text")
+    """Further values for the chat template, e.g. `enable_thinking: false`."""
 
 
 class ScratchModel(Section):

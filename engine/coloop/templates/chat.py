@@ -24,7 +24,7 @@ from coloop.templates.budget import LARGEST_TEXT, BudgetContext, LimitReached, e
 from coloop.templates.environment import BoundedEnvironment
 from coloop.templates.filters import LARGEST_INDENT, check_numbers, listed_items
 from coloop.templates.operators import joined
-from coloop.templates.rendering import compiled_in, parts_of
+from coloop.templates.rendering import RenderProblem, compiled_in, parts_of
 
 LONGEST_DATE: Final = 200
 """Most characters of the format of a date."""
@@ -86,6 +86,15 @@ def render_chat(
     names = {"tools": None, "documents": None, **values, "messages": messages}
     parts_of(_compiled(source), names, parts, spans)
     return "".join(parts), spans
+
+
+def chat_template_problem(source: str) -> str | None:
+    """Why a chat template cannot be read, or nothing."""
+    try:
+        _compiled(source)
+    except RenderProblem as problem:
+        return str(problem)
+    return None
 
 
 @lru_cache(maxsize=32)

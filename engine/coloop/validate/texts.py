@@ -20,6 +20,7 @@ from coloop.spec.nodes import (
 from coloop.spec.reading import PromptTemplate
 from coloop.spec.reward import PythonSource
 from coloop.spec.tools import ARGUMENTS
+from coloop.templates.chat import chat_template_problem
 from coloop.validate.facts import Facts, found
 from coloop.validate.sources import is_inside
 from coloop.validate.text_names import (
@@ -141,6 +142,21 @@ def texts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
+def chat_templates_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
+    """Chat templates that a loop brings parse."""
+    for name in facts.nodes:
+        template = getattr(facts.model(name), "chat_template", None)
+        problem = None if template is None else chat_template_problem(template)
+        if problem is not None:
+            yield found(
+                "text.template_syntax",
+                f"the chat template cannot be read: {problem}",
+                hint="it is Jinja over `messages`, as `chat_template.jinja` of a model's folder",
+                node=name,
+                field="model.chat_template",
+            )
+
+
 def codes_define_their_function(facts: Facts) -> Iterator[Diagnostic]:
     """Python compiles and defines what is called."""
     for name, node in facts.nodes.items():
@@ -254,6 +270,7 @@ def _read_patterns(node: RewardNode | VerifierNode) -> Iterator[Place]:
 
 RULES = (
     texts_can_be_read,
+    chat_templates_can_be_read,
     codes_define_their_function,
     patterns_can_be_read,
     calls_have_their_arguments,

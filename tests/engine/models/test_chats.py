@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coloop.batch import Sequence, Text
 from coloop.errors import RequestRefused
 from coloop.hosts.encoder import Encoder
-from coloop.models.chats import rendered_prompt
+from coloop.models.chats import rendered_prompt, set_template
 from coloop.models.tokenizer import byte_tokenizer, decode, encode_chat
 
 CHATML = Path(__file__).parents[1] / "templates" / "chats" / "chatml.jinja"
@@ -264,3 +264,28 @@ def test_keys_that_are_null_do_not_reach_the_template() -> None:
     assert rendered_prompt(tokenizer, [ASKED, called, RESULT], tools) == rendered_prompt(
         tokenizer, [ASKED, CALLED, RESULT], TOOLS
     )
+
+
+def test_a_template_and_values_of_the_loop_are_those_of_transformers(tmp_path: Path) -> None:
+    template = "{% if not enable_thinking %}<think></think>{% endif %}" + MARKED
+    tokenizer = byte_tokenizer()
+
+    set_template(tokenizer, template, {"enable_thinking": False})
+
+    expected = tokenizer.apply_chat_template(
+        [ASKED], tokenize=False, add_generation_prompt=True, enable_thinking=False
+    )
+    assert rendered_prompt(tokenizer, [ASKED]) == expected
+    tokenizer.save_pretrained(tmp_path)
+    again = AutoTokenizer.from_pretrained(tmp_path)
+    assert rendered_prompt(again, [ASKED]) == expected
+
+
+def test_answers_of_several_turns_are_imitated_by_a_template_that_marks_them() -> None:
+    thought = {**SAID, "reasoning_content": "hm"}
+    chat = [ASKED, thought, AGAIN, YES]
+    tokenizer = tokenizer_of(CHATML.read_text(encoding="utf-8"))
+
+    set_template(tokenizer, MARKED, {})
+
+    assert imitated(tokenizer, *encode_chat(tokenizer, [], chat))[-1].startswith("yes")
