@@ -1,17 +1,24 @@
-"""What is wrong with a JSON schema, as far as it says so alone, by jsonschema.
+"""Whether a text is JSON that fits a JSON schema, and what is wrong with a schema, by jsonschema.
+
+The check of a loop imports it; the process that judges what models write runs its text, so it needs
+nothing of coloop. References stay within the schema: nothing is fetched.
 
 The dialect is what `$schema` says, else draft 2020-12. A keyword that the dialect does not know is
 refused, never ignored: a schema with `requird` would let everything pass. So is a `format` that no
 draft has; one that is not in CHECKED is a note, as the standard has it.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+import jsonschema.protocols
 from jsonschema import Draft202012Validator, FormatChecker, SchemaError
 from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 NOTES = {
     *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$comment", "$defs", "id"),
@@ -42,6 +49,24 @@ def _is_date_time(value: object) -> bool:
 
 
 CHECKED.checks("date-time", raises=ValueError)(_is_date_time)
+
+
+def judge(schema: Any, text: str) -> dict[str, Any]:
+    """1 where the text fits, else 0; or what is wrong with the schema."""
+    try:
+        problem = schema_problem(schema)
+        if problem is not None:
+            return {"problem": problem}
+        checks: jsonschema.protocols.Validator = dialect_of(schema)(
+            schema, registry=Registry(), format_checker=CHECKED
+        )
+        return {"score": float(checks.is_valid(json.loads(text)))}
+    except RecursionError:
+        return {"problem": "the schema refers to itself without end, or the text is too deep"}
+    except Exception as error:
+        if isinstance(error.__cause__, Unresolvable) or isinstance(error, Unresolvable):
+            return {"problem": f"the schema refers to what is not in it: {str(error)[:300]}"}
+        raise
 
 
 def dialect_of(schema: Any) -> Any:

@@ -71,7 +71,7 @@ OURS: dict[str, set[str]] = {
     "data": {"spec", "batch", "tables", "templates", "chats", "datafiles", "documents", "errors"},
     "sandbox": {"errors"},
     "services": {"spec", "errors", "seeds"},
-    "rewards": {"spec", "batch", "tables", "data", "sandbox", "services", "json_schemas", "errors"},
+    "rewards": {"spec", "batch", "tables", "data", "sandbox", "services", "errors"},
     "tools": {"spec", "data", "sandbox", "templates", "errors"},
     "models": {"chats", "arrays", "spec", "presets", "templates", "errors", "marks"},
     "rollout": {"fingerprint", "spec", "batch", "models", "services", "errors"},

@@ -21,6 +21,8 @@ from coloop.rewards.scoring import Question, Score
 from coloop.sandbox.process import Sandbox
 
 FOLDER: Final = Path(__file__).parent / "inside"
+SHARED: Final = {"schema": Path(__file__).parents[1] / "json_schemas.py"}
+"""Code of ours that the check of a loop uses as well."""
 CPU_SECONDS: Final = 2.0
 """Most computing for one question: real answers take a hundredth to a quarter of a second."""
 DEADLINE_SECONDS: Final = 20.0
@@ -56,7 +58,7 @@ class Judge(Protocol):
 
 def source_of(name: str) -> str:
     """The code that runs in the limited process."""
-    return (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    return SHARED.get(name, FOLDER / f"{name}.py").read_text(encoding="utf-8")
 
 
 class LibraryJudge:
