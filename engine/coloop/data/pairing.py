@@ -143,8 +143,8 @@ def side_of(columns: Mapping[str, Any], name: str | None) -> str | list[Any]:
     names = [name] if name is not None else ["completion", "target"]
     for column in names:
         value = columns.get(column)
-        if isinstance(value, str) or is_chat(value):
-            return value  # type: ignore[no-any-return]
+        if isinstance(value, str) or (isinstance(value, list) and is_chat(value)):
+            return value
     told = " or ".join(f"`{column}`" for column in names)
     there = ", ".join(sorted(columns)) or "none"
     raise DataError(

@@ -112,7 +112,7 @@ class TemplateProgram:
         text = row.columns.get("completion")
         if not isinstance(text, str):
             text = row.columns.get("prompt")
-            text = written_chat(text) if is_chat(text) else text
+            text = written_chat(text) if isinstance(text, list) and is_chat(text) else text
         new: dict[str, Any] = {}
         for name, rule in self.section.parse.items():
             try:

@@ -184,7 +184,7 @@ def _rendered(
             )
     kwargs: dict[str, Any] = tokenizer.init_kwargs.get(TEMPLATE_KWARGS) or {}
     said: list[dict[str, Any]] = without_nulls(messages)
-    given: list[dict[str, Any]] | None = None if tools is None else without_nulls(tools)
+    given: list[Any] | None = None if tools is None else without_nulls(tools)
     if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
         # Code of its own, to which somebody said yes, writes its chats.
         own = tokenizer.apply_chat_template(
