@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.fingerprint import fingerprint
+from coloop.models import vocabulary_of
 from coloop.rollout.aside import Aside
 from coloop.rollout.decoder import Decoder
 from coloop.rollout.forward_decoder import ForwardDecoder
@@ -57,7 +58,7 @@ class TorchEngine(TextEngine):
         could read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer
         rows are written at once where it is short.
         """
-        device, vocabulary = torch.device(device), model.config.vocab_size
+        device, vocabulary = torch.device(device), vocabulary_of(model)
         self._device, self._dtype = device, dtype or model.dtype
         self._aside = Aside()
         with torch.inference_mode():

@@ -32,7 +32,7 @@ from torch.utils.checkpoint import checkpoint
 from coloop.algos.shapes import wide
 from coloop.batch import Batch, Prompts, pack, split_units
 from coloop.errors import BackendMissing
-from coloop.models import ONLY, has_words, score_head, score_heads
+from coloop.models import ONLY, has_words, score_head, score_heads, vocabulary_of
 from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.training import Training
 from coloop.training import packing
@@ -402,7 +402,7 @@ class TokenModel:
     def _chunk_size(self) -> int:
         if self.options.loss_chunk is not None:
             return self.options.loss_chunk
-        vocabulary = int(self.model.config.vocab_size)  # type: ignore[union-attr, arg-type]
+        vocabulary = vocabulary_of(self.model)  # type: ignore[arg-type]
         return max(LOGITS_AT_ONCE // vocabulary, 1)
 
 
