@@ -12,7 +12,7 @@ from coloop.spec.lineage.written import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import Glance, glance_at, glance_at_rows, is_inside
+from coloop.validate.sources import Glance, glance_at, glance_at_rows
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
@@ -67,7 +67,7 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
     if facts.root is None:
         return
     for path in _named_paths(facts):
-        if path.what == "data" or _is_outside(facts, path.path):
+        if path.what == "data" or facts.is_outside(path.path):
             continue
         place = facts.root / os.path.expanduser(path.path)
         if path.what == "model" and _looks_local(path.path) and not _is_folder(place):
@@ -81,7 +81,7 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
 def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
     """In a confined check no path leads out of the loop's folder."""
     for path in _named_paths(facts):
-        if (path.what != "model" or _looks_local(path.path)) and _is_outside(facts, path.path):
+        if (path.what != "model" or _looks_local(path.path)) and facts.is_outside(path.path):
             message = f"`{path.path}` leads out of the folder that loops may read"
             yield _problem("data.outside", path.node, path.field, message)
 
@@ -110,12 +110,8 @@ def _named_paths(facts: Facts) -> Iterator[_NamedPath]:
             yield _NamedPath(name, "model.path", path, "model")
 
 
-def _is_outside(facts: Facts, path: str) -> bool:
-    return facts.is_confined and facts.root is not None and not is_inside(facts.root, path)
-
-
 def _names_a_folder(facts: Facts, path: str) -> bool:
-    if facts.root is None or _is_outside(facts, path):
+    if facts.root is None or facts.is_outside(path):
         return False
     return _is_folder(facts.root / os.path.expanduser(path))
 
