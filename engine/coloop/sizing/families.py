@@ -29,6 +29,15 @@ ENCODER_DECODERS = frozenset(
         *("pegasus", "plbart", "prophetnet", "trocr", "whisper"),
     }
 )
+INDEXED = frozenset({"axk2", "deepseek_v32", "glm_moe_dsa"})
+"""A token attends to those that an index chooses, which with a cache are others than without."""
+UNPROVEN = frozenset(
+    {
+        *("cohere_compass_text", "dbrx", "dots1", "kimi_linear", "qwen4_exp", "qwen4_exp_text"),
+        *("zamba", "zamba2"),
+    }
+)
+"""Types of which no small model has been run."""
 MORE_THAN_TEXT = {
     "blt": "bytes in patches of its own",
     "emu3": "pictures as tokens; its text part has no auto class to load it again",
@@ -92,6 +101,13 @@ def refusal_of(config: Mapping[str, Any]) -> str | None:
         )
     if kind in MORE_THAN_TEXT:
         return f"a model of type `{kind}` reads {MORE_THAN_TEXT[kind]}"
+    if kind in INDEXED:
+        return (
+            f"a model of type `{kind}` attends to tokens that an index chooses: what it says of a "
+            "text is not what it said while it wrote it"
+        )
+    if kind in UNPROVEN:
+        return f"no model of type `{kind}` has been run by coloop"
     known = causal_types()
     if known and kind not in known and not is_scorer:
         return (

@@ -79,24 +79,11 @@ OFTEN = (
     *("llama", "gpt2", "gemma3_text", "qwen3_moe", "mixtral", "lfm2", "qwen3_5_text", "falcon_h1"),
 )
 """What every test session runs."""
-NOT_HERE = frozenset(
-    {
-        "cohere_compass_text",
-        "dbrx",
-        "dots1",
-        "kimi_linear",
-        "qwen4_exp",
-        "qwen4_exp_text",
-        "zamba",
-        "zamba2",
-    }
-)
-"""Types of which no tiny config is known here that transformers itself can compute."""
 RUNS = tuple(
     sorted(
         kind
         for kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-        if refusal_of({"model_type": kind}) is None and kind not in NOT_HERE
+        if refusal_of({"model_type": kind}) is None
     )
 )
 
@@ -122,7 +109,8 @@ def check_run(kind: str, run: Callable[..., Any], folder: Path) -> None:
             one(input_ids=ids, use_cache=False).logits for one in (exported, held, start)
         )
     assert torch.equal(ours, theirs)
-    assert not torch.equal(ours, before)
+    if max(ended.metrics("actor", "grad_norm")) > 0:  # else all rows had one score
+        assert not torch.equal(ours, before)
 
 
 @pytest.mark.parametrize("kind", OFTEN)
