@@ -279,6 +279,7 @@ CODES: dict[str, str] = {
     "learning.every_weight_zero": "Every edge into a live teaching port, or every score of a "
     "weighted sum, has weight 0.",
     "learning.cut_rows": "Rows that a filter cuts on the way of one reward learn from another.",
+    "learning.dropout": "A model has dropout, which is off while it learns from other than texts.",
     "learning.companion": "An algorithm lacks the filter or penalty that it is known with.",
     "learning.no_ratio": "A loss without a ratio learns one row set in several optimizer steps.",
     "learning.second_optimizer": "A weights group would have a second optimizer.",
@@ -346,6 +347,7 @@ CODES: dict[str, str] = {
     # What comes from outside.
     "foreign.not_allowed": "Python that a model brings, on a server whose owner does not allow it.",
     "foreign.model_code": "A model brings Python of its own, which would run in the engine.",
+    "foreign.architecture": "A model is of a type that does not run here.",
     "foreign.service": "A service is named that runs on this machine may not call.",
     "foreign.secret": "A service wants a secret that is not in the environment here.",
     # What the compiler and a run say.

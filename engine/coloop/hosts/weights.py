@@ -305,7 +305,7 @@ class HeldWeights:
             )
         found: dict[str, Any] = {"adapter": read_adapter(folder)}
         if self.saved_state(folder).get(REPLACED):
-            found["base"] = load_weights(folder / BASE_FOLDER)
+            found["base"] = load_weights(folder / BASE_FOLDER, self.loaded.model)
         return found
 
     def saved(self, folder: Path) -> dict[str, Tensor]:
@@ -316,7 +316,7 @@ class HeldWeights:
                 "with the loop as it was, or begin a new run from these weights: "
                 f"`model: {{type: pretrained, path: {folder}}}`"
             )
-        weights = load_weights(folder)
+        weights = load_weights(folder, self.loaded.model)
         for names in names_of(self.loaded.model):
             kept = next((name for name in names if name in weights), None)
             if kept is not None:

@@ -19,6 +19,7 @@ from coloop.models.build import (
     copy_model,
     dtype_of,
     positions_of,
+    vocabulary_of,
 )
 from coloop.models.chats import Tools
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
@@ -38,6 +39,7 @@ from coloop.models.heads import (
     with_one_of,
     writing_part,
 )
+from coloop.models.on_disk import Conversion, from_disk, to_disk
 from coloop.models.outline import filled, outline_of
 from coloop.models.tokenizer import (
     Prompt,
@@ -56,6 +58,7 @@ __all__ = [
     "DTYPES",
     "ONLY",
     "SCORE",
+    "Conversion",
     "LoadedModel",
     "Prompt",
     "Tools",
@@ -71,6 +74,7 @@ __all__ = [
     "encode_prompt",
     "encode_text",
     "filled",
+    "from_disk",
     "has_words",
     "head_for",
     "is_adapter",
@@ -88,7 +92,9 @@ __all__ = [
     "score_heads",
     "score_name",
     "that_write",
+    "to_disk",
     "vocabulary_mark",
+    "vocabulary_of",
     "weights_in",
     "with_both_heads",
     "with_each_head",

@@ -108,12 +108,17 @@ def copy_model(source: LoadedModel) -> LoadedModel:
 
 def positions_of(model: PreTrainedModel) -> int | None:
     """Most tokens that the model reads; None: no limit is known."""
-    config = model.config.get_text_config()
+    config = model.config.get_text_config(decoder=True)
     for name in ("max_position_embeddings", "n_positions"):
         limit = getattr(config, name, None)
         if limit:
             return int(limit)
     return None
+
+
+def vocabulary_of(model: PreTrainedModel) -> int:
+    """Tokens that it knows; of a model that reads more than text those of its text."""
+    return int(model.config.get_text_config(decoder=True).vocab_size)
 
 
 def dtype_of(dtype: Dtype | None, device: torch.device) -> torch.dtype:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,6 +21,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedT
 
 from coloop.errors import CheckpointError, StorageFull, is_full
 from coloop.marks import settle, settle_one
+from coloop.models.on_disk import from_disk, outline_from
 from coloop.models.quiet import without_bars
 from coloop.models.weights_file import damage_of_weights
 
@@ -87,30 +89,60 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
-    """Each weight of a model folder by name, one at a time in memory."""
-    for file in _weight_files(folder):
-        if (damage := damage_of_weights(file)) is not None:
-            raise CheckpointError(damage)
-        with safe_open(file, framework="pt") as weights:
-            for name in weights.keys():  # noqa: SIM118 - not a dict
+def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[tuple[str, Tensor]]:
+    """Each weight of a model folder by the name that the model has for it, one at a time in memory;
+    what no model has for itself comes as the file has it.
+
+    Args:
+        like: a model of the folder's kind, weights or not; None: made of its config.
+    """
+    with _opened(folder) as places:
+        model = like if like is not None else _outline_of(folder)
+        if model is None:
+            for name, weights in places.items():
                 yield name, weights.get_tensor(name)
+            return
+        read = from_disk(model)
+        for part in read.parts(places):
+            found = read.converted(part, lambda name: places[name].get_tensor(name))  # type: ignore[no-any-return]
+            yield from found.items()
 
 
 def read_part(folder: Path, prefix: str) -> dict[str, Tensor]:
-    """The weights of a model folder whose names begin so, by name."""
-    found: dict[str, Tensor] = {}
-    for file in _weight_files(folder):
-        with safe_open(file, framework="pt") as weights:
-            names = [name for name in weights.keys() if name.startswith(prefix)]  # noqa: SIM118
-            found |= {name: weights.get_tensor(name) for name in names}
-    return found
+    """The weights of a model folder whose names on disk begin so, by name."""
+    with _opened(folder) as places:
+        return {
+            name: weights.get_tensor(name)
+            for name, weights in places.items()
+            if name.startswith(prefix)
+        }
 
 
-def load_weights(folder: Path) -> dict[str, Tensor]:
-    """All weights of a model folder by name, on the CPU."""
+@contextmanager
+def _opened(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """The open file in which each weight of a folder lies, by the name that it has there."""
+    with ExitStack() as files:
+        places: dict[str, Any] = {}
+        for file in _weight_files(folder):
+            if (damage := damage_of_weights(file)) is not None:
+                raise CheckpointError(damage)
+            weights = files.enter_context(safe_open(file, framework="pt"))
+            places |= dict.fromkeys(weights.keys(), weights)
+        yield places
+
+
+def _outline_of(folder: Path) -> PreTrainedModel | None:
+    """A model of the folder's config without weights; None where transformers has none for it."""
     try:
-        return dict(read_weights(folder))
+        return outline_from(AutoConfig.from_pretrained(folder))
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def load_weights(folder: Path, like: PreTrainedModel | None = None) -> dict[str, Tensor]:
+    """All weights of a model folder by name, on the CPU; see `read_weights`."""
+    try:
+        return dict(read_weights(folder, like))
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"the weights in {folder} cannot be read: {error}") from error
 
@@ -155,9 +187,10 @@ def _check_readable(folder: Path, model: PreTrainedModel) -> None:
     except ValueError as error:
         raise CheckpointError(f"what was saved cannot be loaded again: {error}") from error
     missing = dict(model.named_parameters())  # one name for each tied weight
-    for name, saved in read_weights(folder):
-        held = missing.pop(name, None)
-        if held is not None and not torch.equal(saved, held.detach().cpu()):
+    held = missing | dict(model.named_buffers())
+    for name, saved in read_weights(folder, model):
+        missing.pop(name, None)
+        if name in held and not torch.equal(saved, held[name].detach().cpu()):
             raise CheckpointError(f"{name} was not saved as it is")
     if missing:
         raise CheckpointError(f"{len(missing)} weights were not saved, such as {min(missing)}")

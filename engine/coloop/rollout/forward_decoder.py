@@ -25,6 +25,11 @@ from coloop.rollout.lean_weights import names_differ
 from coloop.rollout.padding import pad_left, pad_right, similar_lengths
 from coloop.rollout.scoring import token_log_probs
 
+HALVES = (torch.bfloat16, torch.float16)
+NEAR, HALF_NEAR = 1e-3, 2.0**-4
+"""Logits that are apart by no more than this share of their size are the same but for rounding."""
+_STATES = ("conv_states", "recurrent_states")
+"""What layers keep that are no attention."""
 READ_AT_ONCE = 8192
 """Most tokens, padding included, scored in one pass."""
 
@@ -40,7 +45,7 @@ class ForwardDecoder:
         torch.nn.Module.to(own, device=device, dtype=dtype)
         self._model: Any = own
         self.max_length: int | None = positions_of(model)
-        self._device = device
+        self.device = self._device = device
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
         self._cache: Any = None
         self._is_real = torch.empty(0)
@@ -60,7 +65,7 @@ class ForwardDecoder:
         prompt_of = torch.arange(len(prompts)).repeat_interleave(torch.tensor(counts))
         prompt_of = prompt_of.to(self._device)
         logits = self._forward(tokens, is_real, places, None)
-        self._cache.batch_select_indices(prompt_of)
+        _select(self._cache, prompt_of)
         self._is_real = is_real[prompt_of]
         return logits[prompt_of]
 
@@ -101,7 +106,7 @@ class ForwardDecoder:
             return
         chosen = torch.arange(rows, device=self._device)
         chosen[targets] = sources
-        self._cache.batch_select_indices(chosen)
+        _select(self._cache, chosen)
         self._is_real = self._is_real[chosen]
 
     def score(self, sequences: Sequence[Sequence[int]], temperature: float) -> list[Tensor]:
@@ -141,3 +146,26 @@ class ForwardDecoder:
 
     def held(self) -> Iterator[Tensor]:
         yield from self._model.parameters()
+
+    def agrees(self, logits: Tensor, texts: Sequence[Sequence[int]]) -> bool:
+        """Whether logits (N, V) are those that the model says behind whole texts, each by
+        itself."""
+        alone = torch.stack([self._alone(text) for text in texts])
+        share = HALF_NEAR if self._model.dtype in HALVES else NEAR
+        return bool((logits - alone).norm() <= share * alone.norm())
+
+    def _alone(self, text: Sequence[int]) -> Tensor:
+        tokens = torch.tensor([text], device=self._device)
+        logits: Tensor = self._model(input_ids=tokens, use_cache=False).logits[0, -1].float()
+        return logits
+
+
+def _select(cache: Any, rows: Tensor) -> None:
+    """Row i of a cache becomes what row rows[i] was."""
+    for layer in cache.layers:
+        for states in (getattr(layer, name, None) for name in _STATES):
+            for index, state in (states or {}).items():
+                if state is not None:
+                    states[index] = state.index_select(0, rows)
+        if getattr(layer, "keys", None) is not None:
+            layer.batch_select_indices(rows)

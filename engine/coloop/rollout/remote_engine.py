@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.errors import RequestRefused, WeightsNotUpdated
-from coloop.models import positions_of
+from coloop.models import positions_of, vocabulary_of
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.protocol import GenerationRequest
 from coloop.rollout.remote_texts import RemoteTexts
@@ -48,7 +48,7 @@ class RemoteEngine(TextEngine):
         del max_num_seqs, device
         self._dtype = dtype or model.dtype
         self._service = Service(endpoint)
-        vocabulary = model.config.vocab_size
+        vocabulary = vocabulary_of(model)
         texts = RemoteTexts(
             self._service,
             tokenizer,

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from coloop.models import vocabulary_of
+
 _BROKEN = "\ufffd"
 """What a tokenizer writes for a piece of a character."""
 
@@ -74,7 +76,7 @@ def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Te
     found = [configured] if isinstance(configured, int) else list(configured or ())
     if tokenizer.eos_token_id is not None:
         found.append(tokenizer.eos_token_id)
-    vocabulary = model.config.vocab_size
+    vocabulary = vocabulary_of(model)
     is_end = torch.zeros(vocabulary, dtype=torch.bool)
     is_end[[token for token in found if token < vocabulary]] = True
     return is_end

@@ -13,9 +13,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.fingerprint import fingerprint
+from coloop.models import vocabulary_of
 from coloop.rollout.aside import Aside
 from coloop.rollout.decoder import Decoder
-from coloop.rollout.forward_decoder import ForwardDecoder
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.lean_decoder import LeanDecoder
 from coloop.rollout.lean_weights import LeanWeights, shape_of
@@ -23,6 +23,7 @@ from coloop.rollout.rotary import Rotary
 from coloop.rollout.schedule import Schedule
 from coloop.rollout.stops import StopTexts, end_tokens
 from coloop.rollout.text_engine import TextEngine
+from coloop.rollout.whole_decoder import forward_decoder
 
 ROWS_AT_ONCE = 256
 """Rows written at once where nothing else is said."""
@@ -57,7 +58,7 @@ class TorchEngine(TextEngine):
         could read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer
         rows are written at once where it is short.
         """
-        device, vocabulary = torch.device(device), model.config.vocab_size
+        device, vocabulary = torch.device(device), vocabulary_of(model)
         self._device, self._dtype = device, dtype or model.dtype
         self._aside = Aside()
         with torch.inference_mode():
@@ -156,7 +157,7 @@ def build_decoder(model: PreTrainedModel, device: torch.device, dtype: torch.dty
     """The fast decoder where it holds the model exactly, else the model's own forward."""
     shape = shape_of(model.config)
     if shape is None:
-        return ForwardDecoder(model, device, dtype)
+        return forward_decoder(model, device, dtype)
     weights = LeanWeights(shape, device, dtype)
     weights.load(model.named_parameters())
     return LeanDecoder(weights, Rotary.of(model.base_model.rotary_emb, device))

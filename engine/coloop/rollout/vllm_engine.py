@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.errors import BackendMissing, WeightsNotUpdated
-from coloop.models import positions_of
+from coloop.models import outline_of, positions_of, to_disk, vocabulary_of
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.lean_weights import names_differ
 from coloop.rollout.own_world import OwnWorld
@@ -87,6 +87,7 @@ class VllmEngine(TextEngine):
         self._is_untied = self._device.type == "cpu"
         self._shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}
         self._other_names = _other_names(model)
+        self._on_disk = to_disk(outline_of(model))
         limits = [limit for limit in (positions_of(model), max_length) if limit]
         length = min(limits, default=None)
         self._world = OwnWorld()
@@ -97,7 +98,7 @@ class VllmEngine(TextEngine):
             kv_cache_memory_bytes=cache_bytes,
             gpu_memory_utilization=memory_share,
         )
-        kept, vocabulary = KeptTexts(0), model.config.vocab_size
+        kept, vocabulary = KeptTexts(0), vocabulary_of(model)
         stops = StopTexts(tokenizer, vocabulary)
         self._texts = VllmTexts(self._vllm, kept, end_tokens(model, tokenizer), stops)
         self._asleep: list[str] = []
@@ -179,8 +180,12 @@ class VllmEngine(TextEngine):
 
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._wake([part for part in self._asleep if part == "weights"])
-        self._vllm.collective_rpc("take_weights", args=(self._checked(weights),))
+        self._vllm.collective_rpc("take_weights", args=(self._named(weights),))
         self._forget_prefixes()
+
+    def _named(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        """The weights by the names of files, as vLLM reads them."""
+        return self._on_disk.streamed(self._shapes, self._checked(weights))
 
     def _checked(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """The weights; missing, unknown and misshapen ones are told by name."""

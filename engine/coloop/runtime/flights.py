@@ -58,6 +58,10 @@ class Flight:
     records: list[Record] = field(default_factory=list)
     early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
     """Stages that may begin, or have begun, before their turn, by name and turn."""
+    begun: set[str] = field(default_factory=set)
+    """Names of the stages that have begun with all their rows."""
+    begun_parts: set[str] = field(default_factory=set)
+    """Names of those that have begun with some of them."""
 
     @property
     def step(self) -> int:

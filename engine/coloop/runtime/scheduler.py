@@ -210,6 +210,8 @@ class Scheduler:
             for task in () if flight.is_cancelled else flight.region.ready():
                 if flight.has_failed or not self._is_let(task.stage, flights[:place]):
                     continue
+                if self._waits_for_writers(task.stage, flight, flights[place + 1 :]):
+                    continue
                 early = flight.early.get(task.key)
                 work = early.work if early is not None else None
                 flight.note_ready(task)
@@ -225,6 +227,14 @@ class Scheduler:
             and self._window.share(stage, len(before)) >= 1.0
             and not self._window.meets(stage, at_work)
         )
+
+    def _waits_for_writers(self, stage: Stage, own: Flight, behind: Sequence[Flight]) -> bool:
+        """Whether new weights wait for what is written by the weights as they are."""
+        going = [one for one in behind if not (one.is_cancelled or one.has_failed)]
+        return self._window.waits_for_writers(stage, own, going, self._can_begin_with_some)
+
+    def _can_begin_with_some(self, stage: Stage) -> bool:
+        return isinstance(self._calls.role(stage)[1], PartRole)
 
     def _work(self, task: Task, flight: Flight) -> Work:
         """What begins now, with how long it has waited."""
@@ -253,6 +263,7 @@ class Scheduler:
         if call.verb == "generate" and call.context.spec.schedule.stream:
             call = replace(call, hand_on=partial(self._early.hand_on, work))
         work.flight.region.started(task)
+        work.flight.begun.add(work.stage.name)
         self._send(work, partial(work.role.run, call))
 
     def _start_part(self, part: Part) -> None:
@@ -261,6 +272,7 @@ class Scheduler:
         assert isinstance(role, PartRole)
         call = replace(self._call(work, part.tables), share=part.share)
         work.is_part = True
+        work.flight.begun_parts.add(work.stage.name)
         self._send(work, partial(role.begin, call))
 
     def _call(self, work: Work, tables: Unrolled) -> Call:

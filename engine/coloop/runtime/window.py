@@ -7,6 +7,10 @@
     generate, credit        wait for the same of the steps before: neither reads what learns there
     everything else         waits for the same node's stages of the steps before
 
+What writes has its weights from the steps that had ended when its own step began, so new ones
+(`sync`) wait until whatever later steps write by the same weights has begun: whichever is ready
+first, the order is the same. Of what is written again and again, as refills and rounds do, they
+wait for all. They do not wait for what cannot begin before the steps that bring them have ended.
 What writes by calls from the driver, a search, does all of it by one version of the weights: new
 ones wait until it is through, and it waits until they are there.
 A window holds `staleness` + 1 steps, so step k begins when step k - 1 - staleness has ended: that
@@ -17,7 +21,7 @@ With a window of one step nothing of the above is ever asked: there is one loop,
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,6 +34,16 @@ BESIDE_LEARNING = ("generate", "credit")
 
 class OnItsWay(Protocol):
     """A step that has begun and is not done."""
+
+    @property
+    def begun(self) -> Collection[str]:
+        """Names of the stages that have begun with all their rows."""
+        ...
+
+    @property
+    def begun_parts(self) -> Collection[str]:
+        """Names of those that have begun with some of them."""
+        ...
 
     def open_stages(self) -> Iterable[Stage]:
         """Those that have not ended for good."""
@@ -72,19 +86,112 @@ class Window:
             for other in at_work
         )
 
+    def waits_for_writers(
+        self,
+        stage: Stage,
+        own: OnItsWay,
+        behind: Sequence[OnItsWay],
+        can_begin_with_some: Callable[[Stage], bool],
+    ) -> bool:
+        """Whether new weights wait for what later steps write by the weights as they are.
+
+        Args:
+            own: the step that brings them; all steps before it have ended.
+            behind: the steps after it that go on.
+            can_begin_with_some: whether a stage can do a share of its rows before the others.
+        """
+        if stage.verb != "sync":
+            return False
+        group = self.groups.get(stage.node, stage.node)
+        waits = _Waits(self, (own, *behind), can_begin_with_some)
+        return any(
+            group in self._written_by(one)
+            and not waits.has_passed(place, one)
+            and not waits.reaches(place, one, stage)
+            for place, other in enumerate(behind, start=1)
+            for one in other.open_stages()
+        )
+
+    def _written_by(self, stage: Stage) -> set[str]:
+        """Groups by whose weights a stage writes."""
+        if stage.verb != "generate":
+            return set()
+        return {self.groups.get(one, one) for one in stage.givers}
+
     def _changes_under(self, sync: Stage, caller: Stage) -> bool:
         if sync.verb != "sync" or caller.pool is not None:
             return False
         return self.groups.get(sync.node) in {self.groups.get(one, one) for one in caller.calls}
 
     def _lets(self, stage: Stage, other: OnItsWay) -> bool:
+        if self.is_in_turn(stage):
+            return False
+        return not any(self.waits_for(stage, one) for one in other.open_stages())
+
+    def is_in_turn(self, stage: Stage) -> bool:
+        """Whether it waits for the steps before to end."""
         group = self.groups.get(stage.node)
-        is_beside = stage.verb in BESIDE_LEARNING
         if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
-            return False
-        if not self.scorers.isdisjoint(stage.calls):
-            return False
-        for one in other.open_stages():
-            if one.node == stage.node and (not is_beside or one.verb == stage.verb):
-                return False
-        return True
+            return True
+        return not self.scorers.isdisjoint(stage.calls)
+
+    def waits_for(self, stage: Stage, one: Stage) -> bool:
+        """Whether a stage waits for one of a step before to end."""
+        if self.is_in_turn(stage):
+            return True
+        is_beside = stage.verb in BESIDE_LEARNING
+        return one.node == stage.node and (not is_beside or one.verb == stage.verb)
+
+
+class _Waits:
+    """Which stages of some steps on their way wait for which."""
+
+    def __init__(
+        self,
+        window: Window,
+        steps: Sequence[OnItsWay],
+        can_begin_with_some: Callable[[Stage], bool],
+    ) -> None:
+        self._window = window
+        self._steps = steps
+        self._open = [tuple(step.open_stages()) for step in steps]
+        self._can_begin_with_some = can_begin_with_some
+
+    def has_passed(self, place: int, stage: Stage) -> bool:
+        """Whether a stage writes by weights that it has, whatever comes now."""
+        step = self._steps[place]
+        if self._is_short(place, stage) and stage.name in step.begun_parts:
+            return True
+        return stage.name in step.begun and not self._is_repeated(place, stage)
+
+    def _is_repeated(self, place: int, stage: Stage) -> bool:
+        """Whether it may begin once more before the steps before it have ended."""
+        beside = [one for one in self._open[place] if set(one.within) & set(stage.within)]
+        return bool(stage.within) and not any(self._window.is_in_turn(one) for one in beside)
+
+    def reaches(self, place: int, stage: Stage, sync: Stage) -> bool:
+        """Whether a stage waits, by whatever stands between, for a sync of the first of the
+        steps."""
+        seen: set[tuple[int, str]] = set()
+        waiting = [(place, stage)]
+        while waiting:
+            at, one = waiting.pop()
+            if (at, one.name) in seen:
+                continue
+            seen.add((at, one.name))
+            if at == 0 and one.name == sync.name:
+                return True
+            waiting += self._waited_for(at, one)
+        return False
+
+    def _waited_for(self, place: int, stage: Stage) -> Iterator[tuple[int, Stage]]:
+        yield from ((place, one) for one in self._open[place] if one.name in stage.after)
+        is_put_off = self._is_short(place, stage) and not self._can_begin_with_some(stage)
+        for before in range(place):
+            for one in self._open[before]:
+                if is_put_off or self._window.waits_for(stage, one):
+                    yield before, one
+
+    def _is_short(self, place: int, stage: Stage) -> bool:
+        """Whether not all of its rows are let begin beside the steps before it."""
+        return self._window.share(stage, place) < 1.0

@@ -9,6 +9,7 @@ loop of its name says what was trained.
 """
 
 import json
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -175,15 +176,19 @@ def _from_known_id(name: str) -> Architecture | None:
 
 
 def _from_folder(name: str, root: Path | None) -> Architecture | None:
+    config = config_in(name, root)
+    return None if config is None else architecture_from_config(config, name)
+
+
+def config_in(name: str, root: Path | None) -> dict[str, Any] | None:
+    """The `config.json` of a model's folder; None where it is not there, or cannot be read."""
     if root is None:
         return None
-    file = root / name / "config.json"
+    file = root / os.path.expanduser(name) / "config.json"
     try:
         if not file.is_file() or file.stat().st_size > CONFIG_LIMIT_BYTES:
             return None
         config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(config, dict):
-        return None
-    return architecture_from_config(config, name)
+    return config if isinstance(config, dict) else None

@@ -87,6 +87,9 @@ class Training(Section):
 
     `selective`: those of every second layer; `offload`: all, and inputs of layers rest on the host.
     """
+    dropout: Flag | None = setting(None, level="advanced")
+    """Drop at random what the model and `lora.dropout` say. Null: while it learns from texts alone
+    (`demonstrations`), for all else is compared with log-probs that have no dropout."""
     dtype: ComputeDtype | None = setting(None, level="advanced")
     """Type of the computation; fp8: matrix products. Null: bfloat16 on a GPU, and on a CPU that
     multiplies in it where the model is large enough; else float32."""

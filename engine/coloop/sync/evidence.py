@@ -38,7 +38,8 @@ def probe_of(model: PreTrainedModel, *, has_bits: bool = False) -> Probe:
         has_bits: the engine that is to score them tells its bits.
     """
     generator = torch.Generator().manual_seed(0)
-    tokens = torch.randint(model.config.vocab_size, (ROWS, TOKENS), generator=generator)
+    vocabulary = model.config.get_text_config(decoder=True).vocab_size
+    tokens = torch.randint(vocabulary, (ROWS, TOKENS), generator=generator)
     rows = ROWS_BESIDE_BITS if has_bits else ROWS
     return tuple(tuple(row) for row in tokens[:rows].tolist())
 

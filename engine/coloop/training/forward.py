@@ -32,7 +32,7 @@ from torch.utils.checkpoint import checkpoint
 from coloop.algos.shapes import wide
 from coloop.batch import Batch, Prompts, pack, split_units
 from coloop.errors import BackendMissing
-from coloop.models import ONLY, has_words, score_head, score_heads
+from coloop.models import ONLY, has_words, score_head, score_heads, vocabulary_of
 from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.training import Training
 from coloop.training import packing
@@ -402,7 +402,7 @@ class TokenModel:
     def _chunk_size(self) -> int:
         if self.options.loss_chunk is not None:
             return self.options.loss_chunk
-        vocabulary = int(self.model.config.vocab_size)  # type: ignore[union-attr, arg-type]
+        vocabulary = vocabulary_of(self.model)  # type: ignore[arg-type]
         return max(LOGITS_AT_ONCE // vocabulary, 1)
 
 
@@ -567,8 +567,11 @@ def _parts_of(model: nn.Module) -> Parts | None:
         with torch.no_grad():
             probe = torch.arange(4, device=next(model.parameters()).device)[None, :]
             whole = model(input_ids=probe, use_cache=False).logits
-            apart = head(decoder(input_ids=probe, use_cache=False).last_hidden_state)
+            try:
+                apart = head(decoder(input_ids=probe, use_cache=False).last_hidden_state)
+            except (TypeError, AttributeError, RuntimeError):
+                return None  # something else lies between what the family calls so
     finally:
         model.train(was_training)
-    is_apart = torch.allclose(whole, apart, rtol=NEAR, atol=NEAR)
+    is_apart = whole.shape == apart.shape and torch.allclose(whole, apart, rtol=NEAR, atol=NEAR)
     return Parts(decoder=decoder, words=head, scores=scores) if is_apart else None

@@ -7,8 +7,8 @@
 
 Over ranks each knows the whole order, so the divisors too; it learns from its own rows, and what
 was seen is put together at the end. Knows token sequences and recipes; no edges, phases or events.
-The dropout of a model draws from a generator seeded by the update, so a resumed run draws what the
-whole run would have drawn.
+The dropout of a model (`dropout`) draws from a generator seeded by the update, so a resumed run
+draws what the whole run would have drawn.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,8 @@ from coloop.recipes.shown import OF_WORDS
 from coloop.seeds import derive_seed
 from coloop.spec.training import Training
 from coloop.training.adapters import Adapted, AdaptedStates
-from coloop.training.forward import TokenModel, set_training
+from coloop.training.dropout import Dropout, drops
+from coloop.training.forward import TokenModel
 from coloop.training.loads import PreparedLoad, prepare_load
 from coloop.training.meter import Meter
 from coloop.training.minibatches import Step, plan_steps
@@ -65,6 +66,7 @@ class Learner(ScoresTexts):
         self.model: nn.Module = tokens.model
         self.model.eval()
         self._states = states
+        self._dropout = Dropout(self.model)
         self._kl: dict[str, KlController] = {}
         self._updates = 0
         self._phase_done = 0
@@ -126,7 +128,6 @@ class Learner(ScoresTexts):
         self._follow(training)
         with self._learning(seed):
             self._prepare_all(run, training, seed)
-            set_training(self.model, True)
             norms = []
             for number, step in enumerate(steps):
                 norms.append(self._take_step(run, number, step, training, rate))
@@ -221,7 +222,7 @@ class Learner(ScoresTexts):
                 yield
         finally:
             self._states.drop_gradient()
-            set_training(self.model, False)
+            self._dropout.set("reads")
 
     def _with_prepared(
         self, load: TeachingLoad, training: Training, seed: int, hooks: Hooks
@@ -332,6 +333,8 @@ class Learner(ScoresTexts):
         divisor = load.recipe.count(whole, load.settings)
         if divisor <= 0:
             return []
+        if torch.is_grad_enabled():
+            self._dropout.set("drops" if drops(load.port, training) else "learns")
         losses = []
         is_in_step = self._states.is_in_step
         for places in self._passes(load, rows, training, is_in_step=is_in_step):

@@ -13,7 +13,7 @@ from coloop.spec.lineage.written import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import Glance, glance_at, glance_at_rows, is_inside, value_problem
+from coloop.validate.sources import Glance, glance_at, glance_at_rows, value_problem
 
 PUT_THERE: Final = "put it there, or name it by its whole path"
 
@@ -72,7 +72,7 @@ def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
         if not isinstance(node, DatasetNode) or not isinstance(source, FileSource | InlineSource):
             continue
         if isinstance(source, FileSource) and (
-            facts.root is None or _is_outside(facts, source.path)
+            facts.root is None or facts.is_outside(source.path)
         ):
             continue
         problem = value_problem(source, node.columns, node.unfold, facts.root or Path())
@@ -114,7 +114,7 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
     if facts.root is None:
         return
     for path in _named_paths(facts):
-        if path.what == "data" or _is_outside(facts, path.path):
+        if path.what == "data" or facts.is_outside(path.path):
             continue
         place = facts.root / os.path.expanduser(path.path)
         if path.what == "model" and _looks_local(path.path) and not _is_folder(place):
@@ -128,7 +128,7 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
 def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
     """In a confined check no path leads out of the loop's folder."""
     for path in _named_paths(facts):
-        if (path.what != "model" or _looks_local(path.path)) and _is_outside(facts, path.path):
+        if (path.what != "model" or _looks_local(path.path)) and facts.is_outside(path.path):
             message = f"`{path.path}` leads out of {facts.root}, the folder that loops may read"
             yield _problem("data.outside", path.node, path.field, message)
 
@@ -157,12 +157,8 @@ def _named_paths(facts: Facts) -> Iterator[_NamedPath]:
             yield _NamedPath(name, "model.path", path, "model")
 
 
-def _is_outside(facts: Facts, path: str) -> bool:
-    return facts.is_confined and facts.root is not None and not is_inside(facts.root, path)
-
-
 def _names_a_folder(facts: Facts, path: str) -> bool:
-    if facts.root is None or _is_outside(facts, path):
+    if facts.root is None or facts.is_outside(path):
         return False
     return _is_folder(facts.root / os.path.expanduser(path))
 

@@ -38,7 +38,7 @@ from coloop.spec.rollout import Rollout
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
 from coloop.spec.training import Training
 from coloop.validate.machine import hardware_of
-from coloop.validate.sources import Glance, glances
+from coloop.validate.sources import Glance, glances, is_inside
 
 Port = tuple[str, str]
 """A node and one of its ports."""
@@ -299,6 +299,10 @@ class Facts:
     def group_of(self) -> Mapping[str, WeightsGroup]:
         """The weights group of each node that has weights."""
         return {node: group for group in self.groups.values() for node in group.members}
+
+    def is_outside(self, path: str) -> bool:
+        """Whether a path leads out of `root`, where that is not allowed."""
+        return self.is_confined and self.root is not None and not is_inside(self.root, path)
 
     def model(self, node: str) -> Any:
         """The `model` section of a node, or nothing."""

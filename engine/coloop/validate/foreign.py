@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.sizing.facts import config_in
+from coloop.sizing.families import refusal_of
+from coloop.spec.model import PretrainedModel
 from coloop.spec.remotes import (
     AllowedRemotes,
     refusal,
@@ -31,6 +34,26 @@ def models_bring_no_code(facts: Facts) -> Iterator[Diagnostic]:
             node=name,
             field="model.trust_remote_code",
             fixes=(Fix(title="Run no code of the model", changes=(change,)),),
+        )
+
+
+def models_are_of_a_type_that_runs(facts: Facts) -> Iterator[Diagnostic]:
+    """What a model's folder says of its type is looked at before anything is loaded."""
+    for name in facts.nodes:
+        model = facts.model(name)
+        if not isinstance(model, PretrainedModel) or facts.is_outside(model.path):
+            continue
+        config = config_in(model.path, facts.root)
+        reason = None if config is None else refusal_of(config)
+        if reason is None or (model.trust_remote_code and "auto_map" in (config or {})):
+            continue
+        yield found(
+            "foreign.architecture",
+            f"the model of `{name}` does not run: {reason}",
+            hint="take a causal language model, such as one of type llama, qwen3, gemma3, mixtral "
+            "or gpt_oss",
+            node=name,
+            field="model.path",
         )
 
 
@@ -74,4 +97,4 @@ def _checked(
         )
 
 
-RULES = (models_bring_no_code, services_are_allowed)
+RULES = (models_bring_no_code, models_are_of_a_type_that_runs, services_are_allowed)

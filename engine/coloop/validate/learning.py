@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.sizing.facts import config_in, origin_of
+from coloop.sizing.families import dropout_in
+from coloop.spec.model import PretrainedModel
 from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
 from coloop.validate import next_steps
 from coloop.validate.facts import Facts, found
@@ -220,6 +223,37 @@ def _cuts(node: Node) -> bool:
     return isinstance(node, FilterNode) and bool(node.keep or node.per_group)
 
 
+def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
+    """What is compared with other log-probs is learned without dropout, unless the loop says so."""
+    for group in facts.groups.values():
+        training = facts.training(group.name)
+        origin = origin_of(facts.spec, group.name)
+        model = facts.model(group.name)
+        begins = facts.model(origin) if origin is not None else None
+        shares: dict[str, float] = {}
+        if isinstance(begins, PretrainedModel) and not facts.is_outside(begins.path):
+            shares = dropout_in(config_in(begins.path, facts.root) or {})
+        if (lora := getattr(model, "lora", None)) is not None and lora.dropout:
+            shares["lora.dropout"] = lora.dropout
+        ports = [port for one in group.members for port in facts.teaching_ports_of(one)]
+        if not shares or training is None or training.dropout is not None:
+            continue
+        if all(port == "demonstrations" for port in ports):
+            continue
+        told = ", ".join(f"{name} {value:g}" for name, value in sorted(shares.items()))
+        yield found(
+            "learning.dropout",
+            f"`{group.name}` has dropout ({told}), which is off while it learns from anything but "
+            "`demonstrations`: its log-probs are compared with those of text that was written "
+            "without",
+            severity=Severity.HINT,
+            hint="`training.dropout: true` leaves it on, `false` turns it off for demonstrations "
+            "as well",
+            node=group.name,
+            field="training.dropout",
+        )
+
+
 def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
     """Algorithms that are known together with a filter or a penalty have it."""
     yield from _drawn_again(facts)
@@ -307,4 +341,5 @@ RULES = (
     some_edge_counts,
     cut_rows_have_no_other_reward,
     companions_are_there,
+    dropout_is_for_texts,
 )

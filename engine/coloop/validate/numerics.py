@@ -15,7 +15,6 @@ from coloop.spec.model import PretrainedModel, ScratchModel
 from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
 from coloop.spec.rollout import Turns
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import is_inside
 
 SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
     "adamw": (1e-9, 3e-2),
@@ -237,7 +236,7 @@ def architecture(facts: Facts, node: str) -> Architecture | None:
     if name is None:
         return None
     root = facts.root
-    if facts.is_confined and root is not None and not is_inside(root, str(name)):
+    if facts.is_outside(str(name)):
         root = None
     return _known(model.type, str(name), root)
 

@@ -80,7 +80,7 @@ def test_a_tree_is_grown_by_one_version_of_the_weights(
 ) -> None:
     """Whether learning ends while the next search is at work, or long after it."""
     learn, move = PoolHost.learn, World.move
-    pause = 0.1  # so long is the next search given to begin, on a busy machine
+    pause = 0.0
 
     def slowly(*given: Any) -> Any:
         time.sleep(0.02)

@@ -440,6 +440,84 @@ def test_a_fraction_bounds_the_rows_between_two_syncs_in_whatever_order_stages_e
     assert sum(written.values()) == 2 * 8 * ROWS
 
 
+def versions_written(one: Loop, steps: int) -> dict[tuple[str, int], list[int]]:
+    """By writer and step, the version of the weights that wrote each of `ROWS` rows."""
+    synced: Counter[str] = Counter()
+    found: dict[tuple[str, int], list[int]] = {}
+
+    def write(call: Call) -> list[int]:
+        node = call.stage.partition(".")[0]
+        rows = sum(map(len, call.begun))
+        return [synced[node]] * (math.floor(call.share * ROWS + 1e-9) - rows)
+
+    def generate(call: Call) -> None:
+        early = [version for part in call.begun for version in part]
+        found[call.stage.partition(".")[0], call.step] = [*early, *write(call)]
+
+    for node in ("left", "right"):
+        one.roles[node] = PartScript(one._do, write)
+        one.scripts[f"{node}.generate"] = generate
+        one.scripts[f"{node}.sync"] = lambda call: synced.update([call.stage.partition(".")[0]])
+    one.fly(steps)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    ("staleness", "oldest", "share"),
+    [(0, 0, 1.0), (0.5, 1, 0.5), (1, 1, 1.0), (1.3, 2, 0.3), (2, 2, 1.0)],
+)
+def test_what_writes_has_the_same_weights_in_whatever_order_stages_end(
+    staleness: float, oldest: int, share: float, seed: int, loop: Callable[..., Loop]
+) -> None:
+    one = loop(staleness=staleness)
+    chance = random.Random(f"{staleness} {seed}")
+    one.lanes = one.scheduler._lanes = ShuffledLanes(chance)  # type: ignore[assignment]
+
+    found = versions_written(one, 8)
+
+    first = math.floor(share * ROWS + 1e-9)
+    assert found == {
+        (node, step): [
+            *[max(step - 1 - oldest, 0)] * first,
+            *[max(step - oldest, 0)] * (ROWS - first),
+        ]
+        for node in ("left", "right")
+        for step in range(1, 9)
+    }
+
+
+@pytest.mark.parametrize("is_late", ["writing", "learning"])
+@pytest.mark.parametrize("staleness", [1, 2])
+def test_new_weights_wait_until_the_writing_ahead_has_begun(
+    staleness: int, is_late: str, loop: Callable[..., Loop]
+) -> None:
+    """Whichever is ready first."""
+    one = loop(staleness=staleness)
+    learned, written = threading.Event(), threading.Event()
+    tell = one.stage_finished
+
+    def finished(work: Work, outcome: Outcome) -> None:
+        tell(work, outcome)
+        if one.told[-1] == "-left.learn@1":
+            learned.set()
+        if one.told[-1] == f"-left.generate@{1 + staleness}":
+            written.set()
+
+    one.stage_finished = finished  # type: ignore[method-assign]
+    if is_late == "writing":
+        one.scripts["problems.load@2"] = lambda call: learned.wait(PATIENCE) and None
+    else:
+        one.scripts["left.learn@1"] = lambda call: written.wait(PATIENCE) and None
+    one.fly(4)
+
+    assert one.finished == [1, 2, 3, 4]
+    assert learned.is_set()
+    assert written.is_set()
+    begun = [one.told.index(f"+left.generate@{step}") for step in range(2, 2 + staleness)]
+    assert max(begun) < one.told.index("+left.sync@1")
+
+
 def test_steps_that_learn_do_so_in_their_order(loop: Callable[..., Loop]) -> None:
     one = loop(staleness=3)
     one.fly(6)

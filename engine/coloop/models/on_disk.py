@@ -1,0 +1,159 @@
+"""Names and tensors of a model's weights as files have them.
+
+transformers may hold weights otherwise than files do: the experts of a layer fused in one tensor,
+which lie apart on disk, or by other names. What is written are its files' names, which every
+program reads; what is read are the names that the model has for them.
+
+    model.layers.0.mlp.experts.gate_up_proj (E, 2 F, W)    in the model
+    model.layers.0.mlp.experts.0.gate_proj.weight (F, W)   on disk, for each of E experts
+    model.layers.0.mlp.experts.0.up_proj.weight (F, W)
+
+Which weights lie together is known from the names alone, so both ways go a part at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    PretrainedConfig,
+    PreTrainedModel,
+)
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import (
+    PrefixChange,
+    WeightConverter,
+    WeightRenaming,
+    WeightTransform,
+    dot_natural_key,
+    rename_source_key,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Weights that are converted together."""
+
+    target: str
+    """What the first of those that come out is called."""
+    names: tuple[str, ...]
+    """Of those that go in."""
+    patterns: tuple[str, ...]
+    """Of each name what matched it; the name itself where it is only renamed."""
+    converter: WeightConverter | None
+    """None: the weight only has another name, or the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """One way between the names of a model and those of its files."""
+
+    model: PreTrainedModel
+    """Of the names; weights may be missing in it."""
+    transforms: Sequence[WeightTransform]
+    """As they are applied; none: both have the same names."""
+    is_to_disk: bool
+    _known: Mapping[str, Any] = field(default_factory=dict)
+    """Names of the model, which a file may have with or without its prefix."""
+
+    def parts(self, names: Iterable[str]) -> list[Part]:
+        """The weights of these names by what is converted together."""
+        renamings = [one for one in self.transforms if isinstance(one, WeightRenaming)]
+        converters = [one for one in self.transforms if isinstance(one, WeightConverter)]
+        by_pattern = {name: one for one in converters for name in one.source_patterns}
+        found: dict[str, list[tuple[str, str | None]]] = {}
+        for name in sorted(names, key=dot_natural_key):
+            target, pattern = self._target(name, renamings, converters)
+            found.setdefault(target, []).append((name, pattern))
+        return [
+            Part(
+                target=target,
+                names=tuple(name for name, _ in members),
+                patterns=tuple(pattern or name for name, pattern in members),
+                converter=None if members[0][1] is None else by_pattern[members[0][1]],
+            )
+            for target, members in found.items()
+        ]
+
+    def _target(
+        self, name: str, renamings: list[WeightRenaming], converters: list[WeightConverter]
+    ) -> tuple[str, str | None]:
+        if self.is_to_disk:
+            return rename_source_key(name, renamings, converters, reverse=True)
+        prefix, known = self.model.base_model_prefix, dict(self._known)
+        target, pattern = rename_source_key(name, renamings, converters, prefix, known)
+        if target not in known and name in known:
+            return rename_source_key(name, [], [], prefix, known)
+        return target, pattern
+
+    def converted(self, part: Part, weight_of: Callable[[str], Tensor]) -> dict[str, Tensor]:
+        """The weights of a part as the other side has them."""
+        if part.converter is None:
+            (name,) = part.names
+            return {part.target: weight_of(name)}
+        converter: Any = deepcopy(part.converter)
+        for name, pattern in zip(part.names, part.patterns, strict=True):
+            converter.add_tensor(part.target, name, pattern, weight_of(name))
+        with torch.no_grad():
+            made = converter.convert(part.target, model=self.model, config=self.model.config)
+        return {
+            name: (one[0] if isinstance(one, list) else one).contiguous()
+            for name, one in made.items()
+        }
+
+    def streamed(
+        self, names: Iterable[str], weights: Iterable[tuple[str, Tensor]]
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Weights as the other side has them, each part as soon as all of it has come; others than
+        those of these names come through as they are."""
+        part_of = {name: part for part in self.parts(names) for name in part.names}
+        waiting: dict[str, Tensor] = {}
+        for name, weight in weights:
+            part = part_of.get(name)
+            if part is None:
+                yield name, weight
+                continue
+            waiting[name] = weight
+            if all(one in waiting for one in part.names):
+                yield from self.converted(part, waiting.__getitem__).items()
+                for one in part.names:
+                    del waiting[one]
+
+
+def to_disk(model: PreTrainedModel) -> Conversion:
+    """From the names of a model to those of its files: as it was loaded, else as its type has
+    them."""
+    loaded: Sequence[WeightTransform] | None = getattr(model, "_weight_conversions", None)
+    if loaded is None:
+        known = get_model_conversion_mapping(model, add_legacy=False)
+        # Whether files had a prefix is known only of a model that was read from files.
+        loaded = [one for one in known if not isinstance(one, PrefixChange)]
+    back = [one.reverse_transform() for one in reversed(loaded)]
+    return Conversion(model=model, transforms=back, is_to_disk=True)
+
+
+def from_disk(model: PreTrainedModel) -> Conversion:
+    """From the names of files to those of a model."""
+    return Conversion(
+        model=model,
+        transforms=get_model_conversion_mapping(model),
+        is_to_disk=False,
+        _known=model.state_dict(),
+    )
+
+
+def outline_from(config: PretrainedConfig) -> PreTrainedModel:
+    """A model of a folder's config without weights."""
+    named = config.architectures or ()
+    is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
+    kind: Any = AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
+    with torch.device("meta"):
+        model: PreTrainedModel = kind.from_config(config)
+    return model
