@@ -114,10 +114,15 @@ class Heads(nn.Module):
     @property
     def weights(self) -> list[Tensor]:
         """Weights that are used beside the module that owns them."""
+        return [weight for head in self.heads for weight in head.parameters()]
+
+    @property
+    def heads(self) -> list[nn.Linear]:
+        """Those that are read from the decoder's states."""
         if self._parts is None:
             return []
         heads = (self._parts.words, *self._parts.scores.values())
-        return [weight for head in heads if head is not None for weight in head.parameters()]
+        return [head for head in heads if head is not None]
 
     def forward(
         self,
@@ -181,6 +186,11 @@ class TokenModel:
     @property
     def device(self) -> torch.device:
         return device_of(self.model)
+
+    @property
+    def lean_blocks(self) -> list[nn.Module]:
+        """Blocks that read the weights of their layers without a call of these."""
+        return [lean.block for lean in self._lean]
 
     def classes(self, node: str) -> int:
         """C of the scores that a node reads; 0 where there is no score head for it."""
