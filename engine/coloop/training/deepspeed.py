@@ -6,7 +6,7 @@ form that `single` uses, so any backend goes on from it, on any number of ranks.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -30,7 +30,7 @@ from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
 from coloop.training.ranks import ALONE, Ranks
-from coloop.training.states import Keep, ModelStates, everything
+from coloop.training.states import Keep, ModelStates, blend, everything
 
 OPTIMIZERS = ("adamw", "lion")
 """Those whose step is one of the flat parts that ZeRO makes of the weights."""
@@ -125,7 +125,9 @@ class ZeroStates:
         for number, head in enumerate(heads):
             for weight in head.parameters():
                 if weight.requires_grad:
-                    weight.register_hook(partial(self._note_taught, number))
+                    weight.register_hook(  # type: ignore[no-untyped-call]
+                        partial(self._note_taught, number)
+                    )
         if self._stage == 3:
             for block in tokens.lean_blocks:  # its layers are not called: it gathers for them
                 deepspeed.utils.set_z3_leaf_module(block, True)
@@ -205,13 +207,28 @@ class ZeroStates:
             if name in weights:
                 self._put(parameter, weights[name])
 
-    def state_dict(self) -> dict[str, Any]:
+    @torch.no_grad()
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        named = dict(self._model.named_parameters())
+        missing = set(named)
+        for name, weight in given:
+            if name in missing:
+                own = self._whole(named[name])
+                blend({name: own}, [(name, weight)], ema)
+                self._put(named[name], own)
+                missing.discard(name)
+        return missing
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        state = {"optimizer": self.optimizer_state()}
+        if not has_weights:
+            return state
         held: dict[int, Tensor] = {}
         for _, parameter in self._model.named_parameters():
-            held[id(parameter)] = self._whole(parameter)
+            held[id(parameter)] = self._kept(self._whole(parameter))
         named = self._model.state_dict(keep_vars=True)
         weights = {name: held.get(id(value), value.detach()) for name, value in named.items()}
-        return {"model": weights, "optimizer": self.optimizer_state()}
+        return {"model": weights, **state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         named = self._model.state_dict(keep_vars=True)
@@ -231,6 +248,10 @@ class ZeroStates:
             return whole
         with deepspeed.zero.GatheredParameters([parameter], enabled=self._stage == 3):
             return parameter.detach().clone()
+
+    def _kept(self, whole: Tensor) -> Tensor:
+        """A whole tensor on the CPU of the first rank; others keep none."""
+        return whole.to("cpu") if self._ranks.is_first else torch.empty(0)
 
     def _put(self, parameter: Tensor, value: Tensor) -> None:
         """A whole weight in place of what all ranks hold of it."""
@@ -295,7 +316,9 @@ class ZeroStates:
             held = self._torch.state.get(flats[id(parameter)]) or {}
             means = [key for key, value in held.items() if _is_mean(value)]
             own = {key: torch.clone(held[key]) for key in held if key not in means}
-            whole = {key: safe_get_full_optimizer_state(parameter, key) for key in means}
+            whole = {
+                key: self._kept(safe_get_full_optimizer_state(parameter, key)) for key in means
+            }
             if held:
                 state[number] = {**own, **whole}
         groups: list[dict[str, Any]] = []

@@ -13,7 +13,7 @@ is spread over those that have the same of them and other rows. What is saved is
 names and in the form that `single` uses, so either backend goes on from it, on any number of ranks.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import autocast_of, check_trainable, place_weights
 from coloop.training.ranks import ALONE, TENSOR, Ranks
 from coloop.training.replicas import ReplicaStates
-from coloop.training.shards import let_go, part_of, spread, whole
+from coloop.training.shards import blend_parts, gathered, let_go, part_of, spread, whole
 from coloop.training.states import Keep, ModelStates, everything
 from coloop.training.tensor import split_layers
 
@@ -159,9 +159,8 @@ class ShardedStates:
 
     def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
         let_go(self._groups)
-        for name, parameter in self._model.named_parameters():
-            if keep(name):
-                yield name, whole(parameter.detach())
+        named = self._model.named_parameters()
+        yield from gathered((name, one.detach()) for name, one in named if keep(name))
 
     @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
@@ -170,11 +169,13 @@ class ShardedStates:
             if name in weights:
                 parameter.copy_(part_of(weights[name], parameter))
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "model": _mapped(self._model.state_dict(), whole),
-            "optimizer": self.optimizer_state(),
-        }
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        let_go(self._groups)
+        return blend_parts(dict(self._model.named_parameters()), given, ema)
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        weights = {"model": self._kept(self._model.state_dict())} if has_weights else {}
+        return {**weights, "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         own = self._model.state_dict()
@@ -183,16 +184,40 @@ class ShardedStates:
         self.load_optimizer_state(state["optimizer"])
 
     def optimizer_state(self) -> dict[str, Any]:
-        return _mapped(self._optimizer.state_dict(), whole)  # type: ignore[no-any-return]
+        return self._kept(self._optimizer.state_dict())  # type: ignore[no-any-return]
+
+    def _kept(self, tree: Any) -> Any:
+        """A tree of dicts and lists with each tensor whole on the CPU of the first rank; others
+        give their parts and keep none."""
+        let_go(self._groups)
+        leaves = list(_leaves(tree))
+        numbered = enumerate(leaves)
+        is_first = self._ranks.is_first
+        put = {
+            number: one.to("cpu") if isinstance(one, Tensor) else one
+            for number, one in gathered(numbered, is_wanted=is_first)
+        }
+        return _rebuilt(tree, iter([put.get(number) for number in range(len(leaves))]))
 
     def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
         self._optimizer.load_state_dict(state, place=part_of)
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree of dicts and lists with each leaf changed."""
-    if isinstance(value, Mapping):
-        return {key: _mapped(one, change) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_mapped(one, change) for one in value)
-    return change(value)
+def _leaves(tree: Any) -> Iterator[Any]:
+    """What stands in a tree of dicts and lists, in its order."""
+    if isinstance(tree, Mapping):
+        tree = tree.values()
+    elif not isinstance(tree, list | tuple):
+        yield tree
+        return
+    for one in tree:
+        yield from _leaves(one)
+
+
+def _rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:
+    """The same tree with other leaves."""
+    if isinstance(tree, Mapping):
+        return {key: _rebuilt(one, leaves) for key, one in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)([_rebuilt(one, leaves) for one in tree])
+    return next(leaves)

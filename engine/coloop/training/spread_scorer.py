@@ -1,13 +1,13 @@
 """A frozen model that scores while its weights lie spread over ranks, gathered block by block."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from coloop.training.ranks import Ranks
 from coloop.training.scorer import Scorer
-from coloop.training.shards import let_go, part_of, spread, whole
+from coloop.training.shards import blend_parts, gathered, let_go, part_of, spread
 
 
 class SpreadScorer(Scorer):
@@ -27,10 +27,15 @@ class SpreadScorer(Scorer):
         )
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Each weight whole, by its Hugging Face name, one at a time in memory."""
+        """Each weight whole, by its Hugging Face name, a portion at a time in memory."""
         let_go(self._groups)
-        for name, parameter in self._tokens.model.named_parameters():
-            yield name, whole(parameter.detach())
+        named = self._tokens.model.named_parameters()
+        yield from gathered((name, one.detach()) for name, one in named)
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """See `ModelStates`."""
+        let_go(self._groups)
+        return blend_parts(dict(self._tokens.model.named_parameters()), given, ema)
 
     @torch.no_grad()
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:

@@ -1,7 +1,6 @@
 """The contract of every weight channel: what is pushed arrives, else it is told."""
 
 import errno
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -58,7 +57,7 @@ class Line:
     """A channel from a model to an engine, each end with an object of its own, and who compares."""
 
     def __init__(self, kind: str, folder: Path, **options: int) -> None:
-        given: dict[str, Any] = {"files": {"places": [folder]}, "ipc": {"device": "cpu"}}
+        given: dict[str, Any] = {"files": {"places": [folder]}}
         self.kind = kind
         self.sender: Any = CHANNELS[kind](**given.get(kind, {}), **options)
         self.receiver: Any = CHANNELS[kind](**given.get(kind, {}))
@@ -285,7 +284,7 @@ def test_half_precision_of_a_model_that_is_sure_counts_by_the_size_of_its_log_pr
 # Portions
 
 
-@pytest.mark.parametrize("kind", ["files", "gloo", "ipc"])
+@pytest.mark.parametrize("kind", ["files", "gloo"])
 @pytest.mark.parametrize("size", [1, 20_000, 10**9])
 def test_any_size_of_the_portions_brings_the_same_weights(
     size: int, kind: str, tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
@@ -494,51 +493,8 @@ def test_from_gpu_to_gpu(tmp_path: Path, loaded: LoadedModel) -> None:
     assert proof.fingerprint == fingerprint(loaded.model.named_parameters())
 
 
-OPEN_A_PARCEL = """
-import pathlib, pickle, sys, torch
-from coloop.fingerprint import fingerprint
-from coloop.sync import GroupChannel
-torch.multiprocessing.set_sharing_strategy("file_system")
-channel = GroupChannel("ipc", device=sys.argv[1])
-came = fingerprint(channel.receive(pickle.loads(bytes.fromhex(sys.argv[2]))))
-pathlib.Path(sys.argv[3]).write_text(str(came))
-"""
-
-
-@pytest.mark.parametrize(
-    "device",
-    [
-        pytest.param("cpu", marks=pytest.mark.slow),
-        pytest.param(
-            "cuda",
-            marks=[
-                pytest.mark.gpu,
-                pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
-            ],
-        ),
-    ],
-)
-def test_another_process_maps_the_memory_of_a_bucket(
-    device: str, loaded: LoadedModel, tmp_path: Path
-) -> None:
-    weights = list(loaded.model.to(device).named_parameters())
-    channel = GroupChannel("ipc", device=device, bucket_bytes=100_000)
-    channel.invite("two", 0, 1)
-    parcel = channel.send(weights, version=1)
-    told = tmp_path / "told"
-    given = pickle.dumps(parcel).hex()
-
-    with subprocess.Popen([sys.executable, "-c", OPEN_A_PARCEL, device, given, told]) as other:
-        channel.deliver(parcel)
-        assert other.wait(timeout=120) == 0
-
-    channel.close()
-    assert int(told.read_text(encoding="utf-8")) == fingerprint(weights)
-
-
-@pytest.mark.parametrize("kind", ["gloo", "ipc"])
-def test_who_stops_reading_is_told_to_all_at_once(kind: str, loaded: LoadedModel) -> None:
-    sender, first, second = (GroupChannel(kind, device="cpu", bucket_bytes=1000) for _ in range(3))
+def test_who_stops_reading_is_told_to_all_at_once(loaded: LoadedModel) -> None:
+    sender, first, second = (GroupChannel("gloo", bucket_bytes=1000) for _ in range(3))
     weights = list(loaded.model.named_parameters())
 
     def read(channel: GroupChannel, parcel: Parcel, count: int) -> int:

@@ -1,0 +1,133 @@
+"""What ranks hold at once while weights that lie over them are handed on and saved: portions of the
+model beside their own parts, never the whole of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.engine.memory_watch import MemoryWatch
+from tests.engine.training.conftest import random_load, tiny_model, training_section
+from tests.engine.training.processes import on_ranks
+from torch import Tensor
+
+from coloop import portions
+from coloop.fingerprint import fingerprint
+from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.weights import HeldWeights
+from coloop.models import LoadedModel, character_tokenizer, outline_of
+from coloop.spec.dtypes import trained_dtypes
+from coloop.sync import LocalChannel
+from coloop.training import Ranks
+from coloop.training.fsdp2 import Fsdp2Backend
+
+KIB = 1024
+PORTION = 64 * KIB
+SIZES = {
+    "hidden_size": 64,
+    "intermediate_size": 256,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+}
+
+
+def home_of(ranks: Ranks) -> TrainerHome:
+    training = training_section(backend="fsdp2", lr=0.1)
+    model, dtypes = tiny_model(**SIZES), trained_dtypes(training)
+    outline = LoadedModel(model=outline_of(model), tokenizer=character_tokenizer())
+    backend = Fsdp2Backend(model, training, group="actor", dtypes=dtypes, ranks=ranks)
+    weights = HeldWeights(name="actor", loaded=outline, dtypes=dtypes, ranks=ranks, backend=backend)
+    backend.update([random_load("grpo", size=4)], training, seed=0)
+    update: Any = None  # what the plan decides is not asked here
+    return TrainerHome(weights=weights, backend=backend, update=update)
+
+
+def use(ranks: Ranks, folder: str) -> dict[str, Any]:
+    """Bytes at once in a sync, in a save of the trainer's state, and in both before."""
+    portions.CPU_BYTES = PORTION  # type: ignore[misc]
+    home = home_of(ranks)
+    weights, channel = home.weights, LocalChannel()
+    sizes = [one.numel() * 4 for one in weights.loaded.model.parameters()]
+    found: dict[str, Any] = {
+        "all": sum(sizes),
+        "bound": portions.gathering_bytes(sizes, "cpu", ranks.size),
+    }
+    with MemoryWatch() as watch:
+        given = weights.counted("words", torch.bfloat16)
+        parcel = weights.send(channel, torch.bfloat16, given=given)
+        came = fingerprint(channel.receive(parcel))
+        found["sync"] = watch.peak
+    sent = weights.evidence(torch.bfloat16, has_bits=True, given=given)
+    found |= {"came": came, "sent": sent.fingerprint, "scores": sent.scores}
+    whole = {name: one.clone() for name, one in weights.named()}
+    found["expected"] = fingerprint(whole.items(), torch.bfloat16)
+    with MemoryWatch() as watch:
+        state = home.backend.state_dict(has_weights=False)
+        found["state"] = watch.peak
+    assert "model" not in state
+    del state
+    with MemoryWatch() as watch:
+        home.save(Path(folder), None)
+        found["save"] = watch.peak
+    return found
+
+
+def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:
+    first, second = on_ranks(2, use, tmp_path, str(tmp_path / "actor"))
+
+    for one in (first, second):
+        assert one["all"] > 5 * one["bound"], "else it shows nothing"
+        assert one["sync"] <= 1.1 * one["bound"]
+        assert one["came"] == one["expected"]
+    # Weights and running means are whole in the memory of the host, and there on rank 0 alone.
+    assert second["state"] <= 1.1 * one["bound"]
+    assert second["save"] <= 1.1 * one["bound"]
+    assert first["state"] <= 2 * one["all"] + 1.1 * one["bound"]
+    assert first["sent"] == first["expected"]
+    assert first["scores"].tolist() == second["scores"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ranks", "expected"),
+    [
+        ([100.0, 300.0, 100.0], 2, 500 + 250 + 300),  # all of it is less than a portion
+        ([portions.CPU_BYTES] * 10, 8, portions.CPU_BYTES * (1 + 1 / 8 + 1)),
+        ([3.0 * portions.CPU_BYTES, 10.0], 4, portions.CPU_BYTES * (3 + 3 / 4 + 3)),
+    ],
+)
+def test_what_gathering_needs_by_hand(sizes: list[float], ranks: int, expected: float) -> None:
+    assert portions.gathering_bytes(sizes, "cpu", ranks) == expected
+
+
+def parts_and_back(ranks: Ranks) -> list[tuple[Tensor, Tensor]]:
+    """Tensors of odd shapes cut over ranks, and put together again."""
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    from coloop.training.shards import gathered, part_of
+
+    portions.CPU_BYTES = 200  # type: ignore[misc]
+    mesh = ranks.mesh("cpu")
+    shapes = [(7, 3), (1, 5), (16,), (3, 2, 2), (5,), (40, 2)]
+    kinds = [torch.float32, torch.bfloat16, torch.float32, torch.float32, torch.bfloat16]
+    given = [
+        torch.arange(float(torch.Size(shape).numel())).view(shape).to(kind)
+        for shape, kind in zip(shapes, [*kinds, torch.float32], strict=True)
+    ]
+    held = [distribute_tensor(torch.zeros_like(one), mesh, [Shard(0)]) for one in given]
+    cut = [part_of(one, like) for one, like in zip(given, held, strict=True)]
+    assert [one.to_local().shape for one in cut] == [one.to_local().shape for one in held]
+    mixed = [*enumerate(cut), (99, 3), (100, torch.ones(2))]
+    put = dict(gathered(mixed))
+    assert list(put) == [number for number, _ in mixed]
+    assert put[99] == 3
+    return [(put[number], one) for number, one in enumerate(given)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_what_was_cut_over_ranks_is_put_together_bit_for_bit(size: int, tmp_path: Path) -> None:
+    for pairs in on_ranks(size, parts_and_back, tmp_path):
+        for ours, theirs in pairs:
+            assert ours.dtype == theirs.dtype
+            assert torch.equal(ours, theirs)
