@@ -3,8 +3,6 @@ disk. Nobody holds a second copy of a model, only portions of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 MIB = 2**20
 CPU_BYTES = 64 * MIB
 """On a CPU, and of files: larger portions go no faster."""
@@ -21,14 +19,13 @@ def portion_bytes(device: str) -> int:
     return GPU_BYTES if device == "cuda" else CPU_BYTES
 
 
-def gathering_bytes(weights: Iterable[float], device: str, ranks: int) -> float:
+def gathering_bytes(largest: float, total: float, device: str, ranks: int) -> float:
     """Most memory that a rank needs beside its parts while weights are put together, portion by
     portion: what it gives, what all gave, and one weight as it is handed on.
 
     Args:
-        weights: bytes of each, in the type in which they are gathered.
+        largest: bytes of the largest weight, in the type in which they are gathered.
+        total: of all of them.
     """
-    sizes = list(weights)
-    largest, most = max(sizes, default=0.0), portion_bytes(device)
-    portion = min(max(float(most), largest), sum(sizes))
+    portion = min(max(float(portion_bytes(device)), largest), total)
     return portion + portion / ranks + largest

@@ -507,6 +507,8 @@ class PoolHost:
             earlier: a folder that was saved before; what it has already is not written again.
         """
         whole = Path(folder)
+        if self._settings.device != "cpu":
+            self._rest()  # what weights are gathered in has the room of what engines write with
         for name, home in self._homes.items():
             home.save(whole / name, None if earlier is None else Path(earlier) / name)
         if not self._ranks.is_first:

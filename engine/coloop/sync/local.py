@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from coloop.sync.buckets import bytes_of
 from coloop.sync.protocol import Opened, Parcel, Weights
 
 
@@ -22,8 +23,11 @@ class LocalChannel:
         dtype: torch.dtype | None = None,
         size_bytes: int | None = None,
     ) -> Parcel:
+        if size_bytes is None:
+            weights = list(weights)
+            size_bytes = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in weights)
         place = [(weights, dtype)]
-        return Parcel(channel="local", version=version, place=place, size_bytes=size_bytes or 0)
+        return Parcel(channel="local", version=version, place=place, size_bytes=size_bytes)
 
     def receive(self, parcel: Parcel) -> Opened:
         for weights, dtype in parcel.place:

@@ -21,7 +21,7 @@ from coloop.sync import LocalChannel
 from coloop.training import Ranks
 from coloop.training.fsdp2 import Fsdp2Backend
 
-KIB = 1024
+KIB, MIB = 2**10, 2**20
 PORTION = 64 * KIB
 SIZES = {
     "hidden_size": 64,
@@ -52,7 +52,7 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
     sizes = [one.numel() * 4 for one in weights.loaded.model.parameters()]
     found: dict[str, Any] = {
         "all": sum(sizes),
-        "bound": portions.gathering_bytes(sizes, "cpu", ranks.size),
+        "bound": portions.gathering_bytes(max(sizes), sum(sizes), "cpu", ranks.size),
     }
     with MemoryWatch() as watch:
         given = weights.counted("words", torch.bfloat16)
@@ -90,15 +90,17 @@ def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "ranks", "expected"),
+    ("largest", "total", "ranks", "expected"),
     [
-        ([100.0, 300.0, 100.0], 2, 500 + 250 + 300),  # all of it is less than a portion
-        ([portions.CPU_BYTES] * 10, 8, portions.CPU_BYTES * (1 + 1 / 8 + 1)),
-        ([3.0 * portions.CPU_BYTES, 10.0], 4, portions.CPU_BYTES * (3 + 3 / 4 + 3)),
+        (300.0, 500.0, 2, 500 + 250 + 300),  # all of it is less than a portion
+        (64.0 * MIB, 640.0 * MIB, 8, (64 + 8 + 64) * MIB),
+        (192.0 * MIB, 1000.0 * MIB, 4, (192 + 48 + 192) * MIB),  # larger than a portion
     ],
 )
-def test_what_gathering_needs_by_hand(sizes: list[float], ranks: int, expected: float) -> None:
-    assert portions.gathering_bytes(sizes, "cpu", ranks) == expected
+def test_what_gathering_needs_by_hand(
+    largest: float, total: float, ranks: int, expected: float
+) -> None:
+    assert portions.gathering_bytes(largest, total, "cpu", ranks) == expected
 
 
 def parts_and_back(ranks: Ranks) -> list[tuple[Tensor, Tensor]]:
