@@ -34,6 +34,7 @@ from coloop.sync import (
     evidence_of_model,
 )
 from coloop.sync import folders as folders_module
+from coloop.sync import group as group_module
 from coloop.sync.buckets import in_buckets
 from coloop.sync.evidence import score_source
 from coloop.sync.folders import PREFIX, TransferFolders, can_use
@@ -491,6 +492,70 @@ def test_from_gpu_to_gpu(tmp_path: Path, loaded: LoadedModel) -> None:
     proof = line.push(loaded, engine, version=1)
 
     assert proof.fingerprint == fingerprint(loaded.model.named_parameters())
+
+
+class HangingWork:
+    """A broadcast between GPUs of which one is gone: it never ends, and says nothing."""
+
+    def is_completed(self) -> bool:
+        return False
+
+    def wait(self) -> None:
+        raise AssertionError("it would wait for ever")
+
+
+class HangingGroup:
+    def __init__(self) -> None:
+        self.is_aborted = False
+
+    def broadcast(self, tensors: Any, options: Any) -> HangingWork:
+        return HangingWork()
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+@pytest.mark.parametrize("how", ["told", "too long"])
+def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
+    how: str, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "too long":
+        monkeypatch.setattr(group_module, "WAIT_SECONDS", 0.5)
+    hanging, weights = HangingGroup(), list(loaded.model.named_parameters())
+    real: list[Any] = []
+    sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
+    sender.invite("both", 0, 1)
+    parcel = sender.send(weights, version=1)
+
+    def break_in(key: str) -> None:
+        """The receiver has come for the first bucket, and dies in it."""
+        transport = sender._ends["both"].transport("gloo", "cpu")
+        real.append(transport._group)  # the receiver waits in it
+        transport._group = hanging
+        if how == "told":
+            GroupChannel.give_up(parcel, "pool write has died")
+
+    with ThreadPoolExecutor(1) as lane:
+        taking = lane.submit(list, receiver.receive(parcel))
+        sender._ends["both"].transport("gloo", "cpu")
+        monkeypatch.setattr(sender._ends["both"].meeting, "wait_for_all", break_in)
+        reason = "pool write has died" if how == "told" else "did not reach all within 0.5 s"
+        with pytest.raises(WeightsNotUpdated, match=reason):
+            sender.deliver(parcel)
+        real.clear()
+        with pytest.raises(WeightsNotUpdated):
+            taking.result()
+
+    assert hanging.is_aborted
+    monkeypatch.undo()
+    sender.invite("both", 1, 1)  # they meet anew
+    parcel = sender.send(weights, version=2)
+    with ThreadPoolExecutor(1) as lane:
+        taking = lane.submit(list, receiver.receive(parcel))
+        sender.deliver(parcel)
+        assert fingerprint(taking.result()) == fingerprint(weights)
+    sender.close()
+    receiver.close()
 
 
 def test_who_stops_reading_is_told_to_all_at_once(loaded: LoadedModel) -> None:
