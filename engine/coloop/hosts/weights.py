@@ -27,6 +27,7 @@ from coloop.models import (
     BASE_FOLDER,
     SCORE,
     LoadedModel,
+    copy_model,
     filled,
     is_adapter,
     load_weights,
@@ -142,6 +143,10 @@ class HeldWeights:
             return self.loaded
         here = ((name, one.to("cpu", dtype or one.dtype)) for name, one in self.named())
         return replace(self.loaded, model=filled(self.loaded.model, here))
+
+    def copied(self) -> LoadedModel:
+        """The same weights in tensors of their own."""
+        return copy_model(self.loaded) if self._is_whole else self.whole()
 
     @property
     def _is_whole(self) -> bool:

@@ -168,14 +168,26 @@ class Heads(nn.Module):
 class TokenModel:
     """A model as a function from batches to what recipes need."""
 
-    def __init__(self, model: nn.Module, options: ForwardOptions | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        options: ForwardOptions | None = None,
+        *,
+        device: torch.device | None = None,
+    ) -> None:
+        """
+        Args:
+            device: on which it will compute, where the weights are still in the host's memory;
+                None: where they are.
+        """
+        meant = device or device_of(model)
         self.model = model
         self.options = options or ForwardOptions()
         self._last: tuple[int, int, bool] | None = None
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
         self._most_rows = self._most_tokens = sys.maxsize
-        attend_by_products(model, self.options.autocast)
-        self._lean = learn_lean(model)
+        attend_by_products(model, self.options.autocast, meant)
+        self._lean = learn_lean(model, meant)
         with self._precision():
             self.net = Heads(model)
             if self.options.packing != "none":

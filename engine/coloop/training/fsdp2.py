@@ -59,15 +59,19 @@ class Fsdp2Backend(Learner):
         is_packed: bool = False,
         adapter: Adapter | None = None,
         is_spread: bool = True,
+        device: torch.device | None = None,
     ) -> None:
         """
         Args:
-            model: whole and alike on every rank.
+            model: whole and alike on every rank; one that is spread may be in the host's memory,
+                from which it goes to the device block by block.
             tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
             is_packed: sequences share rows instead of being padded.
             adapter: what learns in place of the weights; None: they do.
             is_spread: each rank holds a part of the model states; else all of them.
+            device: of these; None: where the model is.
         """
+        device = device or device_of(model)
         check_trainable(dtypes, backend="fsdp2")
         ranks = replace(ranks, tensor=training.tensor_parallel or 1)
         if adapter is not None and ranks.tensor > 1:
@@ -87,12 +91,14 @@ class Fsdp2Backend(Learner):
         options = ForwardOptions(
             autocast=None if is_spread else autocast_of(dtypes),
             tokens_at_once=tokens_at_once,
-            packing=packing_on(device_of(model), is_packed=is_packed),
+            packing=packing_on(device, is_packed=is_packed),
         )
-        tokens = TokenModel(model, options)
-        before = dict(model.named_parameters(remove_duplicate=False))
+        tokens = TokenModel(model, options, device=device)
+        before = {}  # who keeps them keeps them whole
+        if adapter is not None and adapter.is_shared:
+            before = dict(model.named_parameters(remove_duplicate=False))
         states: ModelStates = (
-            ShardedStates(tokens, training, dtypes, ranks)
+            ShardedStates(tokens, training, dtypes, ranks, device)
             if is_spread
             else ReplicaStates(model, training.optimizer, ranks)
         )
@@ -109,11 +115,20 @@ class ShardedStates:
     is_in_step = True
 
     def __init__(
-        self, tokens: TokenModel, training: Training, dtypes: Dtypes, ranks: Ranks
+        self,
+        tokens: TokenModel,
+        training: Training,
+        dtypes: Dtypes,
+        ranks: Ranks,
+        device: torch.device,
     ) -> None:
+        """
+        Args:
+            device: on which the parts are to lie.
+        """
         self._ranks = ranks
         self._model = tokens.model
-        mesh = ranks.mesh(tokens.device.type)
+        mesh = ranks.mesh(device.type)
         self._section = training.optimizer
         if TENSOR in (mesh.mesh_dim_names or ()):
             split_layers(tokens.net, mesh[TENSOR])

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from coloop.training.forward import device_of
 from coloop.training.ranks import Ranks
 from coloop.training.scorer import Scorer
 from coloop.training.shards import blend_parts, gathered, let_go, part_of, spread
@@ -14,14 +15,22 @@ class SpreadScorer(Scorer):
     """See the module. All ranks call alike."""
 
     def __init__(
-        self, model: nn.Module, *, autocast: torch.dtype | None = None, ranks: Ranks
+        self,
+        model: nn.Module,
+        *,
+        autocast: torch.dtype | None = None,
+        ranks: Ranks,
+        device: torch.device | None = None,
     ) -> None:
         """
         Args:
-            model: whole and alike on every rank; it holds parts afterwards.
+            model: whole and alike on every rank; it holds parts afterwards. It may be in the host's
+                memory.
+            device: of the parts; None: where the model is.
         """
-        super().__init__(model, autocast=autocast, ranks=ranks)
-        mesh = ranks.mesh(self._tokens.device.type)
+        device = device or device_of(model)
+        super().__init__(model, autocast=autocast, ranks=ranks, device=device)
+        mesh = ranks.mesh(device.type)
         self._groups = spread(
             self._tokens.net, mesh, compute=None, is_freed=True, is_root_freed=True
         )
