@@ -130,7 +130,7 @@ class RayCluster(Pools):
                 f"pool {pool.name}: wanted {_amounts(bundles)} within "
                 f"{self._deadlines.placement_seconds:.0f} s; free now: {_free()}"
             )
-        told: dict[str, Any] = placement_group_table(group)  # type: ignore[no-untyped-call]
+        told: dict[str, Any] = placement_group_table(group)
         self._bundles[pool.name] = by_node(told["bundles_to_node_id"])
 
     def _bundle(self, pool: PoolPlan) -> dict[str, float]:

@@ -123,9 +123,9 @@ class ZeroStates:
         """Heads, by their number, that have got a gradient since the last step."""
         self._torch.register_step_pre_hook(self._keep_untaught)
         for number, head in enumerate(heads):
-            for weight in head.parameters():
-                if weight.requires_grad:
-                    weight.register_hook(  # type: ignore[no-untyped-call]
+            for own in head.parameters():
+                if own.requires_grad:
+                    own.register_hook(  # type: ignore[no-untyped-call]
                         partial(self._note_taught, number)
                     )
         if self._stage == 3:

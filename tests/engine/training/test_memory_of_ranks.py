@@ -27,6 +27,8 @@ MIB = 2**20
 PORTION = MIB
 COUNTING = 3 * MIB
 """What a fingerprint is counted in: a few times 64 Ki words."""
+BEHIND = 2 * PORTION
+"""gloo's own thread may let go of a portion a little later."""
 SIZES = {
     "hidden_size": 256,
     "intermediate_size": 1024,
@@ -81,14 +83,20 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
 def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:
     first, second = on_ranks(2, use, tmp_path, str(tmp_path / "actor"))
 
+    print(
+        {
+            key: [round(one[key] / one["all"] * 4, 2) for one in (first, second)]
+            for key in ("sync", "state", "save")
+        }
+    )
     for one in (first, second):
-        assert one["all"] > 5 * one["bound"], "else it shows nothing"
-        assert one["sync"] <= one["bound"] + COUNTING
+        assert one["all"] > 8 * one["bound"], "else it shows nothing"
+        assert one["sync"] <= one["bound"] + BEHIND + COUNTING
         assert one["came"] == one["expected"]
     # Weights and running means are whole in the memory of the host, and there on rank 0 alone.
-    assert second["state"] <= 1.1 * second["bound"]
-    assert second["save"] <= 1.1 * second["bound"]
-    assert first["state"] <= 2 * first["all"] + 1.1 * first["bound"]
+    assert second["state"] <= second["bound"] + BEHIND
+    assert second["save"] <= second["bound"] + BEHIND + COUNTING
+    assert first["state"] <= 2 * first["all"] + first["bound"] + BEHIND
     assert first["sent"] == first["expected"]
     assert first["scores"].tolist() == second["scores"].tolist()
 
