@@ -83,12 +83,6 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
 def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:
     first, second = on_ranks(2, use, tmp_path, str(tmp_path / "actor"))
 
-    print(
-        {
-            key: [round(one[key] / one["all"] * 4, 2) for one in (first, second)]
-            for key in ("sync", "state", "save")
-        }
-    )
     for one in (first, second):
         assert one["all"] > 8 * one["bound"], "else it shows nothing"
         assert one["sync"] <= one["bound"] + BEHIND + COUNTING
