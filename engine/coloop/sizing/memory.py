@@ -135,7 +135,9 @@ class _Layout:
         )
 
     def _pool(self, pool: PoolShare) -> PoolMemory:
-        saved = [f"{one.name}.checkpoint" for one in self._weights(pool) if _is_gathered(one)]
+        saved = [
+            f"{one.name}.checkpoint" for one in self._weights(pool) if self._is_put_together(one)
+        ]
         stages = (*self._stages_of[pool.name], *saved)
         for engine in self._engines(pool):
             self._sleeps[engine.weights.name, pool.name] = self._sleep(engine)
@@ -348,7 +350,7 @@ class _Layout:
         portion: for engines, and for a checkpoint, which the first place brings to the host."""
         if not weights.pool.gpus:
             return
-        gathered = gathered_bytes(weights) if _is_gathered(weights) else 0.0
+        gathered = gathered_bytes(weights) if self._is_put_together(weights) else 0.0
         sync = f"{weights.name}.sync"
         if weights.trains and sync in self._survey.stages:
             cast = weights.precision.engine_bytes * largest_weight(weights.arch)
@@ -363,6 +365,11 @@ class _Layout:
             yield Claim(node=weights.name, part="transfer", bytes=size, stages=(sync,))
         saved = f"{weights.name}.checkpoint"
         yield Claim(node=weights.name, part="transfer", bytes=gathered, stages=(saved,))
+
+    def _is_put_together(self, weights: Weights) -> bool:
+        """Whether each place of a GPU pool holds a part of them."""
+        is_held = weights.trains or self._is_scored_with(weights)
+        return is_held and bool(weights.pool.gpus) and weights.shards * weights.tensor_parallel > 1
 
     def _scoring(self, weights: Weights, stages: tuple[str, ...]) -> Iterator[Claim]:
         for node in weights.members:
@@ -387,11 +394,6 @@ class _Layout:
             yield Claim(node=node, part="activations", bytes=activations, stages=(stage,))
             yield Claim(node=node, part="logits", bytes=logits, stages=(stage,))
             yield Claim(node=node, part="transfer", bytes=layers, stages=(stage,))
-
-
-def _is_gathered(weights: Weights) -> bool:
-    """Whether each place of a GPU pool has a part of them."""
-    return bool(weights.pool.gpus) and weights.shards * weights.tensor_parallel > 1
 
 
 def gathered_bytes(weights: Weights) -> float:
