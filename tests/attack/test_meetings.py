@@ -30,7 +30,7 @@ class Bomb:
 
 
 def test_weights_of_a_stranger_are_not_taken(tmp_path: Path) -> None:
-    sender, receiver = GroupChannel("ipc", device="cpu"), GroupChannel("ipc", device="cpu")
+    sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
     sender.invite("both", 0, 1)
     parcel = sender.send(WEIGHTS, version=1)
     stranger = TCPStore("127.0.0.1", parcel.place.port, timeout=timedelta(seconds=20))

@@ -1,8 +1,9 @@
 """The cluster on this machine (`--local`): a pool of one host works in a thread of the driver, the
-ranks of a larger one in processes of their own."""
+ranks of a larger one in processes of their own. Where several pools have GPUs, each of their hosts
+is a process that sees its own GPU alone."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -38,9 +39,8 @@ class LocalCluster(Pools):
         self._stems: list[Stem] = []
 
     def start(self) -> None:
-        for pool in self._plan.pools:
-            _check_capacity(pool)
-        if all(pool.workers > 1 for pool in self._plan.pools):
+        _check_capacity(self._plan.pools)
+        if all(not self._is_thread(pool) for pool in self._plan.pools):
             # Threads of the driver would wait for cores at which its processes are at work.
             compute_with(1)
         try:
@@ -64,7 +64,7 @@ class LocalCluster(Pools):
 
     def _crew(self, pool: PoolPlan) -> Crew:
         settings = self._settings[pool.name]
-        if pool.workers == 1:
+        if self._is_thread(pool):
             keep_memory()
             return ThreadCrew(pool.name, settings)
         ranks = [replace(settings, rank=r, ranks=pool.workers) for r in range(pool.workers)]
@@ -78,6 +78,12 @@ class LocalCluster(Pools):
             return start_alone(settings, gpus[rank], *sockets)
 
         return ProcessCrew(pool.name, ranks, start, last_words)
+
+    def _is_thread(self, pool: PoolPlan) -> bool:
+        """Whether the one host of a pool works in a thread of the driver, where torch's first GPU
+        is that of all threads."""
+        with_gpus = [one for one in self._plan.pools if one.gpus]
+        return pool.workers == 1 and not (pool.gpus and len(with_gpus) > 1)
 
     def _living_stem(self, settings: HostSettings) -> Stem | None:
         """From which the ranks of all pools without GPUs stem; another one where it has ended, or
@@ -148,10 +154,15 @@ class ThreadCrew:
         self._host.close()
 
 
-def _check_capacity(pool: PoolPlan) -> None:
-    there = gpus_here()
-    if pool.gpus > there:
-        raise PlacementTimeout(
-            f"pool {pool.name} wants {pool.gpus} GPU, this machine has {there}; choose another "
-            "`hardware.preset`, or run on a cluster"
-        )
+def _check_capacity(pools: Sequence[PoolPlan]) -> None:
+    """Raises `PlacementTimeout` where pools want more GPUs together than this machine has."""
+    wanted, there = {pool.name: pool.gpus for pool in pools if pool.gpus}, gpus_here()
+    if sum(wanted.values()) <= there:
+        return
+    who = f"pool {next(iter(wanted))} wants {sum(wanted.values())} GPUs"
+    if len(wanted) > 1:
+        each = ", ".join(f"{name} {gpus}" for name, gpus in wanted.items())
+        who = f"the pools want {sum(wanted.values())} GPUs together ({each})"
+    raise PlacementTimeout(
+        f"{who}, this machine has {there}; choose another `hardware.preset`, or run on a cluster"
+    )

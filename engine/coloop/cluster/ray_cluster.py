@@ -32,10 +32,15 @@ from ray.exceptions import (
     RayActorError,
     RayTaskError,
 )
-from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.placement_group import (
+    PlacementGroup,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from coloop.cluster.environment import environment_of
+from coloop.cluster.environment import environment_of, forwarded
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools, RankEnded
 from coloop.cluster.ray_host import RayPoolHost
@@ -70,6 +75,8 @@ class RayCluster(Pools):
         self._address = address
         self._run_id = run_id
         self._groups: dict[str, PlacementGroup] = {}
+        self._bundles: dict[str, list[int]] = {}
+        """By pool, the bundle of its group in which each rank stands."""
         self._lives: Counter[str] = Counter()
         """How often a pool was restarted."""
         self._owns_ray = False
@@ -114,10 +121,8 @@ class RayCluster(Pools):
             )
 
     def _place(self, pool: PoolPlan) -> None:
-        threads = self._settings[pool.name].threads
-        bundle = {"CPU": float(threads)} | ({"GPU": 1.0} if pool.gpus else {})
-        bundles = [dict(bundle) for _ in range(pool.workers)]
-        self._check_capacity(pool, bundles)
+        bundles = [self._bundle(pool) for _ in range(pool.workers)]
+        self._check_capacity(pool, bundles[0])
         group = placement_group(bundles, strategy="PACK", name=f"coloop-{self._run_id}-{pool.name}")
         self._groups[pool.name] = group
         if not group.wait(timeout_seconds=self._deadlines.placement_seconds):
@@ -125,19 +130,35 @@ class RayCluster(Pools):
                 f"pool {pool.name}: wanted {_amounts(bundles)} within "
                 f"{self._deadlines.placement_seconds:.0f} s; free now: {_free()}"
             )
+        told: dict[str, Any] = placement_group_table(group)
+        self._bundles[pool.name] = by_node(told["bundles_to_node_id"])
 
-    def _check_capacity(self, pool: PoolPlan, bundles: list[dict[str, float]]) -> None:
+    def _bundle(self, pool: PoolPlan) -> dict[str, float]:
+        """What a worker of a pool wants."""
+        threads = self._settings[pool.name].threads
+        return {"CPU": float(threads)} | ({"GPU": 1.0} if pool.gpus else {})
+
+    def _check_capacity(self, pool: PoolPlan, bundle: dict[str, float]) -> None:
         whole: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        for resource in sorted(bundles[0], reverse=True):  # GPUs first: they are what is dear
-            wanted = sum(bundle[resource] for bundle in bundles)
+        for resource in sorted(bundle, reverse=True):  # GPUs first: they are what is dear
+            each = {
+                one.name: one.workers * self._bundle(one).get(resource, 0.0)
+                for one in self._plan.pools
+            }
             there = whole.get(resource, 0.0)
-            if wanted > there:
-                remedy = "give the pool fewer workers, or add nodes"
-                if resource == "GPU":
-                    remedy = "choose other hardware for the loop, or add nodes with GPUs"
+            remedy = "give the pool fewer workers, or add nodes"
+            if resource == "GPU":
+                remedy = "choose other hardware for the loop, or add nodes with GPUs"
+            if each[pool.name] > there:
                 raise PlacementTimeout(
-                    f"pool {pool.name} wants {wanted:g} {resource}s, the whole cluster has "
-                    f"{there:g}; {remedy}"
+                    f"pool {pool.name} wants {each[pool.name]:g} {resource}s, the whole cluster "
+                    f"has {there:g}; {remedy}"
+                )
+            if sum(each.values()) > there:
+                told = ", ".join(f"{name} {wanted:g}" for name, wanted in each.items())
+                raise PlacementTimeout(
+                    f"the pools want {sum(each.values()):g} {resource}s together ({told}), the "
+                    f"whole cluster has {there:g}; {remedy}"
                 )
 
     def restart(self, pool: str) -> None:
@@ -158,12 +179,10 @@ class RayCluster(Pools):
     def _actor(self, pool: PoolPlan, rank: int) -> Any:
         settings = replace(self._settings[pool.name], rank=rank, ranks=pool.workers)
         strategy = PlacementGroupSchedulingStrategy(
-            placement_group=self._groups[pool.name], placement_group_bundle_index=rank
+            placement_group=self._groups[pool.name],
+            placement_group_bundle_index=self._bundles[pool.name][rank],
         )
-        environment = environment_of(settings.threads)
-        path = os.environ.get("PYTHONPATH")
-        if path:
-            environment["PYTHONPATH"] = path
+        environment = {**forwarded(), **environment_of(settings.threads)}
         parts = ["coloop", self._run_id, pool.name]
         parts += [str(rank)] if pool.workers > 1 else []
         lives = self._lives[pool.name]
@@ -293,6 +312,19 @@ def kept_signals() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def by_node(nodes: Mapping[int, str]) -> list[int]:
+    """The bundles of a group so that those of a node stand side by side: ranks of a tensor group
+    follow one another, and speak within a node as far as that is possible.
+
+    Args:
+        nodes: of each bundle.
+    """
+    order = {
+        node: place for place, node in reversed(list(enumerate(nodes[b] for b in sorted(nodes))))
+    }
+    return sorted(nodes, key=lambda bundle: (order[nodes[bundle]], bundle))
 
 
 def _amounts(bundles: list[dict[str, float]]) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import torch
 from transformers import PreTrainedModel
 
 from coloop.errors import ColoopError, ModelUnavailable
@@ -25,7 +26,6 @@ from coloop.models import (
     LoadedModel,
     build_model,
     build_outline,
-    copy_model,
     outline_of,
 )
 from coloop.plan.types import EnginePlan, WeightsPlan
@@ -89,7 +89,8 @@ class Beginnings:
         what it stands on."""
         plan = self.plans[group]
         if plan.beside is None:
-            return self.model(group, homes)
+            # From the host's memory they go to the GPU block by block, each rank its parts.
+            return self.model(group, homes, "cpu" if _is_spread(plan) else None)
         loaded = beside(bases[plan.beside])
         loaded = replace(loaded, model=self._headed(loaded.model, group))
         place_weights(loaded.model, plan.dtypes)
@@ -99,19 +100,23 @@ class Beginnings:
         """Whether others stand on frozen weights that a group holds."""
         return any(plan.beside == group for plan in self.plans.values())
 
-    def model(self, group: str, homes: Mapping[str, Home]) -> LoadedModel:
+    def model(
+        self, group: str, homes: Mapping[str, Home], device: str | None = None
+    ) -> LoadedModel:
         """The weights of a group when the run begins, in the types that were decided for it.
 
         Args:
             homes: of this process, as they were built.
+            device: on which they are; None: the process's own.
         """
         sources = self._sources(group)
         here = next((source for source in sources[1:] if source in homes), None)
         if here is not None:
-            loaded = copy_model(homes[here].weights.whole())
+            loaded = homes[here].weights.copied()
+            torch.nn.Module.to(loaded.model, self.device if device is None else device)
             steps = sources[: sources.index(here)]
         else:
-            loaded = self._fresh(sources[-1])
+            loaded = self._fresh(sources[-1], self.device if device is None else device)
             steps = sources
         for step in reversed(steps):
             loaded = replace(loaded, model=self._headed(loaded.model, step))
@@ -196,8 +201,12 @@ class Beginnings:
                     weights.adapted = FrozenAdapter(loaded.model, adapter)
                 weights.loaded = replace(loaded, model=outline)
                 return ScorerHome(weights=weights)
-            return ScorerHome.spread(weights) if plan.backend else ScorerHome(weights=weights)
-        own = {"is_spread": update.states == "spread"} if update.backend == "fsdp2" else {}
+            if _is_spread(plan):
+                return ScorerHome.spread(weights, torch.device(self.device))
+            return ScorerHome(weights=weights)
+        own: dict[str, Any] = {}
+        if update.backend == "fsdp2":
+            own = {"is_spread": _is_spread(plan), "device": torch.device(self.device)}
         with self._told(plan.name):
             backend = BACKENDS[update.backend](
                 loaded.model,
@@ -241,7 +250,7 @@ class Beginnings:
             place = f"`{group}`: " if field is None else f"`{group}`: `{field}`: "
             raise ModelUnavailable(f"{place}{error}", group, field) from error
 
-    def _fresh(self, group: str) -> LoadedModel:
+    def _fresh(self, group: str, device: str) -> LoadedModel:
         """Weights that start from no others."""
         section = model_of(self.spec.nodes[group])
         assert section is not None
@@ -249,7 +258,7 @@ class Beginnings:
             section,
             seed=derive_seed(self.seed, group, "weights"),
             root=self.root,
-            device=self.device,
+            device=device,
             dtype=self.plans[group].dtypes.rest,
         )
 
@@ -263,3 +272,10 @@ class Beginnings:
                 circle = ", ".join(found)
                 raise ColoopError(f"weights start from one another in a circle: {circle}")
         return found
+
+
+def _is_spread(plan: WeightsPlan) -> bool:
+    """Whether each rank of a group's pool holds a part of its weights."""
+    if plan.update is None:
+        return plan.backend is not None
+    return plan.update.backend == "fsdp2" and plan.update.states == "spread"

@@ -169,12 +169,13 @@ class Deliveries:
             for pool in sorted(pools):
                 held.enter_context(self.undisturbed(pool))
             asked = group, channel, ends, self._round, receivers, weights.dtypes.engine
-            parcel, sent = call(weights.pool, "invite", *asked)
+            parcel, probe = call(weights.pool, "invite", *asked)
             lanes = held.enter_context(ThreadPoolExecutor(1 + len(pools), "weights"))
-            giving = lanes.submit(call, weights.pool, "deliver", group, parcel)
+            giving = lanes.submit(
+                call, weights.pool, "deliver", group, parcel, weights.dtypes.engine
+            )
             taking = {
-                pool: lanes.submit(call, pool, "receive", group, parcel, sent.probe)
-                for pool in pools
+                pool: lanes.submit(call, pool, "receive", group, parcel, probe) for pool in pools
             }
             every = [giving, *taking.values()]
             first = wait(every, return_when=FIRST_EXCEPTION).done
@@ -183,6 +184,7 @@ class Deliveries:
                     self._round += 1
                     GroupChannel.give_up(parcel, str(reason))
                     raise _cause([one.exception() for one in every])
+            sent = giving.result()
             return [(pool, sent, one.result()) for pool, one in taking.items()]
 
     def _prove(self, group: str, pool: str, sent: Evidence, received: Evidence) -> float:

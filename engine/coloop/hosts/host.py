@@ -96,6 +96,8 @@ class PoolHost:
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
         self._marks = Marks(f"pool {settings.pool} on {platform.node()}")
+        self._given: dict[str, Counted] = {}
+        """By group, what a meeting was called for."""
         self._met: dict[str, MeetingChannel] = {}
         """Ends of channels that stay together with others."""
         self._own_folders = TransferFolders([SHARED_MEMORY, Path(tempfile.gettempdir())])
@@ -323,11 +325,18 @@ class PoolHost:
         weights, engine = self._homes[group].weights, self._engines[group]
         if engine.version in (None, weights.version):
             return None
-        channel = LocalChannel()
-        parcel = weights.send(channel, engine.dtype, share=self._pushed(group))
-        has_bits = self._have_bits(group)
-        sent = weights.evidence(engine.dtype, has_bits=has_bits, is_together=True)
-        return sent, engine.receive(parcel, sent.probe, channel, part=self._said)
+        channel, share, has_bits = LocalChannel(), self._pushed(group), self._have_bits(group)
+        given = weights.counted(share, engine.dtype)
+        parcel = weights.send(channel, engine.dtype, share=share, given=given)
+        try:
+            received = engine.receive(
+                parcel, weights.probe(has_bits=has_bits), channel, part=self._said
+            )
+        finally:
+            given.finish()  # other ranks gather with this one, whatever became of its engine
+        return weights.evidence(
+            engine.dtype, has_bits=has_bits, given=given, share=share, is_together=True
+        ), received
 
     def send(
         self,
@@ -349,12 +358,17 @@ class PoolHost:
         share: Share = "adapter" if is_adapter else "whole"
         if kind is not None:
             share = self._pushed(group)
+        given, parcel = weights.counted(share, kind), None
+        try:
+            if self._ranks.is_first:
+                channel = FilesChannel(places)
+                parcel = weights.send(channel, kind, share=share, given=given)
+        finally:
+            given.finish()
+        if kind is None:
+            return parcel, Evidence(version=weights.version, fingerprint=given.fingerprint)
         has_bits = self._have_bits(group)
-        sent = weights.bits(share) if kind is None else weights.evidence(kind, has_bits=has_bits)
-        if self._ranks.is_first:
-            return weights.send(FilesChannel(places), kind, share=share), sent
-        weights.give_part(share)
-        return None, sent
+        return parcel, weights.evidence(kind, has_bits=has_bits, given=given, share=share)
 
     def receive(self, group: str, parcel: Parcel, probe: Probe) -> Evidence:
         """Bring weights that came from another process to the group's engine here; what it holds
@@ -365,9 +379,9 @@ class PoolHost:
 
     def invite(
         self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
-    ) -> tuple[Parcel | None, Evidence]:
+    ) -> tuple[Parcel | None, Probe]:
         """Say where the group's weights will be given to other processes, by `deliver` here and
-        `receive` there at the same time.
+        `receive` there at the same time, and what who receives is to score.
 
         Args:
             kind: of the channel, one of `MEETINGS`.
@@ -378,20 +392,27 @@ class PoolHost:
         """
         self._begin()
         weights = self._homes[group].weights
-        sent = weights.evidence(DTYPES[dtype], has_bits=self._have_bits(group))
+        probe = weights.probe(has_bits=self._have_bits(group))
+        self._given[group] = weights.counted("words", DTYPES[dtype])
         if not self._ranks.is_first:
-            return None, sent
+            return None, probe
         channel = self._meeting_channel(kind)
         channel.invite(ends, round, receivers)
-        return weights.send(channel, DTYPES[dtype], share="words"), sent
+        given = self._given[group]
+        return weights.send(channel, DTYPES[dtype], share="words", given=given), probe
 
-    def deliver(self, group: str, parcel: Parcel) -> None:
-        """Give what `invite` has announced; rank 0 does, others give their part of each weight."""
+    def deliver(self, group: str, parcel: Parcel, dtype: ComputeDtype) -> Evidence:
+        """Give what `invite` has announced; rank 0 does, others give their part of each weight.
+        What the receivers must agree with."""
         self._begin()
-        if self._ranks.is_first:
-            self._meeting_channel(parcel.channel).deliver(parcel)
-        else:
-            self._homes[group].weights.give_part()
+        weights, given = self._homes[group].weights, self._given.pop(group)
+        try:
+            if self._ranks.is_first:
+                self._meeting_channel(parcel.channel).deliver(parcel)
+        finally:
+            given.finish()
+        has_bits = self._have_bits(group)
+        return weights.evidence(DTYPES[dtype], has_bits=has_bits, given=given, share="words")
 
     def take(self, group: str, source: str, parcel: Parcel, ema: float) -> Evidence:
         """Weights that came from another process in place of a group's own; what came."""
@@ -486,6 +507,8 @@ class PoolHost:
             earlier: a folder that was saved before; what it has already is not written again.
         """
         whole = Path(folder)
+        if self._settings.device != "cpu":
+            self._rest()  # what weights are gathered in has the room of what engines write with
         for name, home in self._homes.items():
             home.save(whole / name, None if earlier is None else Path(earlier) / name)
         if not self._ranks.is_first:
@@ -575,7 +598,7 @@ class PoolHost:
         home = self._engines[group]
         if home.version is None:
             weights = self._homes[group].weights
-            home.build(weights.whole(), weights.version)
+            home.build(weights.whole(home.dtype), weights.version)
         return home
 
     def _at(self, overrides: Mapping[str, Any]) -> LoopSpec:

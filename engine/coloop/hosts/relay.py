@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coloop.portions import CPU_BYTES
 from coloop.sync import Parcel
-from coloop.sync.buckets import BUCKET_BYTES
 
 
 def landing(call: Callable[..., Any], parcel: Parcel, pool: str) -> Parcel:
@@ -33,7 +33,7 @@ def carry(
     home: str,
     pool: str,
     *,
-    part_bytes: int = BUCKET_BYTES,
+    part_bytes: int = CPU_BYTES,
 ) -> None:
     """Bring the files of a parcel from the pool in which they are to where another pool has it."""
     folder, files = parcels[home].place

@@ -53,11 +53,17 @@ class ScorerHome:
         return self._scorer
 
     @classmethod
-    def spread(cls, weights: HeldWeights) -> "ScorerHome":
-        """A home of weights that lie over the ranks of its pool: each holds a part of them."""
+    def spread(cls, weights: HeldWeights, device: torch.device | None = None) -> "ScorerHome":
+        """A home of weights that lie over the ranks of its pool: each holds a part of them.
+
+        Args:
+            device: of the parts; None: where the weights are.
+        """
         autocast = autocast_of(weights.dtypes)
         outline = outline_of(weights.loaded.model)
-        scorer = SpreadScorer(weights.loaded.model, autocast=autocast, ranks=weights.ranks)
+        scorer = SpreadScorer(
+            weights.loaded.model, autocast=autocast, ranks=weights.ranks, device=device
+        )
         weights.loaded = replace(weights.loaded, model=outline)
         weights.backend = scorer
         return cls(weights=weights, _scorer=scorer)

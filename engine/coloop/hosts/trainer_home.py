@@ -11,7 +11,7 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.lessons import Lessons
 from coloop.hosts.messages import AtOnce, LearnOrder, LearnReply, TaughtRow
 from coloop.hosts.taught import taught_rows
-from coloop.hosts.weights import FILES, MODEL, HeldWeights
+from coloop.hosts.weights import MODEL, HeldWeights
 from coloop.models import ONLY
 from coloop.sizing.settings import UpdateSettings
 from coloop.spec.graph import LoopSpec
@@ -130,11 +130,8 @@ class TrainerHome:
     def save(self, folder: Path, earlier: Path | None) -> None:
         """The weights in Hugging Face format, an adapter apart from what it stands on; and what a
         resume needs besides them."""
-        state = self.backend.state_dict()
         self.weights.save(folder, earlier)
-        self.weights.save_state(
-            folder, {"trainer": {name: value for name, value in state.items() if name not in FILES}}
-        )
+        self.weights.save_state(folder, {"trainer": self.backend.state_dict(has_weights=False)})
 
     def load(self, folder: Path) -> None:
         """What `save` wrote."""

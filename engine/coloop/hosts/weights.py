@@ -5,16 +5,20 @@ tells by it whether the copy is the newest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
+from coloop.arrays import Numbers, ids_of, mask_of
+from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, StorageFull
 from coloop.fingerprint import fingerprint
 from coloop.hosts.encoder import Encoder
@@ -23,6 +27,7 @@ from coloop.models import (
     BASE_FOLDER,
     SCORE,
     LoadedModel,
+    copy_model,
     filled,
     is_adapter,
     load_weights,
@@ -36,12 +41,14 @@ from coloop.models import (
 )
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.model import Lora
-from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
-from coloop.sync.evidence import Part, probe_of
+from coloop.sync import Counted, Evidence, Parcel, WeightChannel, evidence_of_model
+from coloop.sync.buckets import bytes_of
+from coloop.sync.evidence import WHOLE, Part, Probe, probe_of, score_source
 from coloop.training import ALONE, Ranks
 from coloop.training.adapters import Adapted
 from coloop.training.frozen_adapters import FrozenAdapter, blended
 from coloop.training.precision import autocast_of
+from coloop.training.states import blend
 
 STATE_FILE = "trainer.pt"
 REPLACED = "replaced"
@@ -52,8 +59,6 @@ the adapter alone, for who stands on the same frozen weights."""
 MODEL = "model"
 _PARTS: Mapping[int, Part] = {0: "bits", 1: "scores"}
 """What ranks say of weights that all of them hold."""
-FILES = (MODEL, "adapter", "base")
-"""Of a backend's state: the weights, which are written once, in files of their own."""
 
 
 class Vocabulary:
@@ -82,6 +87,14 @@ class Holder(Protocol):
         """Whole weights, by their names, in place of those that are held."""
         ...
 
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """own = ema * own + (1 - ema) * given; names of those that were not given."""
+        ...
+
+    def score(self, sequences: Sequence[TokenSequence]) -> list[Numbers]:
+        """Log-prob of each token that counts, 0 of others, by the weights where they lie."""
+        ...
+
 
 @dataclass(slots=True, kw_only=True)
 class HeldWeights:
@@ -105,6 +118,8 @@ class HeldWeights:
     """Of the processes that hold them together; all ask alike, and one writes for all."""
 
     _vocabulary: Vocabulary | None = None
+    _unmoved: dict[tuple[torch.dtype, int], int] = field(default_factory=dict)
+    """Fingerprints of what an adapter leaves as it is, by type and by how often it was replaced."""
 
     def encoder(self, node: str) -> Encoder:
         """The tokenizer of these weights, for one of the nodes that use them."""
@@ -117,11 +132,21 @@ class HeldWeights:
         limit = self.positions
         return [too_long(tokens, limit) for tokens in lengths]
 
-    def whole(self) -> LoadedModel:
-        """A model that has all weights, for who reads or copies them; nobody changes it."""
+    def whole(self, dtype: torch.dtype | None = None) -> LoadedModel:
+        """A model that has all weights, for who reads or copies them; nobody changes it. Where they
+        lie otherwise it is in the memory of the host.
+
+        Args:
+            dtype: of the weights that are put together; None: as they are held.
+        """
         if self._is_whole:
             return self.loaded
-        return replace(self.loaded, model=filled(self.loaded.model, self.named()))
+        here = ((name, one.to("cpu", dtype or one.dtype)) for name, one in self.named())
+        return replace(self.loaded, model=filled(self.loaded.model, here))
+
+    def copied(self) -> LoadedModel:
+        """The same weights in tensors of their own."""
+        return copy_model(self.loaded) if self._is_whole else self.whole()
 
     @property
     def _is_whole(self) -> bool:
@@ -155,49 +180,135 @@ class HeldWeights:
         """Most tokens of a row that these weights read; None: no limit is known."""
         return positions_of(self.loaded.model)
 
+    def counted(self, share: Share, dtype: torch.dtype | None = None) -> Counted:
+        """What is `given`, read once, to the end, by all ranks; rank 0 counts it as it passes where
+        it is not counted in its place.
+
+        Args:
+            dtype: that they travel in; None: as they are held.
+        """
+        is_wanted = self.ranks.is_first and (dtype is None or not self._is_whole)
+        return Counted(self.given(share), dtype, is_wanted=is_wanted)
+
     def send(
         self,
         channel: WeightChannel,
         dtype: torch.dtype | None = None,
         *,
         share: Share = "whole",
+        given: Counted | None = None,
     ) -> Parcel:
         """Put the weights on their way.
 
         Args:
             dtype: that they travel in; None: as they are held.
             share: of them; the rest is there already.
+            given: what is read for it; None: nobody counts.
         """
-        parcel = channel.send(self.given(share), version=self.version, dtype=dtype)
+        parcel = channel.send(
+            given or self.given(share),
+            version=self.version,
+            dtype=dtype,
+            size_bytes=self._size_of(share, dtype),
+        )
         return replace(parcel, is_part=share == "moved")
 
+    def _size_of(self, share: Share, dtype: torch.dtype | None) -> int | None:
+        """Bytes of what is given, by the sizes of the model; None of an adapter, which is small."""
+        if share == "adapter":
+            return None
+        named: Iterable[tuple[str, Tensor]] = self.loaded.model.named_parameters()
+        if share != "whole":
+            named = that_write(named)
+        return sum(bytes_of(weight, dtype or weight.dtype) for _, weight in named)
+
+    def probe(self, *, has_bits: bool) -> Probe:
+        """Texts that both ends of a transfer score.
+
+        Args:
+            has_bits: every engine that gets the weights tells its bits.
+        """
+        return probe_of(self.loaded.model, has_bits=has_bits)
+
     def evidence(
-        self, dtype: torch.dtype, *, has_bits: bool, is_together: bool = False
+        self,
+        dtype: torch.dtype,
+        *,
+        has_bits: bool,
+        given: Counted | None = None,
+        share: Share = "words",
+        is_together: bool = False,
     ) -> Evidence:
-        """What an engine that holds them in a type must agree with; only rank 0 measures it, from
-        others there is the probe alone.
+        """What an engine that holds them in a type must agree with, once they were sent; from ranks
+        but the first there may be the probe alone.
 
         Args:
             has_bits: every engine that gets them tells its bits.
+            given: what was sent; where weights lie in parts it is not gathered again. None: they
+                are read for it.
+            share: that this is.
             is_together: ranks that hold them whole measure it together where all their engines tell
                 their bits: rank 0 counts the bits, rank 1 scores the probe.
         """
+        if not self._is_whole:
+            if given is None:
+                given = self.counted(share, dtype)
+                given.read()
+            return self._evidence_of_parts(dtype, has_bits, given, share)
         part: Part = "all" if self.ranks.is_first else "nothing"
-        if is_together and has_bits and self.ranks.size > 1 and self._is_whole:
+        if is_together and has_bits and self.ranks.size > 1:
             part = _PARTS.get(self.ranks.rank, "nothing")
-        if not self.ranks.is_first:
-            self.give_part()
         if part == "nothing":
-            probe = probe_of(self.loaded.model, has_bits=has_bits)
+            probe = self.probe(has_bits=has_bits)
             return Evidence(version=self.version, fingerprint=None, probe=probe)
         return evidence_of_model(
-            writing_part(self.whole().model),
+            writing_part(self.loaded.model),
             self.version,
             dtype=dtype,
             autocast=autocast_of(self.dtypes),
             has_bits=has_bits,
             part=part,
         )
+
+    def _evidence_of_parts(
+        self, dtype: torch.dtype, has_bits: bool, given: Counted, share: Share
+    ) -> Evidence:
+        """The bits as they passed, and the probe scored where the weights lie."""
+        bits = given.fingerprint
+        if share == "moved":
+            unmoved = self._bits_unmoved(dtype)
+            bits = None if bits is None else (bits + unmoved) % 2**64
+        probe = self.probe(has_bits=has_bits)
+        return Evidence(
+            version=self.version,
+            fingerprint=bits,
+            probe=probe,
+            scores=self._scores(probe),
+            is_half=dtype not in WHOLE,
+        )
+
+    def _bits_unmoved(self, dtype: torch.dtype) -> int:
+        """Of the weights that an adapter leaves as they are: read once, until they are replaced."""
+        assert self.adapted is not None
+        key = dtype, self.adapted.replaced
+        if key not in self._unmoved:
+            self._unmoved = {key: fingerprint(that_write(self.adapted.unmoved()), dtype)}
+        return self._unmoved[key]
+
+    def _scores(self, probe: Probe) -> NDArray[np.float64]:
+        if self.backend is None:
+            assert isinstance(self.adapted, FrozenAdapter)
+            model = writing_part(self.adapted.model)
+            return score_source(model, probe, autocast=autocast_of(self.dtypes)).numpy()
+        rows = [
+            TokenSequence(
+                id=str(number),
+                token_ids=ids_of(row),
+                loss_mask=mask_of([False, *[True] * (len(row) - 1)]),
+            )
+            for number, row in enumerate(probe)
+        ]
+        return np.array([list(one) for one in self.backend.score(rows)], dtype=np.float64)
 
     def bits(self, share: Share = "whole") -> Evidence:
         """What somebody who follows them must get."""
@@ -219,11 +330,9 @@ class HeldWeights:
             self.version += 1
             return
         if self.backend is None:
-            missing = _blend(dict(self.loaded.model.named_parameters()), given, ema)
+            missing = blend(dict(self.loaded.model.named_parameters()), given, ema)
         else:
-            own = {name: weight.clone() for name, weight in self.backend.weights()}
-            missing = _blend(own, given, ema)
-            self.backend.replace_weights(own)
+            missing = self.backend.blend(given, ema)
         missing = {name for name in missing if not name.startswith(f"{SCORE}.")}  # it keeps its own
         if missing:
             raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
@@ -327,25 +436,16 @@ class HeldWeights:
         """What `save_state` wrote."""
         try:
             state: dict[str, Any] = torch.load(
-                folder / STATE_FILE, weights_only=True, map_location="cpu"
+                folder / STATE_FILE,
+                weights_only=True,
+                map_location="cpu",
+                mmap=self.ranks.size > 1,  # each rank reads the parts that it takes
             )
         except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
             raise CheckpointError(
                 f"{folder}: the trainer state of {self.name} cannot be read: {error}"
             ) from error
         return state
-
-
-def _blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-    """own = ema * own + (1 - ema) * given, in place; names of those that were not given."""
-    missing = set(own)
-    with torch.no_grad():
-        for name, weight in given:
-            if name in missing:
-                other = weight.detach().to(own[name].device, own[name].dtype)
-                own[name].mul_(ema).add_(other, alpha=1.0 - ema)
-                missing.discard(name)
-    return missing
 
 
 def names_of(model: nn.Module) -> list[list[str]]:

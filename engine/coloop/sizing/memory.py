@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, Literal
 
+from coloop.portions import GPU_BYTES, gathering_bytes
 from coloop.sizing.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
+from coloop.sizing.architecture import Architecture
 from coloop.sizing.cores import PACKED_BYTES, PACKED_TOKENS
 from coloop.sizing.engines import Engine
 from coloop.sizing.learning import Update, plan_update
@@ -43,8 +45,6 @@ Part = Literal[
 """What bytes are for."""
 GIB = 2**30
 MIB = 2**20
-SYNC_BUCKET_BYTES = 1.0 * GIB
-"""Buffer in which new weights travel to the engines of a GPU pool."""
 LEAST_CACHE_BYTES = 64 * 2**20
 """Cache on a CPU that is worth giving back: the memory of less is not handed to the system at
 once."""
@@ -135,7 +135,10 @@ class _Layout:
         )
 
     def _pool(self, pool: PoolShare) -> PoolMemory:
-        stages = tuple(self._stages_of[pool.name])
+        saved = [
+            f"{one.name}.checkpoint" for one in self._weights(pool) if self._is_put_together(one)
+        ]
+        stages = (*self._stages_of[pool.name], *saved)
         for engine in self._engines(pool):
             self._sleeps[engine.weights.name, pool.name] = self._sleep(engine)
         claims = [*self._process(pool, stages), *self._resting(pool, stages)]
@@ -145,6 +148,7 @@ class _Layout:
         totals = totals_of(claims, stages, is_first=True)
         for weights in self._weights(pool):
             claims += self._learning(weights, totals.get(f"{weights.name}.learn", 0.0))
+            claims += self._handing_on(weights)
             claims += self._scoring(weights, stages)
         return PoolMemory(
             pool=pool,
@@ -340,13 +344,32 @@ class _Layout:
         )
         for part, size in parts:
             yield Claim(node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first)
+
+    def _handing_on(self, weights: Weights) -> Iterator[Claim]:
+        """What weights and running means need beside them while they are put together, portion by
+        portion: for engines, and for a checkpoint, which the first place brings to the host."""
+        if not weights.pool.gpus:
+            return
+        gathered = gathered_bytes(weights) if self._is_put_together(weights) else 0.0
         sync = f"{weights.name}.sync"
-        if weights.pool.gpus and sync in self._survey.stages:
-            whole = weights.precision.compute_bytes * max(
-                weights.count.embedding, weights.count.layer
+        if weights.trains and sync in self._survey.stages:
+            cast = weights.precision.engine_bytes * largest_weight(weights.arch)
+            away = any(
+                engine.pool.gpus and engine.pool.name != weights.pool.name
+                for engine in self._survey.engines
+                if engine.weights.name == weights.name
             )
-            bucket = SYNC_BUCKET_BYTES + whole / weights.tensor_parallel
-            yield Claim(node=weights.name, part="transfer", bytes=bucket, stages=(sync,))
+            whole = weights.precision.engine_bytes * weights.count.total
+            bucket = min(float(GPU_BYTES), whole) if away else 0.0
+            size = gathered + max(cast, bucket)
+            yield Claim(node=weights.name, part="transfer", bytes=size, stages=(sync,))
+        saved = f"{weights.name}.checkpoint"
+        yield Claim(node=weights.name, part="transfer", bytes=gathered, stages=(saved,))
+
+    def _is_put_together(self, weights: Weights) -> bool:
+        """Whether each place of a GPU pool holds a part of them."""
+        is_held = weights.trains or self._is_scored_with(weights)
+        return is_held and bool(weights.pool.gpus) and weights.shards * weights.tensor_parallel > 1
 
     def _scoring(self, weights: Weights, stages: tuple[str, ...]) -> Iterator[Claim]:
         for node in weights.members:
@@ -371,6 +394,23 @@ class _Layout:
             yield Claim(node=node, part="activations", bytes=activations, stages=(stage,))
             yield Claim(node=node, part="logits", bytes=logits, stages=(stage,))
             yield Claim(node=node, part="transfer", bytes=layers, stages=(stage,))
+
+
+def gathered_bytes(weights: Weights) -> float:
+    """What a GPU needs beside its part while a group's weights are put together."""
+    held: float = (
+        weights.precision.master_bytes if weights.trains_all else weights.precision.frozen_bytes
+    )
+    largest, total = held * largest_weight(weights.arch), held * weights.count.total
+    ranks = weights.shards * weights.tensor_parallel
+    return gathering_bytes(largest, total, "cuda", ranks)
+
+
+def largest_weight(arch: Architecture) -> int:
+    """Numbers of the largest matrix: the embedding, or one of the feed-forward block, in which all
+    experts of a layer are one."""
+    experts = 2 * arch.moe.experts * arch.moe.ffn if arch.moe is not None else 0
+    return arch.hidden_size * max(arch.vocab_size, arch.ffn, experts)
 
 
 def _setup(engine: Engine) -> ServingSetup:

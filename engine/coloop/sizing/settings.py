@@ -37,7 +37,7 @@ States = Literal["whole", "spread"]
 part in each."""
 
 
-Channel = Literal["local", "files", "gloo", "nccl", "ipc"]
+Channel = Literal["local", "files", "gloo", "nccl"]
 """How new weights reach an engine: within its process; through memory or a disk that both ends see,
 or carried by the driver; or from process to process, which are then at work together."""
 

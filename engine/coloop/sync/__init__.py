@@ -25,7 +25,6 @@ from coloop.sync.protocol import (
 MEETINGS: dict[str, Callable[..., MeetingChannel]] = {
     "gloo": partial(GroupChannel, "gloo"),
     "nccl": partial(GroupChannel, "nccl"),
-    "ipc": partial(GroupChannel, "ipc"),
 }
 """Those whose ends are at work at the same time."""
 CHANNELS: dict[str, Callable[..., WeightChannel]] = {

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-BUCKET_BYTES = 64 * 2**20
-
 
 def in_buckets(
     weights: Iterable[tuple[str, Tensor]],
-    bucket_bytes: int = BUCKET_BYTES,
+    bucket_bytes: int,
     dtype: torch.dtype | None = None,
 ) -> Iterator[list[tuple[str, Tensor]]]:
     """The weights in order, at most so many bytes at a time; a larger weight comes alone.

@@ -92,16 +92,38 @@ def evidence_of_engine(engine: WeightReceiver, probe: Probe, *, part: Part = "al
 
 
 class Counted:
-    """Weights that are counted as they pass: their fingerprint, once all have come."""
+    """Weights that are counted as they pass, once: their fingerprint, when all have come."""
 
-    def __init__(self, weights: Weights) -> None:
-        self._weights = weights
-        self.fingerprint = 0
+    def __init__(
+        self, weights: Weights, dtype: torch.dtype | None = None, *, is_wanted: bool = True
+    ) -> None:
+        """
+        Args:
+            dtype: that they are counted in; None: as they are.
+            is_wanted: somebody asks for the fingerprint.
+        """
+        self._weights, self._dtype = iter(weights), dtype
+        self.fingerprint: int | None = 0 if is_wanted else None
 
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
-        for name, weight in self._weights:
-            self.fingerprint = (self.fingerprint + fingerprint([(name, weight)])) % 2**64
-            yield name, weight
+        return self
+
+    def __next__(self) -> tuple[str, Tensor]:
+        name, weight = next(self._weights)
+        if self.fingerprint is not None:
+            own = fingerprint([(name, weight)], self._dtype)
+            self.fingerprint = (self.fingerprint + own) % 2**64
+        return name, weight
+
+    def read(self) -> None:
+        """Count all of them."""
+        for _ in self:
+            pass
+
+    def finish(self) -> None:
+        """Read what nobody has read: ranks that gather weights do so to the end."""
+        for _ in self._weights:
+            pass
 
 
 def score_source(

@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from coloop.errors import StorageFull, WeightsNotUpdated, is_full
-from coloop.sync.buckets import BUCKET_BYTES, bytes_of, in_buckets
+from coloop.portions import CPU_BYTES
+from coloop.sync.buckets import bytes_of, in_buckets
 from coloop.sync.protocol import Opened, Parcel, Weights
 
 HEADERS_SHARE = 1.02
@@ -29,7 +30,7 @@ HEADERS_SHARE = 1.02
 class FilesChannel:
     """Implements `WeightChannel`."""
 
-    def __init__(self, places: Sequence[Path] = (), bucket_bytes: int = BUCKET_BYTES) -> None:
+    def __init__(self, places: Sequence[Path] = (), bucket_bytes: int = CPU_BYTES) -> None:
         """
         Args:
             places: where the sender may write, the best first; the first with room is taken.
@@ -37,9 +38,18 @@ class FilesChannel:
         self._places = places
         self._bucket_bytes = bucket_bytes
 
-    def send(self, weights: Weights, *, version: int, dtype: torch.dtype | None = None) -> Parcel:
-        every = [(name, weight.detach()) for name, weight in weights]
-        size = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in every)
+    def send(
+        self,
+        weights: Weights,
+        *,
+        version: int,
+        dtype: torch.dtype | None = None,
+        size_bytes: int | None = None,
+    ) -> Parcel:
+        every, size = weights, size_bytes
+        if size is None:
+            every = [(name, weight.detach()) for name, weight in weights]
+            size = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in every)
         folder = self.place_for(size, version) / f"parcel-{uuid.uuid4().hex}"
         files = []
         try:
@@ -48,7 +58,7 @@ class FilesChannel:
             for number, bucket in enumerate(buckets):
                 path = folder / f"weights-{number:05d}.safetensors"
                 tensors = {
-                    name: weight.to("cpu", dtype or weight.dtype).contiguous()
+                    name: weight.detach().to("cpu", dtype or weight.dtype).contiguous()
                     for name, weight in bucket
                 }
                 save_file(tensors, path)

@@ -1,9 +1,9 @@
 """Weights from one process to several at once, past folders and the driver: over gloo between CPUs,
-over nccl between GPUs, or through memory that processes of one GPU share (`ipc`).
+over nccl between GPUs.
 
     who sends (number 0)                        who takes (1, 2, ...)
       send ──> parcel: where they meet ──(driver)──> receive
-      deliver ── what is in a bucket (store), its bytes (broadcast or handle) ──> bucket by bucket
+      deliver ── what is in a bucket (store), its bytes (broadcast) ──> bucket by bucket
 
 All are at work at the same time: whoever carries the parcel asks for `deliver` and for each
 `receive` at once, and says `give_up` where one of them cannot come. Nobody gives a bucket before
@@ -18,23 +18,22 @@ from __future__ import annotations
 
 import hmac
 import json
-import pickle
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C._distributed_c10d import BroadcastOptions, PrefixStore, TCPStore
-from torch.multiprocessing.reductions import reduce_tensor
 
 from coloop.errors import WeightsNotUpdated
-from coloop.sync.buckets import BUCKET_BYTES, bytes_of, in_buckets
+from coloop.portions import portion_bytes
+from coloop.sync.buckets import bytes_of, in_buckets
 from coloop.sync.protocol import Opened, Parcel, Weights
 
 ALIGNMENT = 16
@@ -43,6 +42,9 @@ WAIT_SECONDS = 300.0
 """Longest wait for another end."""
 LEAST_PAUSE, MOST_PAUSE = 0.0002, 0.02
 """Seconds between two looks."""
+LONGER = 2
+"""Times `WAIT_SECONDS` until torch itself ends a process whose broadcast hangs: later than we give
+it up."""
 SEAL_CHARACTERS = 64
 """Of SHA-256 in hexadecimal."""
 END = "end"
@@ -77,15 +79,19 @@ class Meeting:
     def wait(self, key: str) -> str:
         """What stands under a key; raises `WeightsNotUpdated` where an end has broken off or does
         not come."""
+        self.wait_until(lambda: self.store.check([key]), "no other end came")
+        return self.store.get(key).decode()
+
+    def wait_until(self, is_done: Callable[[], bool], otherwise: str) -> None:
+        """Raises `WeightsNotUpdated` where an end has broken off, or it takes too long."""
         began, pause = time.monotonic(), LEAST_PAUSE
-        while not self.store.check([key]):
+        while not is_done():
             if self.store.check([BROKEN]):
                 raise WeightsNotUpdated(f"another end broke off: {self.store.get(BROKEN).decode()}")
             if time.monotonic() - began > WAIT_SECONDS:
-                raise WeightsNotUpdated(f"no other end came within {WAIT_SECONDS:g} s")
+                raise WeightsNotUpdated(f"{otherwise} within {WAIT_SECONDS:g} s")
             time.sleep(pause)
             pause = min(1.5 * pause, MOST_PAUSE)
-        return self.store.get(key).decode()
 
     def break_off(self, reason: object) -> str:
         """Others wait no more; what is told first is what they hear, and what is returned."""
@@ -123,29 +129,13 @@ class Place:
     """Only these ends know it."""
 
 
-class Transport(Protocol):
-    """How the bytes of a bucket go from one end to all others."""
-
-    def handle(self, bucket: Tensor) -> str:
-        """What others must know to take it."""
-        ...
-
-    def give(self, key: str, bucket: Tensor) -> None:
-        """Called by who sends when others know of it; returns when the bucket may be changed."""
-        ...
-
-    def take(self, key: str, handle: str, size: int) -> Tensor:
-        """The bytes of a bucket in memory of one's own, (size,) uint8."""
-        ...
-
-
 class Broadcast:
-    """Bytes go through a process group."""
+    """How the bytes of a bucket go from one end to all others: through a process group."""
 
     def __init__(self, kind: str, meeting: Meeting, number: int, device: str) -> None:
         self._meeting, self._device = meeting, device
         inner, size = PrefixStore("group", meeting.store), meeting.receivers + 1
-        timeout = timedelta(seconds=WAIT_SECONDS)
+        timeout = timedelta(seconds=LONGER * WAIT_SECONDS)
         if kind == "gloo":
             from torch._C._distributed_c10d import ProcessGroupGloo
 
@@ -157,16 +147,13 @@ class Broadcast:
             options._timeout = timeout
             self._group = ProcessGroupNCCL(inner, number, size, options)
 
-    def handle(self, bucket: Tensor) -> str:
-        del bucket
-        return ""
-
     def give(self, key: str, bucket: Tensor) -> None:
+        """Called by who sends when others know of it; returns when the bucket may be changed."""
         self._meeting.wait_for_all(key)
         self._broadcast(bucket)
 
-    def take(self, key: str, handle: str, size: int) -> Tensor:
-        del handle
+    def take(self, key: str, size: int) -> Tensor:
+        """The bytes of a bucket in memory of one's own, (size,) uint8."""
         bucket = torch.empty(size, dtype=torch.uint8, device=self._device)
         self._meeting.come(key)
         self._broadcast(bucket)
@@ -175,35 +162,16 @@ class Broadcast:
     def _broadcast(self, bucket: Tensor) -> None:
         options = BroadcastOptions()
         options.rootRank, options.rootTensor = 0, 0
-        self._group.broadcast([bucket], options).wait()
+        work = self._group.broadcast([bucket], options)
+        try:
+            self._meeting.wait_until(work.is_completed, "a bucket did not reach all")
+        except WeightsNotUpdated:
+            # Between GPUs a broadcast waits for an end that is gone: nothing else frees this one.
+            self._group.abort()
+            raise
+        work.wait()
         if bucket.is_cuda:
             torch.cuda.current_stream(bucket.device).synchronize()
-
-
-class SharedMemory:
-    """Others map the memory of the bucket and copy it: processes of one GPU."""
-
-    def __init__(self, meeting: Meeting) -> None:
-        self._meeting = meeting
-
-    def handle(self, bucket: Tensor) -> str:
-        if bucket.is_cuda:
-            torch.cuda.current_stream(bucket.device).synchronize()
-        return pickle.dumps(reduce_tensor(bucket)).hex()  # type: ignore[no-untyped-call]
-
-    def give(self, key: str, bucket: Tensor) -> None:
-        del bucket
-        self._meeting.wait_for_all(key)
-
-    def take(self, key: str, handle: str, size: int) -> Tensor:
-        # Told under seal by a process of the same run.
-        rebuild, arguments = pickle.loads(bytes.fromhex(handle))
-        own: Tensor = rebuild(*arguments).clone()
-        assert own.numel() == size
-        if own.is_cuda:
-            torch.cuda.current_stream(own.device).synchronize()
-        self._meeting.come(key)
-        return own
 
 
 @dataclass(slots=True)
@@ -215,18 +183,14 @@ class _End:
     is_sender: bool
     turn: int = 0
     """Transfers that were begun."""
-    _transport: Transport | None = None
+    _transport: Broadcast | None = None
 
-    def transport(self, kind: str, device: str) -> Transport:
+    def transport(self, kind: str, device: str) -> Broadcast:
         """Waits for all others where they have not met yet."""
         if self._transport is None:
             number = 0 if self.is_sender else self.meeting.come("here")
             self.meeting.wait_for_all("here")
-            self._transport = (
-                SharedMemory(self.meeting)
-                if kind == "ipc"
-                else Broadcast(kind, self.meeting, number, device)
-            )
+            self._transport = Broadcast(kind, self.meeting, number, device)
         return self._transport
 
     def leave(self) -> None:
@@ -243,16 +207,17 @@ class GroupChannel:
         kind: str = "gloo",
         *,
         device: str | None = None,
-        bucket_bytes: int = BUCKET_BYTES,
+        bucket_bytes: int | None = None,
     ) -> None:
         """
         Args:
-            kind: `gloo`, `nccl` or `ipc`.
+            kind: `gloo` or `nccl`.
             device: on which buckets are; None: the one for which this kind is meant.
+            bucket_bytes: most bytes of one; None: as `portions` has it for the device.
         """
         self._kind = kind
         self._device = device or ("cpu" if kind == "gloo" else "cuda")
-        self._bucket_bytes = bucket_bytes
+        self._bucket_bytes = bucket_bytes or portion_bytes(torch.device(self._device).type)
         self._ends: dict[str, _End] = {}
         self._sending: dict[int, tuple[Weights, torch.dtype | None]] = {}
         self._invited: tuple[str, int, int] = ("", 0, 1)
@@ -266,7 +231,15 @@ class GroupChannel:
         """
         self._invited = ends, round, receivers
 
-    def send(self, weights: Weights, *, version: int, dtype: torch.dtype | None = None) -> Parcel:
+    def send(
+        self,
+        weights: Weights,
+        *,
+        version: int,
+        dtype: torch.dtype | None = None,
+        size_bytes: int | None = None,
+    ) -> Parcel:
+        del size_bytes
         ends, round, receivers = self._invited
         end = self._ends.get(ends)
         if end is None or end.place.round != round:
@@ -323,8 +296,7 @@ class GroupChannel:
         for bucket, part in enumerate(in_buckets(weights, self._bucket_bytes, dtype), start=1):
             key = f"{end.turn}/{bucket}"
             flat, rows = _packed(part, dtype, self._device)
-            told = {"size": flat.numel(), "weights": rows, "handle": transport.handle(flat)}
-            meeting.tell(key, json.dumps(told))
+            meeting.tell(key, json.dumps({"size": flat.numel(), "weights": rows}))
             transport.give(key, flat)
         meeting.tell(f"{end.turn}/{bucket + 1}", END)
 
@@ -334,7 +306,7 @@ class GroupChannel:
         bucket = 1
         while (said := end.meeting.hear(key := f"{end.turn}/{bucket}")) != END:
             told = json.loads(said)
-            flat = transport.take(key, told["handle"], told["size"])
+            flat = transport.take(key, told["size"])
             for name, kind, shape, start in told["weights"]:
                 yield name, _view(flat, kind, shape, start)
             bucket += 1

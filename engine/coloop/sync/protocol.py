@@ -108,11 +108,14 @@ class WeightChannel(Protocol):
         *,
         version: int,
         dtype: torch.dtype | None = None,
+        size_bytes: int | None = None,
     ) -> Parcel:
         """Put weights on their way.
 
         Args:
             dtype: that they travel in; None: the one that each has.
+            size_bytes: of them all on the way, or a little more; None: it is counted first, with
+                all of them in memory.
         Raises:
             StorageFull, WeightsNotUpdated: nothing is left of them on the way.
         """

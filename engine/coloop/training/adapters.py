@@ -12,7 +12,7 @@ these, for W never changes. Layers by peft.
 """
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -22,11 +22,19 @@ from torch import Tensor, nn
 
 from coloop.errors import BackendMissing, ModelUnavailable
 from coloop.models import LoadedModel
-from coloop.models.adapters import ADAPTER, SECOND, is_moved, is_own, merged, plain_name
+from coloop.models.adapters import (
+    ADAPTER,
+    FIRST,
+    SECOND,
+    is_moved,
+    is_own,
+    merged,
+    plain_name,
+)
 from coloop.spec.model import Lora
 from coloop.spec.training import Optimizer
 from coloop.training.forward import blocks_of
-from coloop.training.states import Keep, ModelStates, everything
+from coloop.training.states import Keep, ModelStates, blend, everything
 
 EVERY = "all-linear"
 
@@ -40,6 +48,10 @@ class Adapted(Protocol):
 
     def moved(self) -> Iterator[tuple[str, Tensor]]:
         """Of `weights` those that the adapter changes."""
+        ...
+
+    def unmoved(self) -> Iterator[tuple[str, Tensor]]:
+        """The others of `weights`."""
         ...
 
     def adapter(self) -> dict[str, Tensor]:
@@ -193,6 +205,10 @@ class AdaptedStates:
         """Of `weights` those that the adapter changes."""
         return self.weights(is_moved)
 
+    def unmoved(self) -> Iterator[tuple[str, Tensor]]:
+        """The others of `weights`."""
+        return self.weights(lambda name: not is_moved(name))
+
     def adapter(self) -> dict[str, Tensor]:
         """The small matrices and a score head, whole."""
         return dict(self._states.weights(is_own))
@@ -203,26 +219,51 @@ class AdaptedStates:
         return ((plain_name(name), weight) for name, weight in held)
 
     def replace(self, weights: Mapping[str, Tensor]) -> None:
+        self._check_own()
+        self._states.replace(self._inside(weights))
+        self._begin_anew()
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        self._check_own()
+        inside = {plain_name(one): one for one in self._names if not is_matrix(one)}
+        missing = set(inside)
+        for name, weight in given:
+            if name in missing:
+                layer = name.removesuffix(".weight")
+                needed = {
+                    inside[name],
+                    *(f"{layer}{part}{ADAPTER}.weight" for part in (FIRST, SECOND)),
+                }
+                own = {name: dict(self.weights(needed.__contains__))[name].clone()}
+                blend(own, [(name, weight)], ema)
+                self._states.replace({inside[name]: own[name]})
+                missing.discard(name)
+        self._begin_anew()
+        return missing
+
+    def _check_own(self) -> None:
+        """Raises `ModelUnavailable` where the frozen weights are not to be replaced."""
         if self._is_shared:
             raise ModelUnavailable(
                 "other roles stand on the same frozen weights, so these cannot be replaced; a "
                 "`copy` of its own can: `model: {type: copy, of: ..., at: a phase}`"
             )
+
+    def _begin_anew(self) -> None:
+        """Others have taken the place of the frozen weights: the adapter changes nothing."""
         second = {
             name: torch.zeros_like(one) for name, one in self.adapter().items() if is_second(name)
         }
-        self._states.replace({**self._inside(weights), **second})
+        self._states.replace(second)
         self._replaced += 1
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
         """`model` is empty: the weights that it began with are still there; where others took
         their place (`replaced` times), `base` has those."""
-        found = {
-            "model": {},
-            "adapter": self.adapter(),
-            "optimizer": self._states.optimizer_state(),
-            "replaced": self._replaced,
-        }
+        state = {"optimizer": self._states.optimizer_state(), "replaced": self._replaced}
+        if not has_weights:
+            return state
+        found = {"model": {}, "adapter": self.adapter(), **state}
         return {**found, "base": dict(self.base())} if self._replaced else found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -253,6 +294,11 @@ def check_fits(held: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
         if weight.shape != held[name].shape:
             there, here = tuple(weight.shape), tuple(held[name].shape)
             raise ValueError(f"{name} has shape {there}, not {here}")
+
+
+def is_matrix(name: str) -> bool:
+    """Whether a weight is one of the two of a layer."""
+    return FIRST in name or SECOND in name
 
 
 def is_second(name: str) -> bool:

@@ -6,7 +6,8 @@ form that `single` uses, so any backend goes on from it, on any number of ranks.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,12 +30,14 @@ from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
 from coloop.training.ranks import ALONE, Ranks
-from coloop.training.states import Keep, ModelStates, everything
+from coloop.training.states import Keep, ModelStates, blend, everything
 
 OPTIMIZERS = ("adamw", "lion")
 """Those whose step is one of the flat parts that ZeRO makes of the weights."""
 STAGE = 2
 """Where nothing is said."""
+HEAD = "head"
+"""In a group of weights, the number of the head that they are; None: they are no head's."""
 
 
 class DeepSpeedBackend(Learner):
@@ -114,6 +117,20 @@ class ZeroStates:
         self._torch = self._optimizer.only
         self._sizes = [len(group["params"]) for group in self._torch.param_groups]
         self._trained = [p for group in self._torch.param_groups for p in group["params"]]
+        heads = tokens.net.heads
+        self._firsts = _part_heads(self._torch, heads)
+        self._taught: set[int] = set()
+        """Heads, by their number, that have got a gradient since the last step."""
+        self._torch.register_step_pre_hook(self._keep_untaught)
+        for number, head in enumerate(heads):
+            for own in head.parameters():
+                if own.requires_grad:
+                    own.register_hook(  # type: ignore[no-untyped-call]
+                        partial(self._note_taught, number)
+                    )
+        if self._stage == 3:
+            for block in tokens.lean_blocks:  # its layers are not called: it gathers for them
+                deepspeed.utils.set_z3_leaf_module(block, True)
         masters = [p.detach().float().clone() for p in self._trained] if dtypes.casts else []
         self._engine, *_ = deepspeed.initialize(
             model=tokens.net,
@@ -136,14 +153,17 @@ class ZeroStates:
         self._engine.backward(loss * self._ranks.size)  # it takes the mean over the ranks
 
     def sum_up(self, flags: Sequence[bool]) -> list[bool]:
-        return self._ranks.any_of(flags)
+        heads = range(len(self._tokens.net.heads))
+        said = self._ranks.any_of([*flags, *(number in self._taught for number in heads)])
+        self._taught = {number for number in heads if said[len(flags) + number]}
+        return said[: len(flags)]
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         self._optimizer.set_rate(section, rate)
         zero = self._engine.optimizer
         zero.clip_grad = clip or 0.0
         self._engine.step()
-        self._has_gradient = False
+        self._forget_gradient()
         norm = zero._global_grad_norm
         return torch.as_tensor(float("inf") if zero.overflow else norm, dtype=torch.float32)
 
@@ -153,7 +173,25 @@ class ZeroStates:
         if self._has_gradient:
             self._engine.backward(self._tokens.touched() * float("nan"))
             self._engine.step()
-            self._has_gradient = False
+        self._forget_gradient()
+
+    def _forget_gradient(self) -> None:
+        self._has_gradient = False
+        self._taught.clear()
+        if self._stage == 3:  # it would add to what a weight got last, however long ago
+            self._engine.optimizer.grad_partitions_flat_buffer.zero_()
+
+    def _note_taught(self, head: int, gradient: Tensor) -> None:
+        del gradient
+        self._taught.add(head)
+
+    def _keep_untaught(self, optimizer: torch.optim.Optimizer, *given: Any) -> None:
+        """A head without a gradient takes no step: ZeRO would give it one by zeros."""
+        del given
+        for group in optimizer.param_groups:
+            if group[HEAD] is not None and group[HEAD] not in self._taught:
+                for flat in group["params"]:
+                    flat.grad = None
 
     def reset_optimizer(self) -> None:
         self._torch.state.clear()
@@ -169,13 +207,28 @@ class ZeroStates:
             if name in weights:
                 self._put(parameter, weights[name])
 
-    def state_dict(self) -> dict[str, Any]:
+    @torch.no_grad()
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        named = dict(self._model.named_parameters())
+        missing = set(named)
+        for name, weight in given:
+            if name in missing:
+                own = self._whole(named[name])
+                blend({name: own}, [(name, weight)], ema)
+                self._put(named[name], own)
+                missing.discard(name)
+        return missing
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        state = {"optimizer": self.optimizer_state()}
+        if not has_weights:
+            return state
         held: dict[int, Tensor] = {}
         for _, parameter in self._model.named_parameters():
-            held[id(parameter)] = self._whole(parameter)
+            held[id(parameter)] = self._kept(self._whole(parameter))
         named = self._model.state_dict(keep_vars=True)
         weights = {name: held.get(id(value), value.detach()) for name, value in named.items()}
-        return {"model": weights, "optimizer": self.optimizer_state()}
+        return {"model": weights, **state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         named = self._model.state_dict(keep_vars=True)
@@ -195,6 +248,10 @@ class ZeroStates:
             return whole
         with deepspeed.zero.GatheredParameters([parameter], enabled=self._stage == 3):
             return parameter.detach().clone()
+
+    def _kept(self, whole: Tensor) -> Tensor:
+        """A whole tensor on the CPU of the first rank; others keep none."""
+        return whole.to("cpu") if self._ranks.is_first else torch.empty(0)
 
     def _put(self, parameter: Tensor, value: Tensor) -> None:
         """A whole weight in place of what all ranks hold of it."""
@@ -235,15 +292,18 @@ class ZeroStates:
             parameter.ds_tensor.device
         )
 
-    def _flat_parts(self) -> list[Tensor]:
-        """What the optimizer steps: this rank's parts, laid end to end."""
+    def _flat_parts(self) -> dict[int, Tensor]:
+        """By the id of each weight that learns, what the optimizer steps for it: this rank's parts
+        of all weights of a group, laid end to end."""
         zero = self._engine.optimizer
-        parts: list[Tensor] = (
-            zero.fp32_partitioned_groups_flat
+        groups, flats = (
+            (zero.fp16_groups, zero.fp32_partitioned_groups_flat)
             if self._stage == 3
-            else zero.single_partition_of_fp32_groups
+            else (zero.bit16_groups, zero.single_partition_of_fp32_groups)
         )
-        return parts
+        return {
+            id(weight): flat for group, flat in zip(groups, flats, strict=True) for weight in group
+        }
 
     def optimizer_state(self) -> dict[str, Any]:
         """In the form of an optimizer that holds every weight whole."""
@@ -251,16 +311,21 @@ class ZeroStates:
 
         self._link()
         state: dict[int, dict[str, Any]] = {}
-        first = self._torch.state.get(self._flat_parts()[0], {})
-        means = [key for key, value in first.items() if _is_mean(value)]
-        for number, parameter in enumerate(self._trained if first else ()):
-            own = {key: torch.clone(first[key]) for key in first if key not in means}
-            whole = {key: safe_get_full_optimizer_state(parameter, key) for key in means}
-            state[number] = {**own, **whole}
+        flats = self._flat_parts()
+        for number, parameter in enumerate(self._trained):
+            held = self._torch.state.get(flats[id(parameter)]) or {}
+            means = [key for key, value in held.items() if _is_mean(value)]
+            own = {key: torch.clone(held[key]) for key in held if key not in means}
+            whole = {
+                key: self._kept(safe_get_full_optimizer_state(parameter, key)) for key in means
+            }
+            if held:
+                state[number] = {**own, **whole}
         groups: list[dict[str, Any]] = []
-        for size, group in zip(self._sizes, self._torch.param_groups, strict=True):
+        for size, part in zip(self._sizes, self._firsts, strict=True):
             start = sum(len(one["params"]) for one in groups)
-            groups.append({**group, "params": list(range(start, start + size))})
+            plain = {key: value for key, value in part.items() if key != HEAD}
+            groups.append({**plain, "params": list(range(start, start + size))})
         parts = {"main": {"state": state, "param_groups": groups}}
         return {"name": self._section.name, "parts": parts}
 
@@ -271,12 +336,13 @@ class ZeroStates:
             )
         part = given["parts"]["main"]["state"]
         self._torch.state.clear()
-        if part:
-            first = part[0]
-            for flat in self._flat_parts():
+        flats = self._flat_parts()
+        for number, own in part.items():
+            flat = flats[id(self._trained[number])]
+            if not self._torch.state.get(flat):
                 self._torch.state[flat] = {
                     key: torch.zeros_like(flat) if _is_mean(value) else value.clone()
-                    for key, value in first.items()
+                    for key, value in own.items()
                 }
         self._link()
         for number, own in part.items():
@@ -292,6 +358,28 @@ class ZeroStates:
             zero._hp_optimizer_states_linked = False
             if self._torch.state:
                 zero._lazy_init_hp_params_optimizer_state()
+
+
+def _part_heads(
+    optimizer: torch.optim.Optimizer, heads: Sequence[nn.Module]
+) -> list[dict[str, Any]]:
+    """Make each head's weights a group of their own: ZeRO lays a group's weights end to end, with
+    one count of steps for all of them, and a head may be taught later or less often than the rest.
+
+    Returns:
+        Of each group that there was one that has its settings.
+    """
+    head_of = {id(weight): n for n, head in enumerate(heads) for weight in head.parameters()}
+    firsts, parted = [], []
+    for group in optimizer.param_groups:
+        by_head: dict[int | None, list[Tensor]] = {}
+        for weight in group["params"]:
+            by_head.setdefault(head_of.get(id(weight)), []).append(weight)
+        parts = [{**group, "params": own, HEAD: head} for head, own in by_head.items()]
+        firsts.append(parts[0])
+        parted += parts
+    optimizer.param_groups = parted
+    return firsts
 
 
 def _is_mean(value: Any) -> bool:

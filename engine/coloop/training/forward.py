@@ -114,10 +114,15 @@ class Heads(nn.Module):
     @property
     def weights(self) -> list[Tensor]:
         """Weights that are used beside the module that owns them."""
+        return [weight for head in self.heads for weight in head.parameters()]
+
+    @property
+    def heads(self) -> list[nn.Linear]:
+        """Those that are read from the decoder's states."""
         if self._parts is None:
             return []
         heads = (self._parts.words, *self._parts.scores.values())
-        return [weight for head in heads if head is not None for weight in head.parameters()]
+        return [head for head in heads if head is not None]
 
     def forward(
         self,
@@ -163,14 +168,26 @@ class Heads(nn.Module):
 class TokenModel:
     """A model as a function from batches to what recipes need."""
 
-    def __init__(self, model: nn.Module, options: ForwardOptions | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        options: ForwardOptions | None = None,
+        *,
+        device: torch.device | None = None,
+    ) -> None:
+        """
+        Args:
+            device: on which it will compute, where the weights are still in the host's memory;
+                None: where they are.
+        """
+        meant = device or device_of(model)
         self.model = model
         self.options = options or ForwardOptions()
         self._last: tuple[int, int, bool] | None = None
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
         self._most_rows = self._most_tokens = sys.maxsize
-        attend_by_products(model, self.options.autocast)
-        self._lean = learn_lean(model)
+        attend_by_products(model, self.options.autocast, meant)
+        self._lean = learn_lean(model, meant)
         with self._precision():
             self.net = Heads(model)
             if self.options.packing != "none":
@@ -181,6 +198,11 @@ class TokenModel:
     @property
     def device(self) -> torch.device:
         return device_of(self.model)
+
+    @property
+    def lean_blocks(self) -> list[nn.Module]:
+        """Blocks that read the weights of their layers without a call of these."""
+        return [lean.block for lean in self._lean]
 
     def classes(self, node: str) -> int:
         """C of the scores that a node reads; 0 where there is no score head for it."""

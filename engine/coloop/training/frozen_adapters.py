@@ -33,6 +33,11 @@ class FrozenAdapter:
         named = self.model.named_parameters()
         return merged(((name, one) for name, one in named if is_moved(name)), self._scale)
 
+    def unmoved(self) -> Iterator[tuple[str, Tensor]]:
+        """The others of `weights`."""
+        named = self.model.named_parameters()
+        return ((plain_name(name), one) for name, one in named if not is_moved(name))
+
     def adapter(self) -> dict[str, Tensor]:
         """The small matrices."""
         return {name: one for name, one in self.model.named_parameters() if is_own(name)}

@@ -13,7 +13,7 @@ is spread over those that have the same of them and other rows. What is saved is
 names and in the form that `single` uses, so either backend goes on from it, on any number of ranks.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import autocast_of, check_trainable, place_weights
 from coloop.training.ranks import ALONE, TENSOR, Ranks
 from coloop.training.replicas import ReplicaStates
-from coloop.training.shards import let_go, part_of, spread, whole
+from coloop.training.shards import blend_parts, gathered, let_go, part_of, spread, whole
 from coloop.training.states import Keep, ModelStates, everything
 from coloop.training.tensor import split_layers
 
@@ -59,15 +59,19 @@ class Fsdp2Backend(Learner):
         is_packed: bool = False,
         adapter: Adapter | None = None,
         is_spread: bool = True,
+        device: torch.device | None = None,
     ) -> None:
         """
         Args:
-            model: whole and alike on every rank.
+            model: whole and alike on every rank; one that is spread may be in the host's memory,
+                from which it goes to the device block by block.
             tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
             is_packed: sequences share rows instead of being padded.
             adapter: what learns in place of the weights; None: they do.
             is_spread: each rank holds a part of the model states; else all of them.
+            device: of these; None: where the model is.
         """
+        device = device or device_of(model)
         check_trainable(dtypes, backend="fsdp2")
         ranks = replace(ranks, tensor=training.tensor_parallel or 1)
         if adapter is not None and ranks.tensor > 1:
@@ -87,12 +91,14 @@ class Fsdp2Backend(Learner):
         options = ForwardOptions(
             autocast=None if is_spread else autocast_of(dtypes),
             tokens_at_once=tokens_at_once,
-            packing=packing_on(device_of(model), is_packed=is_packed),
+            packing=packing_on(device, is_packed=is_packed),
         )
-        tokens = TokenModel(model, options)
-        before = dict(model.named_parameters(remove_duplicate=False))
+        tokens = TokenModel(model, options, device=device)
+        before = {}  # who keeps them keeps them whole
+        if adapter is not None and adapter.is_shared:
+            before = dict(model.named_parameters(remove_duplicate=False))
         states: ModelStates = (
-            ShardedStates(tokens, training, dtypes, ranks)
+            ShardedStates(tokens, training, dtypes, ranks, device)
             if is_spread
             else ReplicaStates(model, training.optimizer, ranks)
         )
@@ -109,11 +115,20 @@ class ShardedStates:
     is_in_step = True
 
     def __init__(
-        self, tokens: TokenModel, training: Training, dtypes: Dtypes, ranks: Ranks
+        self,
+        tokens: TokenModel,
+        training: Training,
+        dtypes: Dtypes,
+        ranks: Ranks,
+        device: torch.device,
     ) -> None:
+        """
+        Args:
+            device: on which the parts are to lie.
+        """
         self._ranks = ranks
         self._model = tokens.model
-        mesh = ranks.mesh(tokens.device.type)
+        mesh = ranks.mesh(device.type)
         self._section = training.optimizer
         if TENSOR in (mesh.mesh_dim_names or ()):
             split_layers(tokens.net, mesh[TENSOR])
@@ -159,9 +174,8 @@ class ShardedStates:
 
     def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
         let_go(self._groups)
-        for name, parameter in self._model.named_parameters():
-            if keep(name):
-                yield name, whole(parameter.detach())
+        named = self._model.named_parameters()
+        yield from gathered((name, one.detach()) for name, one in named if keep(name))
 
     @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
@@ -170,11 +184,13 @@ class ShardedStates:
             if name in weights:
                 parameter.copy_(part_of(weights[name], parameter))
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "model": _mapped(self._model.state_dict(), whole),
-            "optimizer": self.optimizer_state(),
-        }
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        let_go(self._groups)
+        return blend_parts(dict(self._model.named_parameters()), given, ema)
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        weights = {"model": self._kept(self._model.state_dict())} if has_weights else {}
+        return {**weights, "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         own = self._model.state_dict()
@@ -183,16 +199,40 @@ class ShardedStates:
         self.load_optimizer_state(state["optimizer"])
 
     def optimizer_state(self) -> dict[str, Any]:
-        return _mapped(self._optimizer.state_dict(), whole)  # type: ignore[no-any-return]
+        return self._kept(self._optimizer.state_dict())  # type: ignore[no-any-return]
+
+    def _kept(self, tree: Any) -> Any:
+        """A tree of dicts and lists with each tensor whole on the CPU of the first rank; others
+        give their parts and keep none."""
+        let_go(self._groups)
+        leaves = list(_leaves(tree))
+        numbered = enumerate(leaves)
+        is_first = self._ranks.is_first
+        put = {
+            number: one.to("cpu") if isinstance(one, Tensor) else one
+            for number, one in gathered(numbered, is_wanted=is_first)
+        }
+        return _rebuilt(tree, iter([put.get(number) for number in range(len(leaves))]))
 
     def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
         self._optimizer.load_state_dict(state, place=part_of)
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree of dicts and lists with each leaf changed."""
-    if isinstance(value, Mapping):
-        return {key: _mapped(one, change) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_mapped(one, change) for one in value)
-    return change(value)
+def _leaves(tree: Any) -> Iterator[Any]:
+    """What stands in a tree of dicts and lists, in its order."""
+    if isinstance(tree, Mapping):
+        tree = tree.values()
+    elif not isinstance(tree, list | tuple):
+        yield tree
+        return
+    for one in tree:
+        yield from _leaves(one)
+
+
+def _rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:
+    """The same tree with other leaves."""
+    if isinstance(tree, Mapping):
+        return {key: _rebuilt(one, leaves) for key, one in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)([_rebuilt(one, leaves) for one in tree])
+    return next(leaves)

@@ -34,15 +34,18 @@ OTHERS = {
 }
 
 
-def learn_lean(model: nn.Module) -> "list[Lean]":
+def learn_lean(model: nn.Module, device: torch.device) -> "list[Lean]":
     """Let the blocks of a model that can do so compute by `run_block`; changed in place.
 
     What is returned are its blocks, where all of them can.
+
+    Args:
+        device: on which it computes.
     """
     config: Any = getattr(model, "config", None)
     if getattr(config, "model_type", None) not in FAMILIES:
         return []
-    if next(model.parameters()).device.type != "cpu":
+    if device.type != "cpu":
         return []
     names = set(getattr(model, "_no_split_modules", None) or ())
     found = []
@@ -58,7 +61,7 @@ class Lean:
     """A block's `forward`."""
 
     def __init__(self, block: nn.Module, config: Any) -> None:
-        self._block = block
+        self.block = block
         self._config = config
         self._plain: Callable[..., Tensor] = type(block).forward
         heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -74,9 +77,9 @@ class Lean:
     def takes(self, layout: Layout) -> bool:
         """Whether the block, as it is now, reads a row of these slabs."""
         window = getattr(self._config, "sliding_window", None)
-        norm: Any = self._block.input_layernorm
+        norm: Any = self.block.input_layernorm
         return bool(
-            _has_matrices(self._block)
+            _has_matrices(self.block)
             and norm.weight.dtype in TYPES
             and self._config._attn_implementation in KINDS
             and (window is None or layout.reach <= window)
@@ -104,7 +107,7 @@ class Lean:
         if not (is_plain and position_embeddings is not None and hidden_states.dtype in TYPES):
             assert layout is None, "a row of slabs is only for blocks that take it"
             return self._plain(
-                self._block,
+                self.block,
                 hidden_states,
                 attention_mask=attention_mask,
                 past_key_values=past_key_values,
@@ -112,7 +115,7 @@ class Lean:
                 **rest,
             )
         assert position_embeddings is not None
-        weights = _weights_of(self._block)
+        weights = _weights_of(self.block)
         compute = weights.query.dtype
         if torch.is_autocast_enabled("cpu"):
             compute = torch.get_autocast_dtype("cpu")

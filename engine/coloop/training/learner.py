@@ -163,13 +163,16 @@ class Learner(ScoresTexts):
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
         self._states.replace(weights)
 
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        return self._states.blend(given, ema)
+
     def reset_optimizer(self) -> None:
         self._states.reset_optimizer()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
         return {
             "version": STATE_VERSION,
-            **self._states.state_dict(),
+            **self._states.state_dict(has_weights=has_weights),
             "updates": self._updates,
             "phase_done": self._phase_done,
             "phase_total": self._phase_total,

@@ -22,14 +22,15 @@ SHARES_AT_ONCE = 1 << 25
 """Most shares of a layer; 64 MiB in bfloat16."""
 
 
-def attend_by_products(model: nn.Module, compute: torch.dtype | None) -> None:
+def attend_by_products(model: nn.Module, compute: torch.dtype | None, device: torch.device) -> None:
     """Let a model that computes in bfloat16 on a CPU attend by products; others stay as they are.
 
     Args:
         compute: type of the matrix products; None: that of the weights.
+        device: on which it computes.
     """
     first = next(model.parameters())
-    is_meant = first.device.type == "cpu" and (compute or first.dtype) == torch.bfloat16
+    is_meant = device.type == "cpu" and (compute or first.dtype) == torch.bfloat16
     kind = getattr(getattr(model, "config", None), "_attn_implementation", None)
     choose = getattr(model, "set_attn_implementation", None)
     if is_meant and kind == "sdpa" and callable(choose):

@@ -13,7 +13,7 @@ Invariants:
 - `state_dict` is all that an exact resume needs: k + (N - k) updates equal N bit for bit on a CPU.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -213,12 +213,21 @@ class TrainBackend(Protocol):
         An adapter begins anew beside them."""
         ...
 
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """own = ema * own + (1 - ema) * given, a weight at a time, as `replace_weights` replaces
+        them; names of those that were not given."""
+        ...
+
     def reset_optimizer(self) -> None:
         """Forget the optimizer's running means; weights and counters stay."""
         ...
 
-    def state_dict(self) -> dict[str, Any]:
-        """All that a resume needs, on the first rank; of the same form on every backend."""
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        """All that a resume needs, on the first rank; of the same form on every backend.
+
+        Args:
+            has_weights: else without weights, which are saved in files of their own.
+        """
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

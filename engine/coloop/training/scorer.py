@@ -82,14 +82,20 @@ class Scorer(ScoresTexts):
         loss_chunk: int | None = None,
         autocast: torch.dtype | None = None,
         ranks: Ranks = ALONE,
+        device: torch.device | None = None,
     ) -> None:
-        on_cpu = device_of(model).type == "cpu"
+        """
+        Args:
+            device: on which it will score; None: where the model is.
+        """
+        device = device or device_of(model)
+        on_cpu = device.type == "cpu"
         options = ForwardOptions(
             loss_chunk=loss_chunk,
             autocast=autocast,
             tokens_at_once=CPU_TOKENS_AT_ONCE if on_cpu else TOKENS_AT_ONCE,
         )
-        super().__init__(TokenModel(model.eval(), options), ranks)
+        super().__init__(TokenModel(model.eval(), options, device=device), ranks)
 
 
 def score_sequences(

@@ -1,16 +1,22 @@
 """Weights spread over ranks by torch's `fully_shard`: each holds a part of every weight, and they
 are gathered around each use."""
 
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard
 
+from coloop.portions import portion_bytes
 from coloop.training.forward import Heads, blocks_of
 from coloop.training.ranks import DATA
+from coloop.training.states import blend
+
+Name = TypeVar("Name")
 
 
 def spread(
@@ -58,11 +64,120 @@ def whole(value: Any) -> Any:
     return value.to_local()
 
 
+def gathered(
+    named: Iterable[tuple[Name, Any]], *, is_wanted: bool = True
+) -> Iterator[tuple[Name, Any]]:
+    """Tensors put together from every rank's parts, in portions (`portions`): a rank never holds
+    more than one of them beside its parts. All ranks iterate to the end.
+
+    Args:
+        is_wanted: by this rank; else it gives its parts and gets nothing, not even the names.
+    """
+    for portion in _in_portions(named):
+        first = portion[0][1]
+        if len(portion) > 1 or _is_plain(first):
+            yield from _put_together(portion, is_wanted=is_wanted)
+            continue
+        put = whole(first)
+        if is_wanted:
+            yield portion[0][0], put
+
+
 def part_of(value: Any, held: Tensor) -> Any:
-    """This rank's part of a whole tensor, spread as `held` is; numbers stay."""
+    """This rank's part of a whole tensor, spread as `held` is; numbers stay. Only the part goes to
+    the device."""
     if not isinstance(held, DTensor) or not isinstance(value, Tensor) or value.dim() == 0:
         return value
     if value.shape != held.shape:
         raise ValueError(f"a weight has shape {tuple(value.shape)}, not {tuple(held.shape)}")
-    there = value.to(held.device)
-    return distribute_tensor(there, held.device_mesh, held.placements, src_data_rank=None)
+    mesh, part = held.device_mesh, value
+    for dimension in reversed(range(mesh.ndim)):  # rows' ranks last, as in `whole`
+        placement: Any = held.placements[dimension]
+        if placement.is_replicate():
+            continue
+        parts = torch.chunk(part, mesh.size(dimension), dim=placement.dim)
+        place = mesh.get_local_rank(dimension)
+        part = parts[place] if place < len(parts) else part.narrow(placement.dim, 0, 0)
+    local = part.to(held.device, copy=True).contiguous()
+    return DTensor.from_local(
+        local, mesh, held.placements, run_check=False, shape=held.shape, stride=held.stride()
+    )
+
+
+@torch.no_grad()
+def blend_parts(
+    own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float
+) -> set[str]:
+    """own = ema * own + (1 - ema) * given, each rank its parts, in place; names of those that were
+    not given."""
+    parts = {
+        name: weight.to_local() if isinstance(weight, DTensor) else weight
+        for name, weight in own.items()
+    }
+    there = (
+        (name, part.to_local() if isinstance(part, DTensor) else part)
+        for name, weight in given
+        if name in own
+        for part in [part_of(weight.detach(), own[name])]
+    )
+    return blend(parts, there, ema)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether ranks hold rows of it one after the other."""
+    return (
+        isinstance(value, DTensor)
+        and value.device_mesh.ndim == 1
+        and value.device_mesh.size() > 1
+        and type(value.placements[0]) is Shard
+        and value.placements[0].dim == 0
+    )
+
+
+def _in_portions(named: Iterable[tuple[Name, Any]]) -> Iterator[list[tuple[Name, Any]]]:
+    """Tensors that can be gathered in one turn, in their order; any other alone."""
+    portion: list[tuple[Name, Any]] = []
+    size, shared = 0, None
+    for name, value in named:
+        kind = (value.dtype, value.device_mesh) if _is_plain(value) else None
+        own = value.numel() * value.element_size() if kind is not None else 0
+        is_full = kind is not None and size + own > portion_bytes(value.device.type)
+        if portion and (kind is None or kind != shared or is_full):
+            yield portion
+            portion, size = [], 0
+        portion.append((name, value))
+        size, shared = size + own, kind
+        if kind is None:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+@torch.no_grad()
+def _put_together(
+    portion: list[tuple[Name, Any]], *, is_wanted: bool
+) -> Iterator[tuple[Name, Tensor]]:
+    """One portion of tensors of which each rank has its rows, in one turn of all ranks."""
+    mesh = portion[0][1].device_mesh
+    ranks, own = mesh.size(), []
+    for _, value in portion:
+        local = value.to_local()
+        missing = -(-value.shape[0] // ranks) - local.shape[0]
+        own.append(local.reshape(-1))
+        own.append(local.new_zeros(missing * (value.numel() // value.shape[0])))
+    part = torch.cat(own)
+    every = part.new_empty(ranks * len(part))
+    dist.all_gather_into_tensor(
+        every.view(torch.uint8), part.view(torch.uint8), group=mesh.get_group()
+    )
+    del own, part
+    if not is_wanted:
+        return
+    by_rank, start = every.view(ranks, -1), 0
+    for name, value in portion:
+        rows = -(-value.shape[0] // ranks)
+        length = rows * (value.numel() // value.shape[0])
+        shape = (ranks * rows, *value.shape[1:])
+        yield name, by_rank[:, start : start + length].reshape(shape)[: value.shape[0]]
+        start += length

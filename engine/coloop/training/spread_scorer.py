@@ -1,36 +1,50 @@
 """A frozen model that scores while its weights lie spread over ranks, gathered block by block."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
+from coloop.training.forward import device_of
 from coloop.training.ranks import Ranks
 from coloop.training.scorer import Scorer
-from coloop.training.shards import let_go, part_of, spread, whole
+from coloop.training.shards import blend_parts, gathered, let_go, part_of, spread
 
 
 class SpreadScorer(Scorer):
     """See the module. All ranks call alike."""
 
     def __init__(
-        self, model: nn.Module, *, autocast: torch.dtype | None = None, ranks: Ranks
+        self,
+        model: nn.Module,
+        *,
+        autocast: torch.dtype | None = None,
+        ranks: Ranks,
+        device: torch.device | None = None,
     ) -> None:
         """
         Args:
-            model: whole and alike on every rank; it holds parts afterwards.
+            model: whole and alike on every rank; it holds parts afterwards. It may be in the host's
+                memory.
+            device: of the parts; None: where the model is.
         """
-        super().__init__(model, autocast=autocast, ranks=ranks)
-        mesh = ranks.mesh(self._tokens.device.type)
+        device = device or device_of(model)
+        super().__init__(model, autocast=autocast, ranks=ranks, device=device)
+        mesh = ranks.mesh(device.type)
         self._groups = spread(
             self._tokens.net, mesh, compute=None, is_freed=True, is_root_freed=True
         )
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Each weight whole, by its Hugging Face name, one at a time in memory."""
+        """Each weight whole, by its Hugging Face name, a portion at a time in memory."""
         let_go(self._groups)
-        for name, parameter in self._tokens.model.named_parameters():
-            yield name, whole(parameter.detach())
+        named = self._tokens.model.named_parameters()
+        yield from gathered((name, one.detach()) for name, one in named)
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """See `ModelStates`."""
+        let_go(self._groups)
+        return blend_parts(dict(self._tokens.model.named_parameters()), given, ema)
 
     @torch.no_grad()
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:

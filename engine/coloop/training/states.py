@@ -4,7 +4,7 @@ The update itself is the same everywhere (`coloop.training.learner`); what diffe
 three lie, and how they are gathered and summed. `WholeStates` has them whole in this process.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -24,6 +24,18 @@ def everything(name: str) -> bool:
     """All of them."""
     del name
     return True
+
+
+@torch.no_grad()
+def blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+    """own = ema * own + (1 - ema) * given, in place; names of those that were not given."""
+    missing = set(own)
+    for name, weight in given:
+        if name in missing:
+            other = weight.detach().to(own[name].device, own[name].dtype)
+            own[name].mul_(ema).add_(other, alpha=1.0 - ema)
+            missing.discard(name)
+    return missing
 
 
 class ModelStates(Protocol):
@@ -68,9 +80,18 @@ class ModelStates(Protocol):
         """Whole weights, by their names, in place of those that are held; running means stay."""
         ...
 
-    def state_dict(self) -> dict[str, Any]:
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """own = ema * own + (1 - ema) * given, a weight at a time; names of those that were not
+        given."""
+        ...
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
         """`model` and `optimizer` as one process would hold them, on the first rank; what other
-        ranks get is of no use."""
+        ranks get is of no use.
+
+        Args:
+            has_weights: else only what is no weight.
+        """
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -135,8 +156,12 @@ class WholeStates:
             if name in weights:
                 parameter.copy_(weights[name])
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"model": self._model.state_dict(), "optimizer": self.optimizer_state()}
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        return blend(dict(self._model.named_parameters()), given, ema)
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        weights = {"model": self._model.state_dict()} if has_weights else {}
+        return {**weights, "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._model.load_state_dict(state["model"])

@@ -22,7 +22,6 @@ from coloop.spec.reward import PythonSource
 from coloop.spec.tools import ARGUMENTS
 from coloop.templates.chat import chat_template_problem
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import is_inside
 from coloop.validate.text_names import (
     FunctionNames,
     methods_in_class,
@@ -92,7 +91,7 @@ def code_files_of(facts: Facts, node: Node) -> Iterator[Place]:
             field, function = "file", None
         case _:
             return
-    if facts.root is None or (facts.is_confined and not is_inside(facts.root, file)):
+    if facts.root is None or facts.is_outside(file):
         return
     try:
         content = (facts.root / os.path.expanduser(file)).read_text(encoding="utf-8")

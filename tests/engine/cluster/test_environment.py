@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from coloop.cluster.environment import FORWARDED, forwarded
+
 MIB = 2**20
 FREED = """
 import psutil
@@ -32,3 +34,24 @@ def test_freed_memory_stays_with_the_process(is_told_otherwise: bool) -> None:
 
     kept = int(told.stdout)
     assert kept < 32 * MIB if is_told_otherwise else kept > 96 * MIB
+
+
+def test_what_gpus_and_libraries_are_told_reaches_hosts_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(FORWARDED) or name == "PYTHONPATH":
+            monkeypatch.delenv(name)
+    told = {
+        "NCCL_SOCKET_IFNAME": "eth9",
+        "NCCL_IB_HCA": "mlx5",
+        "HF_HOME": "/data/hf",
+        "HF_HUB_OFFLINE": "1",
+        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+        "PYTHONPATH": "/data/code",
+    }
+    kept = {"HF_TOKEN": "hf_x", "VLLM_API_KEY": "x", "CUDA_VISIBLE_DEVICES": "3", "HOME": "/root"}
+    for name, value in (told | kept).items():
+        monkeypatch.setenv(name, value)
+
+    assert forwarded() == told

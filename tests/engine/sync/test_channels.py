@@ -1,7 +1,6 @@
 """The contract of every weight channel: what is pushed arrives, else it is told."""
 
 import errno
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -35,6 +34,7 @@ from coloop.sync import (
     evidence_of_model,
 )
 from coloop.sync import folders as folders_module
+from coloop.sync import group as group_module
 from coloop.sync.buckets import in_buckets
 from coloop.sync.evidence import score_source
 from coloop.sync.folders import PREFIX, TransferFolders, can_use
@@ -58,7 +58,7 @@ class Line:
     """A channel from a model to an engine, each end with an object of its own, and who compares."""
 
     def __init__(self, kind: str, folder: Path, **options: int) -> None:
-        given: dict[str, Any] = {"files": {"places": [folder]}, "ipc": {"device": "cpu"}}
+        given: dict[str, Any] = {"files": {"places": [folder]}}
         self.kind = kind
         self.sender: Any = CHANNELS[kind](**given.get(kind, {}), **options)
         self.receiver: Any = CHANNELS[kind](**given.get(kind, {}))
@@ -285,7 +285,7 @@ def test_half_precision_of_a_model_that_is_sure_counts_by_the_size_of_its_log_pr
 # Portions
 
 
-@pytest.mark.parametrize("kind", ["files", "gloo", "ipc"])
+@pytest.mark.parametrize("kind", ["files", "gloo"])
 @pytest.mark.parametrize("size", [1, 20_000, 10**9])
 def test_any_size_of_the_portions_brings_the_same_weights(
     size: int, kind: str, tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
@@ -494,51 +494,72 @@ def test_from_gpu_to_gpu(tmp_path: Path, loaded: LoadedModel) -> None:
     assert proof.fingerprint == fingerprint(loaded.model.named_parameters())
 
 
-OPEN_A_PARCEL = """
-import pathlib, pickle, sys, torch
-from coloop.fingerprint import fingerprint
-from coloop.sync import GroupChannel
-torch.multiprocessing.set_sharing_strategy("file_system")
-channel = GroupChannel("ipc", device=sys.argv[1])
-came = fingerprint(channel.receive(pickle.loads(bytes.fromhex(sys.argv[2]))))
-pathlib.Path(sys.argv[3]).write_text(str(came))
-"""
+class HangingWork:
+    """A broadcast between GPUs of which one is gone: it never ends, and says nothing."""
+
+    def is_completed(self) -> bool:
+        return False
+
+    def wait(self) -> None:
+        raise AssertionError("it would wait for ever")
 
 
-@pytest.mark.parametrize(
-    "device",
-    [
-        pytest.param("cpu", marks=pytest.mark.slow),
-        pytest.param(
-            "cuda",
-            marks=[
-                pytest.mark.gpu,
-                pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
-            ],
-        ),
-    ],
-)
-def test_another_process_maps_the_memory_of_a_bucket(
-    device: str, loaded: LoadedModel, tmp_path: Path
+class HangingGroup:
+    def __init__(self) -> None:
+        self.is_aborted = False
+
+    def broadcast(self, tensors: Any, options: Any) -> HangingWork:
+        return HangingWork()
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+@pytest.mark.parametrize("how", ["told", "too long"])
+def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
+    how: str, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weights = list(loaded.model.to(device).named_parameters())
-    channel = GroupChannel("ipc", device=device, bucket_bytes=100_000)
-    channel.invite("two", 0, 1)
-    parcel = channel.send(weights, version=1)
-    told = tmp_path / "told"
-    given = pickle.dumps(parcel).hex()
+    if how == "too long":
+        monkeypatch.setattr(group_module, "WAIT_SECONDS", 0.5)
+    hanging, weights = HangingGroup(), list(loaded.model.named_parameters())
+    real: list[Any] = []
+    sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
+    sender.invite("both", 0, 1)
+    parcel = sender.send(weights, version=1)
 
-    with subprocess.Popen([sys.executable, "-c", OPEN_A_PARCEL, device, given, told]) as other:
-        channel.deliver(parcel)
-        assert other.wait(timeout=120) == 0
+    def break_in(key: str) -> None:
+        """The receiver has come for the first bucket, and dies in it."""
+        transport = sender._ends["both"].transport("gloo", "cpu")
+        real.append(transport._group)  # the receiver waits in it
+        transport._group = hanging
+        if how == "told":
+            GroupChannel.give_up(parcel, "pool write has died")
 
-    channel.close()
-    assert int(told.read_text(encoding="utf-8")) == fingerprint(weights)
+    with ThreadPoolExecutor(1) as lane:
+        taking = lane.submit(list, receiver.receive(parcel))
+        sender._ends["both"].transport("gloo", "cpu")
+        monkeypatch.setattr(sender._ends["both"].meeting, "wait_for_all", break_in)
+        reason = "pool write has died" if how == "told" else "did not reach all within 0.5 s"
+        with pytest.raises(WeightsNotUpdated, match=reason):
+            sender.deliver(parcel)
+        real.clear()
+        with pytest.raises(WeightsNotUpdated):
+            taking.result()
+
+    assert hanging.is_aborted
+    monkeypatch.undo()
+    sender.invite("both", 1, 1)  # they meet anew
+    parcel = sender.send(weights, version=2)
+    with ThreadPoolExecutor(1) as lane:
+        taking = lane.submit(list, receiver.receive(parcel))
+        sender.deliver(parcel)
+        assert fingerprint(taking.result()) == fingerprint(weights)
+    sender.close()
+    receiver.close()
 
 
-@pytest.mark.parametrize("kind", ["gloo", "ipc"])
-def test_who_stops_reading_is_told_to_all_at_once(kind: str, loaded: LoadedModel) -> None:
-    sender, first, second = (GroupChannel(kind, device="cpu", bucket_bytes=1000) for _ in range(3))
+def test_who_stops_reading_is_told_to_all_at_once(loaded: LoadedModel) -> None:
+    sender, first, second = (GroupChannel("gloo", bucket_bytes=1000) for _ in range(3))
     weights = list(loaded.model.named_parameters())
 
     def read(channel: GroupChannel, parcel: Parcel, count: int) -> int:

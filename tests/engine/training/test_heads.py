@@ -186,9 +186,12 @@ def three_updates(ranks: Ranks, name: str, heads: int = 1) -> dict[str, Any]:
     found["reports"] = [backend.update(loads_of(k), training, seed=k).metrics for k in range(3)]
     found["weights"] = {key: one.detach().clone() for key, one in backend.weights()}
     state = copy.deepcopy(ranks.gathered(backend.state_dict())[0])
-    backend.update(loads_of(0), training, seed=9)
-    backend.load_state_dict(state)
-    found["again"] = {key: one.detach().clone() for key, one in backend.weights()}
+    for turn in ("further", "further again"):  # the second head rests, its running means stay
+        backend.update(loads_of(0), training, seed=9)
+        backend.update(loads_of(1), training, seed=10)
+        found[turn] = {key: one.detach().clone() for key, one in backend.weights()}
+        backend.load_state_dict(state)
+        found["again"] = {key: one.detach().clone() for key, one in backend.weights()}
     return found
 
 
@@ -227,6 +230,8 @@ def test_every_backend_learns_values_and_scores_as_float64_does(
         for key, weight in found["weights"].items():
             assert_near(weight, wanted["weights"][key], terms=TERMS, scale=1.0)
             assert torch.equal(found["again"][key], weight)
+            assert_near(found["further"][key], wanted["further"][key], terms=2 * TERMS, scale=1.0)
+            assert torch.equal(found["further again"][key], found["further"][key])
 
 
 def test_what_one_node_learns_leaves_the_head_of_another_as_it_is() -> None:
