@@ -368,7 +368,8 @@ class TokenModel:
             apart = self._said_of({"input_ids": ids[:, 4:]})
             if self.options.packing == "varlen":
                 kind = self.model.config._attn_implementation  # type: ignore[union-attr]
-                if kind != "sdpa":  # others cap or sink what they attend to
+                # Others cap or sink what they attend to; a copy of a packed model has it already.
+                if kind not in ("sdpa", packing.ATTENTION):
                     raise BackendMissing(
                         f"{type(self.model).__name__} has `{kind}` attention, which is not known "
                         "for packed sequences; set `training.packing: false`"
