@@ -177,6 +177,8 @@ def _library_check(library: dict[str, Any], *, has_gpu: bool) -> dict[str, str]:
         if extra not in OPTIONAL:
             return _check(name, False, "not installed", install)
         if has_gpu:
+            if name == "vllm":
+                install += "; until then loops write with rollout.engine torch here"
             return _check(name, False, "not installed", install, level="warning")
         return _check(name, False, "not installed", install, level="absent")
     fits = _satisfies(library["version"], library["wanted"])

@@ -53,6 +53,7 @@ from coloop.hosts.trainer_home import TrainerHome
 from coloop.hosts.weights import Share
 from coloop.marks import Mark, Marks, settle
 from coloop.models import DTYPES, read_adapter, weights_in
+from coloop.rollout import check_engine
 from coloop.run_log import log_into
 from coloop.spec.adapters import stays
 from coloop.spec.graph import LoopSpec
@@ -174,6 +175,10 @@ class PoolHost:
         """Load or make the weights of every home."""
         compute_with(self._settings.threads)
         plans = self._plans
+        for weights in plans.values():
+            for engine in weights.engines:
+                if engine.pool == self._settings.pool:
+                    check_engine(engine.engine)
         beginnings = Beginnings(
             spec=self._spec,
             plans=plans,

@@ -19,7 +19,7 @@ from coloop.rollout.protocol import (
 )
 from coloop.rollout.remote_engine import RemoteEngine
 from coloop.rollout.torch_engine import TorchEngine
-from coloop.rollout.vllm_engine import VllmEngine
+from coloop.rollout.vllm_engine import VllmEngine, check_installed
 from coloop.spec.rollout import Engine
 
 ENGINES: dict[str, Callable[..., RolloutEngine]] = {
@@ -35,6 +35,13 @@ def build_engine(name: Engine, *arguments: Any, **options: Any) -> RolloutEngine
         runnable = ", ".join(sorted(ENGINES))
         raise BackendMissing(f"not yet runnable: rollout.engine {name}; runnable: {runnable}")
     return ENGINES[name](*arguments, **options)
+
+
+def check_engine(name: Engine) -> None:
+    """Raises `BackendMissing` where the library of an engine is not there, before anything is
+    loaded."""
+    if name == "vllm":
+        check_installed()
 
 
 __all__ = [
@@ -53,5 +60,6 @@ __all__ = [
     "TorchEngine",
     "VllmEngine",
     "build_engine",
+    "check_engine",
     "generate",
 ]

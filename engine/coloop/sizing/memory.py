@@ -11,7 +11,7 @@ from math import ceil, floor
 from typing import Any, Literal
 
 from coloop.portions import GPU_BYTES, gathering_bytes
-from coloop.sizing.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
+from coloop.sizing.activations import SCORE_BYTES, forward_bytes
 from coloop.sizing.architecture import Architecture
 from coloop.sizing.cores import PACKED_BYTES, PACKED_TOKENS
 from coloop.sizing.engines import Engine
@@ -31,6 +31,7 @@ from coloop.sizing.settings import PLAIN_FAMILIES, Sleep
 from coloop.sizing.survey import Survey
 from coloop.sizing.weights import Weights
 from coloop.spec.heads import head_of
+from coloop.spec.logits import loss_chunk
 
 Part = Literal[
     "weights",
@@ -387,8 +388,8 @@ class _Layout:
             )
             logits = 0.0
             if head_of(self._survey.spec.nodes[node]) == "words":
-                at_once = min(tokens, SCORE_TOKENS)
-                logits = SCORE_BYTES * weights.arch.vocab_size * at_once
+                words, on_cpu = weights.arch.vocab_size, self._survey.machine.is_cpu
+                logits = SCORE_BYTES * words * min(tokens, loss_chunk(words, on_cpu=on_cpu))
             gathered = weights.scheme in ("fsdp2", "zero3") and weights.shards > 1
             layers = 2 * weights.count.layer * weights.precision.compute_bytes if gathered else 0.0
             yield Claim(node=node, part="activations", bytes=activations, stages=(stage,))

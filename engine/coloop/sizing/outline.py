@@ -29,7 +29,7 @@ class Outline:
             root: folder for relative model paths; without it no file is opened.
             workers: processes on a CPU where the loop names no pools.
         """
-        self.spec, self.root = spec, root
+        self.spec, self.root, self.conditions = spec, root, conditions
         bare, notes = lay_out(spec, conditions.processor, workers)
         self.machine, threads = with_threads(spec, bare, conditions, root)
         self.notes: list[Note] = list(notes)

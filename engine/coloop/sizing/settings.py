@@ -70,8 +70,7 @@ class UpdateSettings:
     """Most padded tokens at once."""
     gradient_checkpointing: Checkpointing = False
     loss_chunk: int | None = None
-    """Tokens whose logits are held at once; None: 64 MiB of them where weights are whole, else
-    all."""
+    """Tokens whose logits are held at once; None: their vocabulary is not known here."""
     offload: Offload = "none"
     """What rests in the host's memory while it is not used."""
     packing: bool = False

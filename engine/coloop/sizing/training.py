@@ -128,7 +128,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     if step.has_logits:
         logits += step.logits_bytes * arch.vocab_size / tp * head_tokens
         gathered_head = wide * embedding
-        if step.loss_chunk and step.trains_all:  # the head's gradient grows chunk by chunk
+        if head_tokens < tokens and step.trains_all:  # the head's gradient grows meanwhile
             gathered_head += (full_gradient or 2) * embedding
     unsharded = 0.0 if step.reshard else wide * (count.total / tp - embedding)
 

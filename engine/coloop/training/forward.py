@@ -5,7 +5,7 @@ Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` widt
 ``C`` classes.
 
     token_ids (B, T) -> decoder -> hidden (B, T-1, H) -> the N states that predict trained tokens
-        -> head of words, in chunks (N, V) -> log-probs (N,) -> back to (B, T)
+        -> head of words, in parts (N, V) -> log-probs (N,) -> back to (B, T)
         -> score head (N, 1) -> values (N,) -> back to (B, T)
     hidden -> the N states of trained tokens -> score head -> steps (N,) -> back to (B, T)
                     -> the B states of the last tokens -> score head -> scores (B, C)
@@ -13,15 +13,15 @@ Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` widt
 Padding stands on the right, so a causal decoder needs no attention mask. Where blocks can, texts
 that begin alike are one row in which that is read once (`shared`), and this row stands for (B, T-1)
 above. Logits are float32,
-divided by the temperature as the sampler does, and never held for more than one chunk: above a
-chunk they are computed again in the backward pass. Does not know losses or optimizers.
+divided by the temperature as the sampler does, and no more of them are held than those of one
+chunk: above a chunk they are computed in parts, and again in the backward pass (`fused`). Does not
+know losses or optimizers.
 """
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -34,17 +34,16 @@ from coloop.batch import Batch, Prompts, pack, split_units
 from coloop.errors import BackendMissing
 from coloop.models import ONLY, has_words, score_head, score_heads, vocabulary_of
 from coloop.recipes.protocol import ModelOutputs, Needs
+from coloop.spec.logits import loss_chunk
 from coloop.spec.training import Training
 from coloop.training import packing
+from coloop.training.fused import PLAIN, Finish, finish_of, log_probs_of_states
 from coloop.training.lean import learn_lean
 from coloop.training.products import attend_by_products
 from coloop.training.shared import shared
 from coloop.training.slabs import Layout
 from coloop.training.vocabulary import EntropyMode, OwnLogits, log_probs_together, own_logits
 from coloop.training.words import log_probs_of
-
-LOGITS_AT_ONCE = 1 << 24
-"""Most logits held at once where no chunk is set; 64 MiB in float32."""
 
 TOKENS_AT_ONCE = 1 << 14
 """Most tokens of a micro-batch where none is set: more in one pass make nothing faster."""
@@ -69,7 +68,7 @@ class ForwardOptions:
     """How a forward pass spends memory."""
 
     loss_chunk: int | None = None
-    """Trained tokens whose logits are held at once; None: 64 MiB of them."""
+    """Trained tokens whose logits are held at once; None: as `coloop.spec.logits` says."""
     autocast: torch.dtype | None = None
     """Type of the matrix products; None: that of the weights."""
     tokens_at_once: int = TOKENS_AT_ONCE
@@ -89,6 +88,8 @@ class Parts:
     words: nn.Linear | None
     scores: Mapping[str, nn.Linear]
     """By the node that reads it; the only one under `ONLY`."""
+    finish: Finish = PLAIN
+    """What is done to the logits of the head of words."""
 
     def scored(self, node: str | None) -> list[nn.Linear]:
         """The score head that a node reads; all of them where none is named."""
@@ -150,16 +151,21 @@ class Heads(nn.Module):
         if parts is None:
             assert targets is not None
             logits = self.model(**inputs, use_cache=False).logits
-            states = logits.flatten(0, 1).index_select(0, places)
-            return *_at_chunks(_same, states, targets, heat, entropy, chunk), None, None
+            chosen = logits.flatten(0, 1).index_select(0, places)
+            return *_at_chunks(chosen, targets, heat, entropy, chunk), None, None
         hidden = parts.decoder(**inputs, use_cache=False).last_hidden_state.flatten(0, 1)
         states = hidden.index_select(0, places)
         log_probs: Tensor | None = None
         spread: Tensor | None = None
         if targets is not None:
             assert parts.words is not None
-            logits_of = partial(_linear, parts.words)
-            log_probs, spread = _at_chunks(logits_of, states, targets, heat, entropy, chunk)
+            asked = targets, heat, entropy
+            if states.shape[0] > chunk:
+                log_probs, spread = log_probs_of_states(
+                    parts.words, states, *asked, chunk, parts.finish
+                )
+            else:
+                log_probs, spread = _log_probs(_linear(parts.words, states, parts.finish), *asked)
         values = _scored(parts, states, node).squeeze(1) if has_values else None
         scores = None if ends is None else _scored(parts, hidden.index_select(0, ends), node)
         return log_probs, spread, values, scores
@@ -390,7 +396,8 @@ class TokenModel:
             apart = self._said_of({"input_ids": ids[:, 4:]})
             if self.options.packing == "varlen":
                 kind = self.model.config._attn_implementation  # type: ignore[union-attr]
-                if kind != "sdpa":  # others cap or sink what they attend to
+                # Others cap or sink what they attend to; a copy of a packed model has it already.
+                if kind not in ("sdpa", packing.ATTENTION):
                     raise BackendMissing(
                         f"{type(self.model).__name__} has `{kind}` attention, which is not known "
                         "for packed sequences; set `training.packing: false`"
@@ -425,7 +432,7 @@ class TokenModel:
         if self.options.loss_chunk is not None:
             return self.options.loss_chunk
         vocabulary = vocabulary_of(self.model)  # type: ignore[arg-type]
-        return max(LOGITS_AT_ONCE // vocabulary, 1)
+        return loss_chunk(vocabulary, on_cpu=self.device.type == "cpu")
 
 
 def _tokens(
@@ -445,25 +452,21 @@ def _entropy_mode(needs: Needs) -> EntropyMode:
 
 
 def _at_chunks(
-    logits_of: Callable[[Tensor], Tensor | OwnLogits],
-    states: Tensor,
-    targets: Tensor,
-    heat: float | Tensor,
-    entropy: EntropyMode,
-    size: int,
+    logits: Tensor, targets: Tensor, heat: float | Tensor, entropy: EntropyMode, size: int
 ) -> tuple[Tensor, Tensor | None]:
-    """Log-probs and entropies of all states, with the logits of `size` of them at once."""
-    if states.shape[0] <= size:
-        return _log_probs(logits_of, states, targets, heat, entropy)
-    state_parts, target_parts = torch.split(states, size), torch.split(targets, size)
-    heats: Sequence[float | Tensor] = [heat] * len(state_parts)
+    """Log-probs and entropies of logits that a model gives whole, with what is computed of them
+    held for `size` states at once."""
+    if logits.shape[0] <= size:
+        return _log_probs(logits, targets, heat, entropy)
+    logit_parts, target_parts = torch.split(logits, size), torch.split(targets, size)
+    heats: Sequence[float | Tensor] = [heat] * len(logit_parts)
     if isinstance(heat, Tensor):
         heats = torch.split(heat, size)
     parts = [
-        checkpoint(_log_probs, logits_of, state, target, own, entropy, use_reentrant=False)
+        checkpoint(_log_probs, part, target, own, entropy, use_reentrant=False)
         if torch.is_grad_enabled()
-        else _log_probs(logits_of, state, target, own, entropy)
-        for state, target, own in zip(state_parts, target_parts, heats, strict=True)
+        else _log_probs(part, target, own, entropy)
+        for part, target, own in zip(logit_parts, target_parts, heats, strict=True)
     ]
     log_probs = torch.cat([part[0] for part in parts])
     spreads = [part[1] for part in parts if part[1] is not None]
@@ -516,14 +519,9 @@ def _heat_of_tokens(temperature: float | Tensor, rows: Tensor) -> float | Tensor
 
 
 def _log_probs(
-    logits_of: Callable[[Tensor], Tensor | OwnLogits],
-    states: Tensor,
-    targets: Tensor,
-    heat: float | Tensor,
-    entropy: EntropyMode,
+    logits: Tensor | OwnLogits, targets: Tensor, heat: float | Tensor, entropy: EntropyMode
 ) -> tuple[Tensor, Tensor | None]:
-    """(N, H) -> log-probs (N,) of the targets and entropies (N,), float32."""
-    logits = logits_of(states)  # (N, V)
+    """Logits (N, V) -> log-probs (N,) of the targets and entropies (N,), float32."""
     if isinstance(logits, OwnLogits):
         return log_probs_together(logits, targets, heat, entropy)
     logits = wide(logits)
@@ -546,16 +544,12 @@ def _put(numbers: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
     return flat.index_put((places,), numbers).view(shape)
 
 
-def _linear(head: nn.Linear, states: Tensor) -> Tensor | OwnLogits:
-    """The head as a product: ranks may cut into chunks differently, and a module call is what
-    gathers sharded weights."""
+def _linear(head: nn.Linear, states: Tensor, finish: Finish) -> Tensor | OwnLogits:
+    """The head as a product: a module call is what gathers sharded weights."""
     if isinstance(head.weight, DTensor):
-        return own_logits(head, states)
-    return torch.nn.functional.linear(states, head.weight, head.bias)
-
-
-def _same(states: Tensor) -> Tensor:
-    return states
+        own = own_logits(head, states)
+        return replace(own, logits=finish(wide(own.logits)))
+    return finish(wide(torch.nn.functional.linear(states, head.weight, head.bias)))
 
 
 def _scored(parts: Parts, states: Tensor, node: str | None) -> Tensor:
@@ -568,10 +562,8 @@ def _scored(parts: Parts, states: Tensor, node: str | None) -> Tensor:
 
 
 def _parts_of(model: nn.Module) -> Parts | None:
-    """Decoder and heads, where head(decoder(x)) is what the model computes; else None.
-
-    Models that scale or cap their logits after the head are run whole.
-    """
+    """Decoder and heads, where head(decoder(x)) is what the model computes, scaled or capped as its
+    settings say; else None: a model that does something else to its logits is run whole."""
     scores = score_heads(model)
     if not has_words(model):
         decoder: Any = model.base_model
@@ -589,11 +581,13 @@ def _parts_of(model: nn.Module) -> Parts | None:
         with torch.no_grad():
             probe = torch.arange(4, device=next(model.parameters()).device)[None, :]
             whole = model(input_ids=probe, use_cache=False).logits
+            finish = finish_of(getattr(model, "config", None))
             try:
-                apart = head(decoder(input_ids=probe, use_cache=False).last_hidden_state)
+                apart = finish(head(decoder(input_ids=probe, use_cache=False).last_hidden_state))
             except (TypeError, AttributeError, RuntimeError):
                 return None  # something else lies between what the family calls so
     finally:
         model.train(was_training)
-    is_apart = whole.shape == apart.shape and torch.allclose(whole, apart, rtol=NEAR, atol=NEAR)
-    return Parts(decoder=decoder, words=head, scores=scores) if is_apart else None
+    if whole.shape != apart.shape or not torch.allclose(whole, apart, rtol=NEAR, atol=NEAR):
+        return None
+    return Parts(decoder=decoder, words=head, scores=scores, finish=finish)

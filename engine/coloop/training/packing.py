@@ -3,22 +3,67 @@ own sequence.
 
     row (1, S):  a a a b b b b c c      starts (N+1,): 0 3 7 9
 
-On a GPU torch's kernel for sequences of variable length; elsewhere, or where that cannot (dropout,
-float32), one sequence after another. Nothing of size S x S is made. A model reaches it under the
-name `ATTENTION`; without `starts` it is torch's usual attention.
+On a GPU torch's kernel for sequences of variable length. Elsewhere, or where that cannot (float32,
+dropout, wide heads, an old GPU), sequences of about one length are padded to a batch, so that there
+are as many calls as lengths by powers of two, however many sequences there are. Nothing of size
+S x S is made. A model reaches it under the name `ATTENTION`; without `starts` it is torch's usual
+attention.
 """
 
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 ATTENTION = "coloop_packed"
+HALVES = (torch.bfloat16, torch.float16)
+"""Types that the kernel of variable length computes in."""
+KERNEL_CAPABILITY = (8, 0)
+"""The oldest GPUs that have it: Ampere."""
+KERNEL_HEAD_WIDTH = 256
+"""The widest head that it takes."""
+
+
+class Lengths:
+    """Lengths of sequences that lie end to end, and where their tokens stand in batches of about
+    one length, computed once for all layers."""
+
+    def __init__(self, lengths: Sequence[int], device: torch.device) -> None:
+        self._lengths, self._device = lengths, device
+
+    @cached_property
+    def batches(self) -> list[Tensor]:
+        """The places (n, L) of the tokens of some sequences; behind a shorter one's end its last
+        place is repeated."""
+        starts = torch.tensor([0, *self._lengths]).cumsum(0)
+        by_size: dict[int, list[int]] = {}
+        for number, length in enumerate(self._lengths):
+            by_size.setdefault(max(length - 1, 0).bit_length(), []).append(number)
+        return [
+            (
+                starts[numbers][:, None]
+                + torch.arange(max(self._lengths[number] for number in numbers)).clamp(
+                    max=torch.tensor([self._lengths[number] - 1 for number in numbers])[:, None]
+                )
+            ).to(self._device)
+            for _, numbers in sorted(by_size.items())
+        ]
+
+    @cached_property
+    def back(self) -> Tensor:
+        """Where each token (S,) stands among all places of the batches, one after another."""
+        places = torch.cat([batch.flatten() for batch in self.batches]).cpu()
+        back = torch.empty(sum(self._lengths), dtype=torch.int64)
+        # Of a place that is repeated the first counts: it is the token's own.
+        order = torch.arange(len(places) - 1, -1, -1)
+        back[places[order]] = order
+        return back.to(self._device)
 
 
 def inputs_of(ids: Tensor, lengths: list[int]) -> dict[str, Any]:
@@ -26,8 +71,8 @@ def inputs_of(ids: Tensor, lengths: list[int]) -> dict[str, Any]:
 
     The mask of four dimensions is not looked at: it tells the model to make none.
     """
-    positions = torch.cat([torch.arange(length) for length in lengths])
     starts = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
+    positions = torch.arange(len(ids)) - starts[:-1].repeat_interleave(torch.tensor(lengths))
     return {
         "input_ids": ids[None, :],
         "position_ids": positions[None, :].to(ids.device),
@@ -36,6 +81,7 @@ def inputs_of(ids: Tensor, lengths: list[int]) -> dict[str, Any]:
         "cu_seq_lens_k": starts.to(ids.device),
         "max_length_q": max(lengths),
         "max_length_k": max(lengths),
+        "texts": Lengths(lengths, ids.device),
     }
 
 
@@ -51,6 +97,7 @@ def attend(
     sliding_window: int | None = None,
     cu_seq_lens_q: Tensor | None = None,
     max_length_q: int = 0,
+    texts: Lengths | None = None,
     **rest: Any,
 ) -> tuple[Tensor, None]:
     """Query (1, H, S, D), key and value (1, H or fewer, S, D) -> (1, S, H, D)."""
@@ -66,7 +113,9 @@ def attend(
             sliding_window=sliding_window,
             **rest,
         )
-    if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and dropout == 0.0:
+    # Under autocast the rotation leaves query and key in float32, unlike the value.
+    query, key = query.to(value.dtype), key.to(value.dtype)
+    if _has_kernel(query, value, dropout):
         from torch.nn.attention.varlen import varlen_attn
 
         window = -1 if sliding_window is None else sliding_window - 1
@@ -84,23 +133,38 @@ def attend(
         )
         assert isinstance(mixed, Tensor)
         return mixed[None], None
-    starts = cu_seq_lens_q.tolist()
+    if texts is None:
+        starts = cu_seq_lens_q.tolist()
+        texts = Lengths([end - start for start, end in pairwise(starts)], query.device)
     parts = []
-    for start, end in pairwise(starts):
-        mask = _window(end - start, sliding_window, query.device)
-        parts.append(
-            scaled_dot_product_attention(
-                query[:, :, start:end],
-                key[:, :, start:end],
-                value[:, :, start:end],
-                attn_mask=mask,
-                dropout_p=dropout,
-                is_causal=mask is None,
-                scale=scaling,
-                enable_gqa=query.shape[1] != key.shape[1],
-            )
+    for places in texts.batches:
+        mixed, _ = sdpa_attention_forward(
+            module,
+            *(_laid_out(states, places) for states in (query, key, value)),
+            _window(places.shape[1], sliding_window, query.device),
+            scaling=scaling,
+            dropout=dropout,
+            is_causal=True,
         )
-    return torch.cat(parts, dim=2).transpose(1, 2).contiguous(), None
+        parts.append(mixed.flatten(0, 1))  # (n * L, H, D)
+    return torch.cat(parts).index_select(0, texts.back)[None], None
+
+
+def _has_kernel(query: Tensor, value: Tensor, dropout: float) -> bool:
+    """Whether torch's attention of variable length computes this."""
+    return (
+        query.is_cuda
+        and value.dtype in HALVES
+        and dropout == 0.0
+        and query.shape[-1] <= KERNEL_HEAD_WIDTH
+        and torch.cuda.get_device_capability(query.device) >= KERNEL_CAPABILITY
+    )
+
+
+def _laid_out(states: Tensor, places: Tensor) -> Tensor:
+    """States (1, H, S, D) of the tokens at places (n, L), (n, H, L, D)."""
+    chosen = states[0].index_select(1, places.flatten())  # (H, n * L, D)
+    return chosen.unflatten(1, places.shape).transpose(0, 1)
 
 
 def _window(length: int, window: int | None, device: torch.device) -> Tensor | None:

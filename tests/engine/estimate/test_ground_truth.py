@@ -130,6 +130,7 @@ def _measured_in_prime(row):
         precision=Precision(compute_bytes=2, master_bytes=4, frozen_bytes=4, engine_bytes=2),
     )
     in_parts = "rl trainer" in row["notes"]
+    tokens = int(row["micro_batch"]) * int(row["seq_len"])
     part = 8192 / arch.vocab_size if in_parts else 1.0
     copies = 8.0 if rank and in_parts else 17.0  # a frozen head wants no gradient of its own
     return TrainingStep(
@@ -138,12 +139,12 @@ def _measured_in_prime(row):
         states=states,
         scheme="fsdp2",
         shards=world,
-        tokens=int(row["micro_batch"]) * int(row["seq_len"]),
+        tokens=tokens,
         sequence_length=int(row["seq_len"]),
         checkpointing=True,
         kernels="fused",
         logits_bytes=copies * part,
-        loss_chunk=10**9 if in_parts else None,
+        loss_chunk=tokens - 1 if in_parts else None,
         trains_all=not rank,
     )
 

@@ -81,6 +81,7 @@ def test_deepspeed_shards_as_its_stage_says(grpo, stage):
 def test_gpus_that_share_layers_hold_fewer_logits_and_talk_more(grpo):
     def found(degree):
         training = {"tensor_parallel": degree, "micro_batch": 16, "gradient_checkpointing": True}
+        training["loss_chunk"] = 1 << 20  # whole logits: the peak is at the loss
         return estimate(grpo(nodes={"actor": {"training": training}}))
 
     alone, shared = found(1), found(4)
@@ -145,6 +146,7 @@ def test_a_run_that_ran_out_of_memory_is_said_not_to_fit(grpo):
 def test_half_and_offloaded_checkpointing_lie_where_they_should(flag, grpo):
     def learned(value):
         training = {"micro_batch": 4, "gradient_checkpointing": value}
+        training["loss_chunk"] = 1 << 20  # whole logits: the peak is at the loss
         told = explain(grpo(nodes={"actor": {"training": training}}))
         found = told.estimate
         kept = sum(

@@ -13,8 +13,8 @@ from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
 from coloop.rollout import ENGINES, TorchEngine
 from coloop.spec.io import parse
+from coloop.spec.logits import loss_chunk
 from coloop.training import BACKENDS, SingleBackend
-from coloop.training.forward import LOGITS_AT_ONCE
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -98,7 +98,7 @@ def test_hosts_are_built_with_what_the_estimate_priced(
     written = Plan.model_validate_json((ended.folder / "plan.json").read_text(encoding="utf-8"))
     assert [one.threads_per_worker for one in written.pools] == [machine.pool("main").threads]
     if case == "all of it open":
-        assert priced.loss_chunk == LOGITS_AT_ONCE // seen.backend["vocabulary"]
+        assert priced.loss_chunk == loss_chunk(seen.backend["vocabulary"], on_cpu=True)
         assert priced.tokens_at_once == 4_096
         assert planned[f"{TRAINING}.micro_batch"] == "4096 tokens"
     if case == "little memory":

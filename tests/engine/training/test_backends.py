@@ -409,7 +409,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "kept": ({**SGD, "reshard_after_forward": False, "epochs": 2}, {}),
     "tied": ({}, {"tie_word_embeddings": True}),
     "windows": (SGD, {"kind": "gemma3"}),
-    "run whole": ({}, {"kind": "gemma2", "final_logit_softcapping": 5.0}),
+    "capped": ({}, {"kind": "gemma2", "final_logit_softcapping": 5.0}),
     "muon": ({"optimizer": {"name": "muon"}, "mini_batch": None}, {}),
     "lion": ({"optimizer": {"name": "lion"}, "mini_batch": None}, {}),
     "rmsprop": ({"optimizer": {"name": "rmsprop", "epsilon": 1.0}}, {}),
@@ -478,7 +478,7 @@ def test_every_setting_trains_over_ranks_as_in_one_process(name: str, folder: Pa
 @pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
 @pytest.mark.parametrize("stage", [2, 3])
 def test_every_setting_trains_with_zero_as_in_one_process(stage: int, folder: Path) -> None:
-    names = ["steady", "recomputed steadily", "tied", "run whole", "lion", "bfloat16"]
+    names = ["steady", "recomputed steadily", "tied", "capped", "lion", "bfloat16"]
     for found in on_ranks(2, variants, folder, f"deepspeed-{stage}", names):
         assert_alike(found)
 

@@ -179,6 +179,21 @@ def test_a_model_that_changes_its_logits_after_the_head_is_run_whole(
     assert_near(found[:, 1:][own], expected[own], terms=forward_terms(model, TOKENS))
 
 
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_a_family_that_caps_its_logits_never_gives_them_whole(
+    chunk: int | None, build_model: Build, batch: Batch
+) -> None:
+    model = build_model("gemma2", final_logit_softcapping=0.05)
+    tokens = TokenModel(model, ForwardOptions(loss_chunk=chunk))
+
+    with torch.no_grad():
+        found = tokens.outputs(batch).log_probs
+        expected = full_log_probs(model, batch, 1.0)
+
+    assert tokens.net.is_apart
+    assert_near(found, expected, terms=forward_terms(model, TOKENS))
+
+
 def test_entropy_is_that_of_the_sampling_distribution(build_model: Build, batch: Batch) -> None:
     model = build_model()
 
