@@ -20,7 +20,10 @@ from coloop.sizing.architecture import (
     Architecture,
     UnknownArchitecture,
     architecture_from_config,
+    is_computed,
+    is_plain_decoder,
 )
+from coloop.sizing.counted import counted_architecture
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.model import (
@@ -46,6 +49,12 @@ class Note:
     field: str | None = None
     is_gap: bool = False
     """True where numbers are missing for it, false for an assumption."""
+    is_guess: bool = False
+    """Whether numbers rest on it that may be far off."""
+    found: str | None = None
+    """What the field says, of a model that is not known."""
+    near: tuple[str, ...] = ()
+    """Known models whose names look like it, the nearest first."""
 
 
 def architecture_of(model: Any, root: Path | None = None) -> Architecture:
@@ -57,8 +66,8 @@ def architecture_of(model: Any, root: Path | None = None) -> Architecture:
             found = _from_folder(model.path, root) or _from_known_id(model.path)
             if found is None:
                 raise UnknownArchitecture(
-                    f"nothing is known of {model.path!r}: no such folder here with a config.json, "
-                    "and no architecture preset of that name"
+                    f"nothing is known of {model.path!r}: no folder here with a config.json, and "
+                    "no id of a model that coloop knows"
                 )
             return found
         case RunModel():
@@ -83,10 +92,27 @@ def resolve_architecture(
             field="model",
             is_gap=True,
         )
+    model = model_of(spec.nodes[origin])
     try:
-        return architecture_of(model_of(spec.nodes[origin]), root), None
+        return architecture_of(model, root), None
     except UnknownArchitecture as unknown:
-        return None, Note(message=str(unknown), node=node, field="model", is_gap=True)
+        field, said = named_by(model)
+        near = presets.like_models(said) if field == "model.path" else ()
+        return None, Note(
+            message=str(unknown), node=node, field=field, is_gap=True, found=said, near=near
+        )
+
+
+def named_by(model: Any) -> tuple[str, str]:
+    """The field that names a model, and what it says."""
+    match model:
+        case ScratchModel():
+            return "model.architecture", model.architecture
+        case PretrainedModel():
+            return "model.path", model.path
+        case RunModel():
+            return "model.run", model.run
+    return "model", ""
 
 
 @lru_cache(maxsize=64)
@@ -177,13 +203,27 @@ def _from_known_id(name: str) -> Architecture | None:
 def _from_folder(name: str, root: Path | None) -> Architecture | None:
     if root is None:
         return None
-    file = root / name / "config.json"
     try:
+        file = root / name / "config.json"
         if not file.is_file() or file.stat().st_size > CONFIG_LIMIT_BYTES:
             return None
         config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except OSError:
         return None
+    except (ValueError, RecursionError) as error:
+        raise UnknownArchitecture(f"{name}/config.json cannot be read: {error}") from error
     if not isinstance(config, dict):
-        return None
-    return architecture_from_config(config, name)
+        raise UnknownArchitecture(f"{name}/config.json holds no mapping")
+    if is_computed(config):
+        return architecture_from_config(config, name)
+    if config.get("model_type") is None:
+        raise UnknownArchitecture(f"{name}/config.json names no `model_type`")
+    try:
+        return counted_architecture(config, name)
+    except UnknownArchitecture as unknown:
+        if not is_plain_decoder(config):
+            raise
+        try:
+            return architecture_from_config(config, name)
+        except UnknownArchitecture:
+            raise unknown from None
