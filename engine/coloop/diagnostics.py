@@ -134,7 +134,8 @@ class Report(BaseModel):
         }
 
 
-def _likeness(word: str, option: str) -> float:
+def likeness(word: str, option: str) -> float:
+    """How alike two words are, from 0 to 1; letter case does not count."""
     return difflib.SequenceMatcher(None, word[:80].lower(), option.lower()).ratio()
 
 
@@ -151,8 +152,8 @@ def did_you_mean(word: str, options: Iterable[str]) -> str | None:
     names = [str(option) for option in options]
     near = closest(word, names)
     if near:
-        least = _likeness(str(word), near[0]) - 0.08
-        likely = [name for name in near[:2] if _likeness(str(word), name) >= least]
+        least = likeness(str(word), near[0]) - 0.08
+        likely = [name for name in near[:2] if likeness(str(word), name) >= least]
         return "did you mean " + " or ".join(f"`{name}`" for name in likely) + "?"
     if 0 < len(names) <= 24:
         return "known: " + ", ".join(names)
@@ -333,6 +334,8 @@ CODES: dict[str, str] = {
     "placement.engine": "An engine cannot run this model on this hardware.",
     "placement.needs_gpu": "A setting works on GPUs only.",
     "memory.over_budget": "A GPU needs more memory than the budget allows.",
+    "memory.unknown": "How large a model is, is not known: neither is its memory or time.",
+    "memory.guessed": "Memory and time of a model are a guess.",
     # Lineage: which rows descend from which.
     "lineage.missing_aggregate": "A score has to rise to an ancestor, or cross to another "
     "branch, without `aggregate`.",

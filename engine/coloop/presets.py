@@ -284,6 +284,27 @@ def list_models() -> tuple[str, ...]:
     return tuple(sorted(_index("models")))
 
 
+@lru_cache(maxsize=1)
+def known_models() -> tuple[str, ...]:
+    """Every name of a model: hub ids first, then the presets' own."""
+    ids = [alias for name in _index("models") for alias in model(name).aliases]
+    return (*sorted(ids, key=str.lower), *list_models())
+
+
+def like_models(name: str, limit: int = 3) -> tuple[str, ...]:
+    """Known models whose names look like this one, the nearest first: by the whole of it, then by
+    what follows the owner's name."""
+    known = known_models()
+    whole = {one.lower(): one for one in reversed(known)}
+    tails = {one.rpartition("/")[2].lower(): one for one in reversed(known)}
+    asked, tail = name[:120].lower(), name[:120].lower().rstrip("/").rpartition("/")[2]
+    found = [
+        *(whole[key] for key in difflib.get_close_matches(asked, whole, n=limit, cutoff=0.72)),
+        *(tails[key] for key in difflib.get_close_matches(tail, tails, n=limit, cutoff=0.6)),
+    ]
+    return tuple(dict.fromkeys(found))[:limit]
+
+
 @lru_cache(maxsize=256)
 def model(name: str) -> ModelPreset:
     """An architecture preset by its name or by a hub id that it stands for."""

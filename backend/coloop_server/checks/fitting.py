@@ -14,7 +14,7 @@ from coloop.spec.solvable import LOCKS, locks_of
 from coloop.spec.text.patch import patch
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
 from coloop_server.checks.schemas import LoopInput, PredictedTime
-from coloop_server.checks.service import parsed_of, root_of
+from coloop_server.checks.service import parsed_of, refusal_of, root_of
 from coloop_server.language import invalid
 from coloop_server.paths import Roots
 
@@ -36,7 +36,9 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
     )
     edits = edits_of(found.changes)
     text = None if body.yaml is None else patch(body.yaml, edits)
-    ways = ways_of(spec, found, locks, root) if body.with_ways and not found.fits else ()
+    ways: tuple[Way, ...] = ()
+    if body.with_ways and not found.fits:
+        ways = ways_of(spec, found, locks, root, lambda other: refusal_of(other, root))
     return FitResult(
         fits=found.fits,
         over_bytes=found.over_bytes,
@@ -79,15 +81,20 @@ def verdict_of(found: Solution) -> str:
     gpu = found.binding
     if gpu is None:
         return "Nothing runs on a GPU."
+    unknown = found.after.estimate.unknown
+    if unknown:
+        return f"Not known: {unknown[0].reason}."
+    if gpu.peak_bytes is None:
+        return f"Not known: {gpu.reason}."
     room = (gpu.usable_bytes - gpu.peak_bytes) / GIB
     if found.fits:
         return f"Fits: {room:.0f} GiB spare on {gpu.pool} in {gpu.peak_stage or 'no stage'}."
     if found.over_bytes:
         return (
-            f"{found.over_bytes / GIB:.1f} GiB over on {gpu.pool} in {gpu.peak_stage}, "
-            "with everything that may change."
+            f"{found.over_bytes / GIB:.1f} GiB over on {gpu.pool} in {gpu.peak_stage}; "
+            f"with everything that may change still {found.least_over_bytes / GIB:.1f}."
         )
-    return f"An engine on {gpu.pool} has no room for one text of full length."
+    return f"Does not fit on {gpu.pool}: {gpu.reason}."
 
 
 def _value(change: Solved, locks: Collection[str]) -> FittedValue:
@@ -119,6 +126,7 @@ def _way(way: Way, locks: Collection[str]) -> FitWay:
         reason=way.reason,
         unlocks=list(way.unlocks),
         step_seconds=way.step_seconds,
+        over_bytes=way.over_bytes,
         edits=edits,
     )
 

@@ -52,14 +52,17 @@ class FittedValue(Output):
 
 
 class FitWay(Output):
-    """One way to make a loop fit; each fits by itself."""
+    """One way to make a loop fit, each by itself; where none does, one that comes closer."""
 
     touches: Touches
     """What it asks of a person: a lock, the budget, other hardware, or to learn otherwise."""
     title: str
     reason: str
     unlocks: list[str]
-    step_seconds: float
+    step_seconds: float | None
+    """None: it does not fit yet."""
+    over_bytes: int
+    """By how much the worst GPU is still over with it; 0: it fits."""
     edits: list[Change]
     """What makes it of the loop as it is."""
 
@@ -106,7 +109,8 @@ class PlacedPool(Output):
 
 class Placed(Output):
     pools: list[PlacedPool]
-    step_seconds: float
+    step_seconds: float | None
+    """None: it cannot run as it is, or a model is not known."""
     verbs: dict[str, float]
     """Seconds of a step by what is done."""
     fits: bool

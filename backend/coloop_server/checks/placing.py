@@ -1,12 +1,8 @@
 """Where a loop would run faster, and which backends its learners are advised to use."""
 
-from pathlib import Path
-
 from coloop.estimate.backends import BackendAdvice, advise_backends
 from coloop.estimate.placing import Placement, place
-from coloop.plan.refused import outlook_of
 from coloop.spec.graph import LoopSpec
-from coloop.validate import validate
 from coloop_server.checks.fitting import edits_of, spec_of
 from coloop_server.checks.fitting_schemas import (
     BackendChoice,
@@ -16,7 +12,7 @@ from coloop_server.checks.fitting_schemas import (
     PlaceLoop,
     PlaceResult,
 )
-from coloop_server.checks.service import root_of
+from coloop_server.checks.service import refusal_of, root_of
 from coloop_server.paths import Roots
 
 
@@ -26,7 +22,7 @@ def place_loop(body: PlaceLoop, roots: Roots) -> PlaceResult:
     root = root_of(spec, roots)
 
     def refusal(other: LoopSpec) -> str | None:
-        return _refusal(other, root)
+        return refusal_of(other, root)
 
     found = place(spec, root=root, refusal=refusal)
     return PlaceResult(
@@ -38,16 +34,6 @@ def place_loop(body: PlaceLoop, roots: Roots) -> PlaceResult:
         seconds=found.seconds,
         backends=[_backend(one) for one in advise_backends(spec, root=root, refusal=refusal)],
     )
-
-
-def _refusal(spec: LoopSpec, root: Path | None) -> str | None:
-    """Why a run would not take a loop."""
-    report = validate(spec, root=root)
-    wrong = next((one.message for one in report.diagnostics if one.is_error), None)
-    if wrong is not None:
-        return wrong
-    refusals = outlook_of(spec, root=root).refusals
-    return refusals[0].message if refusals else None
 
 
 def _placed(found: Placement) -> Placed:

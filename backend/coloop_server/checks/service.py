@@ -114,6 +114,16 @@ def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan
     return outlook.plan, [one.model_copy(update=as_warning) for one in outlook.refusals]
 
 
+def refusal_of(spec: LoopSpec, root: Path | None) -> str | None:
+    """Why a run would not take a loop."""
+    report = validate(spec, root=root)
+    wrong = next((one.message for one in report.diagnostics if one.is_error), None)
+    if wrong is not None:
+        return wrong
+    refusals = outlook_of(spec, root=root).refusals
+    return refusals[0].message if refusals else None
+
+
 def summarise(plan: Plan, spec: LoopSpec, resolved: Resolved) -> PlanSummary:
     return PlanSummary(
         phases=[

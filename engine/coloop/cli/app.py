@@ -28,6 +28,12 @@ app.add_typer(presets_app, name="presets")
 Spec = Annotated[
     str, typer.Argument(metavar="SPEC", help="A file, `-` for standard input, or a preset's name.")
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Override one field: path=value. May be repeated."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -68,18 +74,20 @@ def _options(
 @app.command()
 def validate(
     spec: Spec,
+    settings: Settings = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     json: Json = False,
 ) -> None:
     """Check a loop: every problem with its place and its mending."""
     from coloop.cli.check import validate_command
 
-    raise typer.Exit(validate_command(spec, strict=strict, as_json=json))
+    raise typer.Exit(validate_command(spec, settings or (), strict=strict, as_json=json))
 
 
 @app.command()
 def estimate(
     spec: Spec,
+    settings: Settings = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Add what the numbers rest on.")
     ] = False,
@@ -88,12 +96,13 @@ def estimate(
     """Predict memory of every GPU and time of every stage."""
     from coloop.cli.predict import estimate_command
 
-    raise typer.Exit(estimate_command(spec, explain=explain, as_json=json))
+    raise typer.Exit(estimate_command(spec, settings or (), explain=explain, as_json=json))
 
 
 @app.command()
 def fit(
     spec: Spec,
+    settings: Settings = None,
     budget_gib: Annotated[
         float | None, typer.Option("--budget-gib", min=0.0, help="Memory of each GPU, in GiB.")
     ] = None,
@@ -111,15 +120,17 @@ def fit(
 
     if budget_gib is not None and budget_fraction is not None:
         raise typer.BadParameter("give --budget-gib or --budget-fraction, not both")
-    raise typer.Exit(fit_command(spec, budget_gib=budget_gib, fraction=budget_fraction, out=out))
+    raise typer.Exit(
+        fit_command(spec, settings or (), budget_gib=budget_gib, fraction=budget_fraction, out=out)
+    )
 
 
 @app.command()
-def plan(spec: Spec, json: Json = False) -> None:
+def plan(spec: Spec, settings: Settings = None, json: Json = False) -> None:
     """Compile a loop: what runs where, in which order, and why."""
     from coloop.cli.planning import plan_command
 
-    raise typer.Exit(plan_command(spec, as_json=json))
+    raise typer.Exit(plan_command(spec, settings or (), as_json=json))
 
 
 @app.command()

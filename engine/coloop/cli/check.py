@@ -1,13 +1,15 @@
 """`coloop validate`, and the check that other commands make first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.markup import escape
 
 from coloop.cli.output import complain, console, count, print_diagnostics, print_json
+from coloop.cli.overrides import with_settings
 from coloop.cli.source import UNREADABLE, Source, parse_source, read_source
-from coloop.diagnostics import Report
-from coloop.errors import SpecUnreadable
+from coloop.diagnostics import Diagnostic, Report
+from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.estimate import Explanation, explain
 from coloop.plan.refused import Outlook, outlook_of
 from coloop.plan.unrolled import Unrolled
@@ -35,9 +37,17 @@ class Checked:
         return 0 if self.report.ok and self.spec is not None else 1
 
 
-def check(spec: str, *, strict: bool = False) -> Checked:
-    """Reads and validates SPEC; raises `SpecUnreadable` where there is nothing to read."""
-    source = read_source(spec)
+def check(spec: str, settings: Sequence[str] = (), *, strict: bool = False) -> Checked:
+    """Reads and validates SPEC.
+
+    Args:
+        settings: fields that are another in it, each `path=value`.
+
+    Raises:
+        SpecUnreadable: there is nothing to read.
+        SpecProblem: a setting cannot be written into it.
+    """
+    source = with_settings(read_source(spec), settings)
     parsed, is_readable = parse_source(source)
     if parsed.spec is None:
         return Checked(
@@ -66,13 +76,17 @@ def check(spec: str, *, strict: bool = False) -> Checked:
     )
 
 
-def checked_spec(spec: str, *, as_json: bool) -> tuple[Checked | None, int]:
+def checked_spec(
+    spec: str, settings: Sequence[str] = (), *, as_json: bool
+) -> tuple[Checked | None, int]:
     """A loop without errors, or the exit code; findings are printed."""
     try:
-        checked = check(spec)
+        checked = check(spec, settings)
     except SpecUnreadable as unreadable:
         complain(str(unreadable))
         return None, UNREADABLE
+    except SpecProblem as problem:
+        return None, _refuse_setting(problem, as_json=as_json)
     if checked.exit_code:
         if as_json:
             print_json(checked.report.to_json())
@@ -82,13 +96,29 @@ def checked_spec(spec: str, *, as_json: bool) -> tuple[Checked | None, int]:
     return checked, 0
 
 
-def validate_command(spec: str, *, strict: bool, as_json: bool) -> int:
+def _refuse_setting(problem: SpecProblem, *, as_json: bool) -> int:
+    """Says what is wrong with `--set`; the exit code."""
+    found = [one for one in problem.diagnostics if isinstance(one, Diagnostic)]
+    if as_json:
+        dumped = [one.model_dump(mode="json") for one in found]
+        print_json({"ok": False, "message": str(problem), "diagnostics": dumped})
+    else:
+        complain(str(problem))
+        print_diagnostics(found, stderr=True)
+    return 1
+
+
+def validate_command(
+    spec: str, settings: Sequence[str] = (), *, strict: bool, as_json: bool
+) -> int:
     """Prints what was found in SPEC."""
     try:
-        checked = check(spec, strict=strict)
+        checked = check(spec, settings, strict=strict)
     except SpecUnreadable as unreadable:
         complain(str(unreadable))
         return UNREADABLE
+    except SpecProblem as problem:
+        return _refuse_setting(problem, as_json=as_json)
     report = checked.report
     fails = strict and bool(report.warnings)
     outlook = (

@@ -72,7 +72,7 @@ def seconds(value: float) -> str:
     return f"{value / 3600:.1f} h"
 
 
-def rate(value: float) -> str:
+def rate(value: float | None) -> str:
     """A rate for people; nothing where there is none."""
     if not value:
         return ""

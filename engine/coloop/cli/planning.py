@@ -1,16 +1,18 @@
 """`coloop plan`: the compiled plan, explained or as JSON."""
 
+from collections.abc import Sequence
+
 from rich.markup import escape
 
 from coloop.cli.check import checked_spec, print_outlook
 from coloop.cli.output import console, print_json
 
 
-def plan_command(spec: str, *, as_json: bool) -> int:
+def plan_command(spec: str, settings: Sequence[str] = (), *, as_json: bool) -> int:
     """Compiles SPEC and prints the plan."""
     from coloop.plan.refused import outlook_of
 
-    checked, code = checked_spec(spec, as_json=as_json)
+    checked, code = checked_spec(spec, settings, as_json=as_json)
     if checked is None or checked.spec is None:
         return code
     outlook = outlook_of(checked.spec, checked.unrolled, root=checked.source.root)

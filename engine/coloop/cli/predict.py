@@ -2,7 +2,7 @@
 on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,6 +11,7 @@ from rich.table import Table
 from coloop.cli.check import checked_spec, print_outlook
 from coloop.cli.output import console, gib, print_json, rate, seconds
 from coloop.estimate import Estimate, Explanation
+from coloop.estimate.missing import unknown_hint
 from coloop.estimate.report import GpuEstimate
 from coloop.plan.refused import outlook_of
 
@@ -25,11 +26,16 @@ PARTS = (
     "overhead",
 )
 DOES_NOT_FIT = 1
+UNKNOWN = "unknown"
+VERDICTS = {True: "[green]fits[/]", False: "[bold red]too much[/]", None: "[yellow]unknown[/]"}
+"""By whether a GPU fits."""
 
 
-def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
+def estimate_command(
+    spec: str, settings: Sequence[str] = (), *, explain: bool, as_json: bool
+) -> int:
     """Prints the estimate of SPEC."""
-    checked, code = checked_spec(spec, as_json=as_json)
+    checked, code = checked_spec(spec, settings, as_json=as_json)
     if checked is None or checked.spec is None or checked.explanation is None:
         return code
     explanation = checked.explanation
@@ -49,7 +55,8 @@ def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
         if explain:
             print_explanation(out, explanation)
         else:
-            gaps = [note for note in explanation.notes if note.is_gap]
+            told = {node for one in estimate.unknown for node in one.nodes}
+            gaps = [note for note in explanation.notes if note.is_gap and note.node not in told]
             for note in gaps:
                 where = f"{note.node}: " if note.node else ""
                 out.print(f"[yellow]not counted[/] {escape(where + note.message)}")
@@ -69,10 +76,31 @@ def print_estimate(out: Console, estimate: Estimate) -> None:
     sizes = ", ".join(f"{name} {_millions(n)}" for name, n in estimate.parameters.items())
     if sizes:
         out.print(f"parameters: {escape(sizes)}")
+    for guess in estimate.guessed:
+        out.print(f"[yellow]a guess[/]: {escape(guess.node)} ({escape(guess.reason)})")
+    for one in estimate.unknown:
+        names = " and ".join(one.nodes)
+        out.print(
+            f"[bold yellow]unknown[/]: {escape(names)} ({escape(one.reason)}; "
+            f"{escape(unknown_hint(one))})"
+        )
+    if estimate.step_seconds is None:
+        _print_missing(out, estimate)
+        return
     bottleneck = (
         f", longest stage [bold]{escape(estimate.bottleneck)}[/]" if estimate.bottleneck else ""
     )
     out.print(f"one step takes [bold]{seconds(estimate.step_seconds)}[/]{bottleneck}")
+
+
+def _print_missing(out: Console, estimate: Estimate) -> None:
+    """Why a step has no time."""
+    reasons: dict[str, list[str]] = {}
+    for stage in estimate.stages:
+        if stage.reason is not None:
+            reasons.setdefault(stage.reason, []).append(stage.stage)
+    for reason, stages in reasons.items():
+        out.print(f"no time of {escape(', '.join(stages))}: {escape(reason)}")
 
 
 def _gpu_table(gpus: Iterable[GpuEstimate]) -> Table:
@@ -84,12 +112,11 @@ def _gpu_table(gpus: Iterable[GpuEstimate]) -> Table:
     table.add_column("at")
     table.add_column("of which")
     for label, gpu in _alike(gpus):
-        fits = "[green]fits[/]" if gpu.fits else "[bold red]too much[/]"
         table.add_row(
             escape(label),
-            gib(gpu.peak_bytes),
+            UNKNOWN if gpu.peak_bytes is None else gib(gpu.peak_bytes),
             gib(gpu.usable_bytes),
-            fits,
+            VERDICTS[gpu.fits],
             escape(gpu.peak_stage),
             _shares(gpu),
         )
@@ -129,6 +156,9 @@ def _stage_table(estimate: Estimate) -> Table:
     table.add_column("tokens/s", justify="right")
     table.add_column("bound by")
     for stage in estimate.stages:
+        if stage.seconds is None:
+            table.add_row(escape(stage.stage), UNKNOWN, "", "", "")
+            continue
         style = "bold" if stage.stage == estimate.bottleneck else ""
         table.add_row(
             escape(stage.stage),
@@ -147,7 +177,8 @@ def print_explanation(out: Console, explanation: Explanation) -> None:
     for phase in explanation.phases:
         steps = f"{phase.steps} steps, " if phase.steps else ""
         total = f", {seconds(phase.seconds)} in all" if phase.seconds is not None else ""
-        out.print(f"  {escape(phase.name)}: {steps}{seconds(phase.step_seconds)} each{total}")
+        each = UNKNOWN if phase.step_seconds is None else f"{seconds(phase.step_seconds)} each"
+        out.print(f"  {escape(phase.name)}: {steps}{each}{total}")
     if explanation.total_seconds is not None:
         out.print(f"  all phases together take up to {seconds(explanation.total_seconds)}")
     if explanation.decisions:

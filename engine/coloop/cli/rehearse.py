@@ -28,6 +28,10 @@ from coloop.spec.io import dump
 
 def rehearse_command(
     spec: Annotated[str, typer.Argument(metavar="SPEC", help="A file, `-`, or a preset's name.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override one field: path=value. May be repeated."),
+    ] = None,
     steps: Annotated[int, typer.Option(min=1, max=100, help="Most steps of a phase.")] = STEPS,
     show: Annotated[
         bool, typer.Option("--show", help="Print the loop that would run, and run nothing.")
@@ -36,7 +40,7 @@ def rehearse_command(
 ) -> None:
     """Run the same loop, shrunken, for a few steps."""
     keep_private()
-    checked, code = checked_spec(spec, as_json=as_json)
+    checked, code = checked_spec(spec, settings or (), as_json=as_json)
     if checked is None or checked.spec is None:
         raise typer.Exit(code)
     try:

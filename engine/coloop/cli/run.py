@@ -19,8 +19,9 @@ from rich.markup import escape
 from coloop import collecting
 from coloop.cli.display import RunDisplay, print_event
 from coloop.cli.output import print_diagnostics
+from coloop.cli.overrides import with_settings
 from coloop.cli.source import Source, read_source
-from coloop.diagnostics import Change, Diagnostic
+from coloop.diagnostics import Diagnostic
 from coloop.errors import (
     ColoopError,
     PlanRefused,
@@ -35,9 +36,7 @@ from coloop.run_lock import busy_words, patient_holder
 from coloop.runtime.origin import read_origin
 from coloop.sandbox.memory import keep_private
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import content_hash, parse, patch
-from coloop.spec.paths import field_info
-from coloop.spec.text.reader import Reading, read
+from coloop.spec.io import content_hash, parse
 from coloop.validate import validate
 
 EXIT = {"finished": 0, "failed": 3, "stopped": 130}
@@ -244,48 +243,12 @@ def _loop(spec: str | None, settings: list[str], folder: Path | None) -> Source:
         return own
     if spec is None:
         raise SpecUnreadable("which loop? name a file, `-`, or a preset; or --resume a run")
-    return _with_settings(read_source(spec), settings)
+    return with_settings(read_source(spec), settings)
 
 
 def _hash(loop: Source) -> str | None:
     parsed = parse(loop.text)
     return content_hash(parsed.spec) if parsed.spec is not None else None
-
-
-def _with_settings(loop: Source, settings: list[str]) -> Source:
-    """The loop's text with `--set path=value` written into it; a value is YAML."""
-    if not settings:
-        return loop
-    changes = []
-    for setting in settings:
-        path, equals, value = setting.partition("=")
-        if not equals or not path.strip():
-            raise SpecProblem(f"--set wants path=value, found {setting!r}")
-        changes.append(_change(loop, path.strip(), value))
-    return replace(loop, text=patch(loop.text, changes))
-
-
-def _change(loop: Source, path: str, text: str) -> Change:
-    """A relative path that is typed here counts from here, where the loop's folder has no such
-    file."""
-    reading = read(text) if text.strip() else Reading()
-    if reading.diagnostics:
-        reason = reading.diagnostics[0].message
-        raise SpecProblem(f"--set {path}: {text!r} is no YAML value: {reason}")
-    value = reading.data
-    spec = parse(loop.text).spec
-    if isinstance(value, str) and spec is not None and _is_path(spec, path):
-        here = Path(value).expanduser()
-        if here.exists() and not (loop.root / here).exists():
-            value = str(here.resolve())
-    return Change(op="set", path=path, value=value)
-
-
-def _is_path(spec: LoopSpec, path: str) -> bool:
-    try:
-        return field_info(path, spec).widget == "path"
-    except SpecProblem:
-        return False
 
 
 def _checked(

@@ -16,12 +16,12 @@ def advise(survey: Survey, memory: Memory, estimate: Estimate) -> tuple[str, ...
 
 def _to_fit(estimate: Estimate) -> Iterator[str]:
     for gpu in estimate.gpus:
-        if gpu.fits:
+        if gpu.fits is not False or gpu.peak_bytes is None:
             continue
         over = (gpu.peak_bytes - gpu.usable_bytes) / GIB
         largest = _largest_part(gpu)
         if over <= 0:
-            yield f"pool {gpu.pool}: an engine has no room for one sequence of full length"
+            yield f"pool {gpu.pool}: {gpu.reason}"
         elif largest is not None:
             yield (
                 f"pool {gpu.pool}: {gpu.peak_stage} is {over:.1f} GiB over; most of it is {largest}"

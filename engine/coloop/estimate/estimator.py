@@ -5,22 +5,27 @@ from pathlib import Path
 from typing import Any
 
 from coloop.estimate.advice import advise
+from coloop.estimate.missing import missing_times, starved_engines, starved_words, unknown_in
 from coloop.estimate.report import (
     DecisionEstimate,
     Estimate,
     Explanation,
     GpuEstimate,
+    GuessedModel,
     NoteEstimate,
     PartEstimate,
     PhaseEstimate,
     RolloutEstimate,
     SpanEstimate,
     StageEstimate,
+    UnknownModel,
 )
 from coloop.estimate.timeline import Span, spans_of
 from coloop.plan.types import Stage
-from coloop.plan.unrolled import Unrolled
+from coloop.plan.unrolled import Unrolled, UnrolledPhase
+from coloop.sizing.facts import origin_of
 from coloop.sizing.memory import Part, PoolMemory, peak_of
+from coloop.sizing.survey import PhaseLoad
 from coloop.sizing.throughput import Clock, StageTime
 from coloop.spec.graph import LoopSpec
 
@@ -56,41 +61,57 @@ class _Estimator:
         self.unrolled = unrolled if unrolled is not None else Unrolled(spec)
         self.resolved = self.unrolled.settings(root)
         self.survey, self.memory = self.resolved.survey, self.resolved.memory
-        clock = Clock(self.survey, self.memory)
-        self.times = {stage: clock.time(stage) for stage in self.survey.stages}
-        self.phases = tuple(self._phases())
+        self.clock = Clock(self.survey, self.memory)
+        self.times = {stage: self.clock.time(stage) for stage in self.survey.stages}
+        self.missing = dict(missing_times(self.survey, self.memory))
+        """By stage without a time, why."""
         steps = [self.unrolled.expected_steps(phase, root) for phase in self.unrolled.phases]
-        seconds = [one.step_seconds * many for one, many in zip(self.phases, steps, strict=True)]
-        self.main = self.phases[seconds.index(max(seconds))] if seconds else None
+        self.phases: tuple[PhaseEstimate, ...] = ()
+        self.main: PhaseEstimate | None = None
+        self.step_of_parts, most = 0.0, (False, -1.0)
+        loads = self.survey.phases
+        for phase, load, many in zip(self.unrolled.phases, loads, steps, strict=True):
+            found, step = self._phase(phase, load)
+            self.phases += (found,)
+            weight = found.step_seconds is None, step * many
+            if weight > most:
+                self.main, self.step_of_parts, most = found, step, weight
         self.estimate = self._estimate()
 
-    def _phases(self) -> Iterator[PhaseEstimate]:
+    def _phase(self, phase: UnrolledPhase, load: PhaseLoad) -> tuple[PhaseEstimate, float]:
+        """A phase, and the seconds of its step as if all of it could run."""
         pools = {
             stage: pool.name
             for stage in self.survey.stages
             if (pool := self.survey.pool_of(stage)) is not None
         }
         seconds = {stage: time.seconds for stage, time in self.times.items()}
-        probes = sum(
-            self.times[f"{name}.evaluate"].seconds / node.every
+        probes = {
+            f"{name}.evaluate": node.every
             for name, node in self.spec.nodes.items()
             if node.kind == "evaluate"
+        }
+        stages = phase.step.stages
+        learned = [stage.name for stage in stages if stage.verb == "learn"]
+        seconds |= {stage: self.clock.time(stage, load).seconds for stage in learned}
+        spans = self._spans(stages, seconds, pools)
+        counted = sum(seconds[probe] / every for probe, every in probes.items())
+        counted += max((span.end for span in spans), default=0.0)
+        is_known = not self.missing.keys() & {*probes, *(stage.name for stage in stages)}
+        step = counted if is_known else None
+        found = PhaseEstimate(
+            name=phase.name,
+            steps=phase.steps,
+            step_seconds=step,
+            seconds=step * phase.steps if step is not None and phase.steps else None,
+            stages=tuple(stage.name for stage in stages),
+            spans=tuple(
+                SpanEstimate(stage=one.stage, pool=one.pool, start=one.start, end=one.end)
+                for one in spans
+                if is_known
+            ),
         )
-        for phase in self.unrolled.phases:
-            stages = phase.step.stages
-            spans = self._spans(stages, seconds, pools)
-            step = probes + max((span.end for span in spans), default=0.0)
-            yield PhaseEstimate(
-                name=phase.name,
-                steps=phase.steps,
-                step_seconds=step,
-                seconds=step * phase.steps if phase.steps else None,
-                stages=tuple(stage.name for stage in stages),
-                spans=tuple(
-                    SpanEstimate(stage=one.stage, pool=one.pool, start=one.start, end=one.end)
-                    for one in spans
-                ),
-            )
+        return found, counted
 
     def _spans(
         self, stages: Sequence[Stage], seconds: Mapping[str, float], pools: Mapping[str, str]
@@ -108,20 +129,48 @@ class _Estimator:
         return Estimate(
             step_seconds=self.main.step_seconds if self.main else 0.0,
             bottleneck=max(
-                self.main.stages if self.main else (),
+                self.main.stages if self.main and self.main.step_seconds is not None else (),
                 key=lambda stage: self.times[stage].seconds,
                 default="",
             ),
             parameters={name: weights.total for name, weights in self.survey.weights.items()},
             gpus=tuple(gpu for pool in self.memory.pools for gpu in self._gpus(pool)),
-            stages=tuple(_stage(name, time) for name, time in self.times.items()),
+            stages=tuple(
+                _stage(name, time, self.missing.get(name)) for name, time in self.times.items()
+            ),
             rollout=self._rollout(),
+            unknown=tuple(self._unknown()),
+            guessed=tuple(
+                GuessedModel(node=note.node or "", field=note.field or "", reason=note.message)
+                for note in self.survey.notes
+                if note.is_guess
+            ),
+        ).with_parts(
+            self.step_of_parts, {stage: time.seconds for stage, time in self.times.items()}
         )
+
+    def _unknown(self) -> Iterator[UnknownModel]:
+        """One for each model, at the node that names it."""
+        found: dict[str, list[str]] = {}
+        for group in self.survey.unknown:
+            found.setdefault(origin_of(self.spec, group) or group, []).append(group)
+        for origin, groups in found.items():
+            note = self.survey.unknown[groups[0]]
+            nodes = [node for node, owner in self.survey.owners.items() if owner in groups]
+            yield UnknownModel(
+                node=origin,
+                field=note.field or "model",
+                found=note.found or "",
+                reason=note.message,
+                suggestions=note.near,
+                nodes=tuple(dict.fromkeys((origin, *nodes))),
+            )
 
     def _gpus(self, memory: PoolMemory) -> Iterator[GpuEstimate]:
         pool, machine = memory.pool, self.survey.machine
         usable = machine.usable_bytes(pool)
-        starts = self._engines_start(pool.name)
+        starved = list(starved_engines(self.survey, self.memory, pool.name))
+        unknown = unknown_in(self.survey, pool.name)
         is_even = not any(claim.first_only for claim in memory.claims)
         values: dict[bool, dict[str, Any]] = {}
         for index in range(min(pool.places, PLACES_LISTED)):
@@ -135,18 +184,21 @@ class _Estimator:
                     "usable_bytes": usable,
                     "peak_bytes": sum(p.bytes for p in parts if stage in p.stages),
                     "peak_stage": stage,
-                    "fits": peak <= usable and starts,
+                    "fits": peak <= usable and not starved,
+                    "reason": starved_words(self.memory, starved[0]) if starved else None,
                     "parts": parts,
                 }
+                if unknown:
+                    reason = (
+                        f"the model of {' and '.join(f'`{one}`' for one in unknown)} is not known"
+                    )
+                    values[is_first] |= {
+                        "peak_bytes": None,
+                        "peak_stage": "",
+                        "fits": None,
+                        "reason": reason,
+                    }
             yield GpuEstimate(index=index, **values[is_first])
-
-    def _engines_start(self, pool: str) -> bool:
-        """vLLM starts only with a cache for one sequence of full length."""
-        return all(
-            self.memory.servings[engine.writers[0]].tokens >= engine.length
-            for engine in self.survey.engines
-            if engine.pool.name == pool and engine.writers[0] in self.memory.servings
-        )
 
     def _rollout(self) -> dict[str, RolloutEstimate]:
         found = {}
@@ -197,12 +249,14 @@ def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
         yield PartEstimate(node=node, part=part, bytes=round(size), stages=stages)
 
 
-def _stage(name: str, time: StageTime) -> StageEstimate:
+def _stage(name: str, time: StageTime, missing: str | None) -> StageEstimate:
+    is_known = missing is None
     return StageEstimate(
         stage=name,
         node=name.rsplit(".", 1)[0],
-        seconds=time.seconds,
-        samples_per_second=time.samples / time.seconds,
-        tokens_per_second=time.tokens / time.seconds,
+        seconds=time.seconds if is_known else None,
+        samples_per_second=time.samples / time.seconds if is_known else None,
+        tokens_per_second=time.tokens / time.seconds if is_known else None,
         bound=time.bound,
+        reason=missing,
     )

@@ -14,7 +14,7 @@ from coloop.estimate.relaxing import (
     FitChange,
     Prices,
     merged,
-    over_of,
+    most_over,
     relax,
     worst_of,
 )
@@ -40,8 +40,11 @@ class Fit:
 
     spec: LoopSpec
     changes: tuple[FitChange, ...]
+    """Nothing but the budget where nothing makes it fit."""
     before: Explanation
     after: Explanation
+    least_over_bytes: int
+    """By how much the worst GPU is over with everything that may change; 0 where it fits."""
 
     @property
     def fits(self) -> bool:
@@ -51,7 +54,7 @@ class Fit:
     @property
     def over_bytes(self) -> int:
         """By how much the worst GPU is over; 0 where only an engine finds no room for a cache."""
-        return max((over_of(gpu) for gpu in self.after.estimate.gpus), default=0)
+        return most_over(self.after)
 
     @property
     def binding(self) -> GpuEstimate | None:
@@ -79,15 +82,26 @@ def fit(
     if budget is not None:
         changes.append(budget)
         spec = apply_overrides(spec, {budget.path: budget.new})
+    asked = spec
     spec, relaxed, after = relax(spec, prices, locks)
+    least = most_over(after)
     changes += relaxed
-    if after.estimate.fits:
+    if not after.estimate.fits:
+        spec, after = asked, prices.of(asked)
+        changes, least = [budget] if budget is not None else [], min(least, most_over(after))
+    else:
         pins = [pin for pin in _pins(after) if pin.path not in locks]
         pinned = apply_overrides(spec, {pin.path: pin.new for pin in pins})
         checked = prices.of(pinned)
         if checked.estimate.fits:
             spec, after, changes = pinned, checked, [*changes, *pins]
-    return Fit(spec=spec, changes=tuple(merged(changes)), before=before, after=after)
+    return Fit(
+        spec=spec,
+        changes=tuple(merged(changes)),
+        before=before,
+        after=after,
+        least_over_bytes=least,
+    )
 
 
 def budget_change(

@@ -52,7 +52,8 @@ class Placement:
     """Pools with who lives in them, and what that costs."""
 
     homes: tuple[Home, ...]
-    step_seconds: float
+    step_seconds: float | None
+    """None: it cannot run as it is, or a model is not known."""
     verbs: dict[str, float]
     """Seconds of a step by what is done: `generate`, `learn`, `sync`."""
     fits: bool
@@ -103,12 +104,12 @@ def place(
         except ColoopError:
             continue
         if cost.estimate.fits:
-            found.append((cost.estimate.step_seconds, tried, changes))
+            found.append((cost.estimate.step_of_parts, tried, changes))
     for _, _, changes in sorted(found, key=lambda one: one[:2]):
         other = apply_overrides(spec, changes)
         cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
-        gain = yours.step_seconds - cost.estimate.step_seconds
-        if yours.fits and gain < LEAST_GAIN * yours.step_seconds:
+        gain = now.estimate.step_of_parts - cost.estimate.step_of_parts
+        if yours.fits and gain < LEAST_GAIN * now.estimate.step_of_parts:
             break
         if refusal(other) is not None:
             continue
@@ -124,7 +125,9 @@ def place(
     reason = "no other of those that were tried is faster and fits"
     if not yours.fits:
         reason = "none of those that were tried fits with the settings as they are"
-    if not gpus:
+    if now.estimate.unknown:
+        reason = f"the model of {now.estimate.unknown[0].node} is not known"
+    elif not gpus:
         reason = "without GPUs the compiler chooses the processes itself"
     elif not tried:
         reason = "there is one way to place one set of weights on one GPU"
@@ -299,11 +302,10 @@ def _known(pool: str, sizes: Mapping[str, int], main: str) -> str:
 
 def _verbs(cost: Explanation) -> dict[str, float]:
     phase = next((one for one in cost.phases if one.name == cost.main), None)
-    seconds = {stage.stage: stage.seconds for stage in cost.estimate.stages}
     found: dict[str, float] = {}
     for stage in phase.stages if phase is not None else ():
         verb = stage.rpartition(".")[2]
-        found[verb] = found.get(verb, 0.0) + seconds.get(stage, 0.0)
+        found[verb] = found.get(verb, 0.0) + cost.estimate.stage_of_parts(stage)
     return found
 
 

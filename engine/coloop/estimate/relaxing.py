@@ -66,7 +66,7 @@ def relax(
     spec, current, pins = _on_one_gpu(spec, prices.of(spec), prices)
     for _ in range(MOST_CHANGES):
         worst = worst_of(current)
-        if current.estimate.fits or worst is None:
+        if current.estimate.fits or current.estimate.unknown or worst is None:
             break
         found = _next(spec, current, worst, prices, locks)
         if found is None:
@@ -157,10 +157,10 @@ def _next(
         if not _is_better(outcome, current, worst):
             continue
         found = change, tried, outcome
-        if outcome.estimate.step_seconds <= (1 + LITTLE) * current.estimate.step_seconds:
+        if outcome.estimate.step_of_parts <= (1 + LITTLE) * current.estimate.step_of_parts:
             return found
         dear.append(found)
-    return min(dear, key=lambda one: one[2].estimate.step_seconds, default=None)
+    return min(dear, key=lambda one: one[2].estimate.step_of_parts, default=None)
 
 
 def _is_better(outcome: Explanation, current: Explanation, worst: GpuEstimate) -> bool:
@@ -183,14 +183,19 @@ def worst_of(explanation: Explanation) -> GpuEstimate | None:
     gpus = explanation.estimate.gpus
     return max(
         gpus,
-        key=lambda gpu: (not gpu.fits, gpu.peak_bytes / max(gpu.usable_bytes, 1)),
+        key=lambda gpu: (not gpu.fits, (gpu.peak_bytes or 0) / max(gpu.usable_bytes, 1)),
         default=None,
     )
 
 
 def over_of(gpu: GpuEstimate) -> int:
-    """Bytes that do not fit on a GPU."""
-    return max(gpu.peak_bytes - gpu.usable_bytes, 0)
+    """Bytes that do not fit on a GPU; 0 where its peak is not known."""
+    return max((gpu.peak_bytes or 0) - gpu.usable_bytes, 0)
+
+
+def most_over(explanation: Explanation) -> int:
+    """Bytes that do not fit on the worst GPU."""
+    return max((over_of(gpu) for gpu in explanation.estimate.gpus), default=0)
 
 
 def _relaxations(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[FitChange]:

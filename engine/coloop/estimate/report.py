@@ -1,13 +1,15 @@
 """The shape of an estimate, as the command line prints it and the page draws it.
 
-Bytes are whole numbers, times seconds. `Estimate` is a contract: its JSON has these keys and no
+Bytes are whole numbers, times seconds; None where a number is not known, with the reason beside it.
+`Estimate` is a contract: its JSON has these keys and no
 others; the command line adds whether a run would take the loop. Everything else that is worth
 knowing (assumptions, decisions, phases, how sure it all is) is in `Explanation`.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from coloop.sizing.memory import Part
 from coloop.sizing.throughput import Bound
@@ -41,12 +43,15 @@ class GpuEstimate(_Value):
     """What the vendor prints."""
     usable_bytes: int
     """What may be planned for: the budget's share of what a process can use."""
-    peak_bytes: int
-    """Most that is resident at once."""
+    peak_bytes: int | None
+    """Most that is resident at once; None: not known."""
     peak_stage: str
-    """When that is; empty where nothing runs."""
-    fits: bool
-    """Whether the peak stays within what may be planned for, and every engine can start."""
+    """When that is; empty where nothing runs, or where the peak is not known."""
+    fits: bool | None
+    """Whether the peak stays within what may be planned for, and every engine can start; None: not
+    known."""
+    reason: str | None = None
+    """Why the peak is not known, or what does not fit where the peak is within the budget."""
     parts: tuple[PartEstimate, ...]
     """Everything that is ever resident. The peak is the sum over the parts of its stage."""
 
@@ -58,14 +63,16 @@ class StageEstimate(_Value):
     """`node.verb`."""
     node: str
     """Whose stage it is."""
-    seconds: float
-    """How long it takes."""
-    samples_per_second: float
-    """Rows that pass through it."""
-    tokens_per_second: float
-    """Tokens written or read; 0 where there are none."""
+    seconds: float | None
+    """How long it takes; None: not known, or it cannot run."""
+    samples_per_second: float | None
+    """Rows that pass through it; None as `seconds` is."""
+    tokens_per_second: float | None
+    """Tokens written or read; 0 where there are none, None as `seconds` is."""
     bound: Bound
     """What holds it back."""
+    reason: str | None = None
+    """Why there is no time."""
 
 
 class RolloutEstimate(_Value):
@@ -79,13 +86,42 @@ class RolloutEstimate(_Value):
     """Sequences of full length at once."""
 
 
+class UnknownModel(_Value):
+    """A model of which nothing is known here: what rests on it has no numbers."""
+
+    node: str
+    """Whose model it is."""
+    field: str
+    """Which field of it names the model, e.g. `model.path`."""
+    found: str
+    """What the field says."""
+    reason: str
+    """What is not known, in a sentence."""
+    suggestions: tuple[str, ...]
+    """Names of known models that look like it, the nearest first."""
+    nodes: tuple[str, ...]
+    """Every node whose weights are that model's, itself included."""
+
+
+class GuessedModel(_Value):
+    """A model whose numbers are a guess."""
+
+    node: str
+    """Whose model it is."""
+    field: str
+    """Which field of it names the model."""
+    reason: str
+    """What was guessed."""
+
+
 class Estimate(_Value):
     """What a loop costs in memory and time."""
 
-    step_seconds: float
-    """Time of one step of the phase that takes most of the run, evaluations spread over steps."""
+    step_seconds: float | None
+    """Time of one step of the phase that takes most of the run, evaluations spread over steps;
+    None: one of its stages has no time."""
     bottleneck: str
-    """The stage that takes longest in it; empty where nothing runs."""
+    """The stage that takes longest in it; empty where nothing runs, or where that is not known."""
     parameters: dict[str, int]
     """Weights group to its number of parameters."""
     gpus: tuple[GpuEstimate, ...]
@@ -94,11 +130,33 @@ class Estimate(_Value):
     """Every stage of every phase."""
     rollout: dict[str, RolloutEstimate]
     """By node that writes."""
+    unknown: tuple[UnknownModel, ...] = ()
+    """Models of which nothing is known."""
+    guessed: tuple[GuessedModel, ...] = ()
+    """Models whose numbers are a guess."""
+
+    _step: float = PrivateAttr(default=0.0)
+    _stages: Mapping[str, float] = PrivateAttr(default_factory=dict)
 
     @property
     def fits(self) -> bool:
-        """Whether every GPU fits."""
-        return all(gpu.fits for gpu in self.gpus)
+        """Whether every GPU is known to fit."""
+        return all(gpu.fits is True for gpu in self.gpus)
+
+    @property
+    def step_of_parts(self) -> float:
+        """Seconds of a step as if all that is known of it could run: to compare settings that do
+        not fit with one another, never to be shown."""
+        return self._step
+
+    def stage_of_parts(self, stage: str) -> float:
+        """The same of one stage."""
+        return self._stages.get(stage, 0.0)
+
+    def with_parts(self, step: float, stages: Mapping[str, float]) -> "Estimate":
+        """With the seconds of `step_of_parts` and `stage_of_parts`."""
+        self._step, self._stages = step, stages
+        return self
 
 
 class NoteEstimate(_Value):
@@ -145,14 +203,15 @@ class PhaseEstimate(_Value):
     """Its name."""
     steps: int | None
     """Steps over the whole run, where they are known; a trigger may end the phase earlier."""
-    step_seconds: float
-    """Time of one step."""
+    step_seconds: float | None
+    """Time of one step; None: one of its stages has no time."""
     seconds: float | None
     """Time of all of them."""
     stages: tuple[str, ...]
     """What runs in a step."""
     spans: tuple[SpanEstimate, ...]
-    """When it runs; evaluations, which are spread over steps, are not in it."""
+    """When it runs; evaluations, which are spread over steps, are not in it. Empty where a step has
+    no time."""
 
 
 class Explanation(_Value):
@@ -165,7 +224,8 @@ class Explanation(_Value):
     main: str | None
     """The phase that takes most of the run: the estimate's step is one of it."""
     total_seconds: float | None
-    """The whole run, where all steps are known; a bound where triggers end phases."""
+    """The whole run, where all steps and their times are known; a bound where triggers end
+    phases."""
     decisions: tuple[DecisionEstimate, ...]
     """Values that the loop leaves open."""
     notes: tuple[NoteEstimate, ...]

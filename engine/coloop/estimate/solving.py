@@ -18,7 +18,7 @@ from coloop.estimate.relaxing import (
     FitChange,
     Prices,
     merged,
-    over_of,
+    most_over,
     relax,
     spread_engines,
     value_at,
@@ -65,6 +65,8 @@ class Solution:
     after: Explanation
     tried: int
     """Variants that were priced."""
+    least_over_bytes: int
+    """By how much the worst GPU is over with everything that may change; 0 where it fits."""
 
     @property
     def fits(self) -> bool:
@@ -74,7 +76,7 @@ class Solution:
     @property
     def over_bytes(self) -> int:
         """By how much the worst GPU is over; 0 where only an engine finds no room for a cache."""
-        return max((over_of(gpu) for gpu in self.after.estimate.gpus), default=0)
+        return most_over(self.after)
 
     @property
     def binding(self) -> GpuEstimate | None:
@@ -103,17 +105,22 @@ def solve(
     kept = list(_kept(spec, before, locks))
     start = _with(spec, [*([budget] if budget else []), *kept])
     found, changes, after = relax(start, prices, locks)
+    least = most_over(after)
     if after.estimate.fits:
         found, taken, after = _take_back(found, after, prices, locks)
         changes += taken
-    written = [*kept, *merged(changes)]
-    written = [change for change in written if value_at(spec, change.path) != change.new]
+        changes = [*kept, *merged(changes)]
+    else:  # half of an answer is none: the loop stays as it is
+        found, changes, after = start, kept, prices.of(start)
+        least = min(least, most_over(after))
+    written = [change for change in changes if value_at(spec, change.path) != change.new]
     return Solution(
         spec=found,
         changes=tuple(_costed(spec, budget, written, before, after, prices)),
         before=before,
         after=after,
         tried=prices.asked,
+        least_over_bytes=least,
     )
 
 
@@ -149,8 +156,8 @@ def _take_back(
             if tried is None:
                 continue
             outcome = prices.of(tried)
-            gain = current.estimate.step_seconds - outcome.estimate.step_seconds
-            is_faster = gain > LEAST_GAIN * current.estimate.step_seconds
+            gain = current.estimate.step_of_parts - outcome.estimate.step_of_parts
+            is_faster = gain > LEAST_GAIN * current.estimate.step_of_parts
             if outcome.estimate.fits and is_faster and not [*spread_engines(outcome)]:
                 spec, current = tried, outcome
                 changes.append(change)
@@ -188,7 +195,7 @@ def _costed(
     for index, change in enumerate(steps):
         current = _with(current, [change])
         now = after if index == len(steps) - 1 else prices.of(current)
-        seconds[change.path] = now.estimate.step_seconds - was.estimate.step_seconds
+        seconds[change.path] = now.estimate.step_of_parts - was.estimate.step_of_parts
         if change is budget:
             around = {"from": was, "to": now}
         was = now
@@ -220,8 +227,13 @@ def _shares(
 ) -> dict[str, float | None]:
     """Seconds of a step among what is decided otherwise, by what the stages behind each differ;
     several settings of one stage are counted once."""
-    old = {stage.stage: stage.seconds for stage in before.estimate.stages}
-    moved = {s.stage: s.seconds - old.get(s.stage, s.seconds) for s in after.estimate.stages}
+    was, now = before.estimate, after.estimate
+    there = {stage.stage for stage in was.stages}
+    moved = {
+        one.stage: now.stage_of_parts(one.stage) - was.stage_of_parts(one.stage)
+        for one in now.stages
+        if one.stage in there
+    }
     found: dict[str, float | None] = {}
     seen: dict[str, str] = {}
     for change in decided:

@@ -4,7 +4,7 @@ Taking off a lock changes nothing of what is learned; more memory of the same GP
 ones; shorter texts and adapters do, and are only ever offered.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from coloop import presets
 from coloop.errors import SpecProblem
-from coloop.estimate.relaxing import FitChange, over_of, value_at
+from coloop.estimate.relaxing import LEAST_GAIN_BYTES, FitChange, over_of, value_at
 from coloop.estimate.solving import Solution, Solved, solve
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
@@ -25,6 +25,9 @@ MOST_HARDWARE = 4
 BUDGET_STEPS = (0.0, 0.02, 0.05, 0.1)
 """By how much more than what is lacking the budget is raised."""
 HALVINGS = 3
+MOST_CLOSER = 4
+"""Ways that are named where none fits."""
+ADAPTER = "changes what is learned: its weights stay, two small matrices a layer learn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +42,49 @@ class Way:
     """Locks that go."""
     changes: tuple[Solved, ...]
     """Everything that changes in the loop, from what it says now."""
-    step_seconds: float
+    step_seconds: float | None
+    """None: it does not fit yet."""
+    over_bytes: int = 0
+    """By how much the worst GPU is still over with it; 0: it fits."""
+
+
+Refusal = Callable[[LoopSpec], str | None]
+"""Why a run would not take a loop; None: it would."""
 
 
 def ways_of(
-    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None = None
+    spec: LoopSpec,
+    failed: Solution,
+    locks: Collection[str],
+    root: Path | None = None,
+    refusal: Refusal = lambda spec: None,
 ) -> tuple[Way, ...]:
-    """Ways to make a loop fit, where solving failed."""
-    found = [
+    """Ways to make a loop fit, where solving failed; where none does, those that come closer, the
+    closest first.
+
+    Args:
+        refusal: a way that leads to a loop that a run does not take, where it takes this one, is
+            none.
+    """
+    if failed.after.estimate.unknown:
+        return ()
+    tried: list[tuple[Way, Solution]] = [
         *_without_locks(spec, failed, locks, root),
         *_with_more(spec, failed, locks, root),
         *_on_other_hardware(spec, failed, locks, root),
         *_learning_otherwise(spec, failed, locks, root),
     ]
-    return tuple(found)
+    if not any(solution.fits for _, solution in tried):
+        tried += _both(spec, failed, locks, root)
+    if refusal(spec) is None:
+        tried = [(way, solution) for way, solution in tried if refusal(solution.spec) is None]
+    fitting = [way for way, solution in tried if solution.fits]
+    if fitting:
+        return tuple(fitting)
+    closer = [
+        way for way, _ in tried if way.over_bytes < failed.least_over_bytes - LEAST_GAIN_BYTES
+    ]
+    return tuple(sorted(closer, key=lambda way: way.over_bytes)[:MOST_CLOSER])
 
 
 def _budget(failed: Solution) -> float:
@@ -66,7 +98,7 @@ def _way(
     solution: Solution,
     asked: Collection[FitChange] = (),
     unlocks: tuple[str, ...] = (),
-) -> Way:
+) -> tuple[Way, Solution]:
     wanted = tuple(
         Solved(
             path=one.path,
@@ -89,12 +121,13 @@ def _way(
         unlocks=unlocks,
         changes=(*wanted, *changes),
         step_seconds=solution.after.estimate.step_seconds,
-    )
+        over_bytes=0 if solution.fits else solution.least_over_bytes,
+    ), solution
 
 
 def _without_locks(
     spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[Way]:
+) -> Iterator[tuple[Way, Solution]]:
     """One lock fewer; where no one is enough, none at all."""
     held = [path for path in dict.fromkeys(locks) if is_solvable(path)]
     found = False
@@ -119,7 +152,7 @@ def _without_locks(
 
 def _with_more(
     spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[Way]:
+) -> Iterator[tuple[Way, Solution]]:
     """The least budget that fits."""
     gpus = failed.after.estimate.gpus
     budget = _budget(failed)
@@ -140,22 +173,29 @@ def _with_more(
 
 def _on_other_hardware(
     spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[Way]:
+) -> Iterator[tuple[Way, Solution]]:
     """The smallest hardware that has enough: larger GPUs, or more of the same."""
     name = spec.hardware.preset_name
     if name is None:
         return
     budget, here = _budget(failed), presets.hardware(name)
     for other in _larger(here, fixed=bool(spec.hardware.pools))[:MOST_HARDWARE]:
-        asked = FitChange(
-            path="hardware.preset", old=name, new=other.name, reason="more memory for the loop"
-        )
+        asked = _other_hardware(name, other)
         tried = apply_overrides(spec, {asked.path: asked.new})
         solution = solve(tried, budget_fraction=budget, root=root, locks=locks)
+        yield _way("hardware", f"Run on {other.name}", _memory_of(other), solution, [asked])
         if solution.fits:
-            reason = f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
-            yield _way("hardware", f"Run on {other.name}", reason, solution, [asked])
             return
+
+
+def _other_hardware(name: str, other: presets.HardwarePreset) -> FitChange:
+    return FitChange(
+        path="hardware.preset", old=name, new=other.name, reason="more memory for the loop"
+    )
+
+
+def _memory_of(other: presets.HardwarePreset) -> str:
+    return f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
 
 
 def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:
@@ -164,7 +204,10 @@ def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.Hardwa
     found = []
     for name in presets.list_hardware():
         other = presets.hardware(name)
-        is_larger = other.gpus == here.gpus and other.usable_bytes > here.usable_bytes
+        is_alike = other.gpus == here.gpus
+        if not fixed:
+            is_alike = other.gpus * other.usable_bytes > here.gpus * here.usable_bytes
+        is_larger = is_alike and other.usable_bytes > here.usable_bytes
         is_more = other.gpu == here.gpu and other.gpus > here.gpus and not fixed
         if other.gpus and (is_larger or is_more):
             found.append(other)
@@ -173,10 +216,8 @@ def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.Hardwa
 
 def _learning_otherwise(
     spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[Way]:
+) -> Iterator[tuple[Way, Solution]]:
     """What a person may decide to learn otherwise."""
-    binding = failed.binding
-    node = binding.peak_stage.rpartition(".")[0] if binding is not None else ""
     budget = _budget(failed)
     for writer in failed.after.estimate.rollout:
         path = f"nodes.{writer}.rollout.max_new_tokens"
@@ -196,19 +237,44 @@ def _learning_otherwise(
                     [asked],
                 )
                 break
-    group = weights_groups(spec).get(node)
-    path = f"nodes.{node}.model.lora"
-    if group is not None and group.trainable and value_at(spec, path) is None:
-        asked = FitChange(path=path, old=None, new={"rank": 16}, reason="an adapter is trained")
+    for asked in _adapters(spec, failed):
+        name = asked.path.split(".")[1]
         solution = _tried(spec, [asked], budget, locks, root)
-        if solution is not None and solution.fits:
-            yield _way(
-                "learning",
-                f"Train an adapter of {node}",
-                "changes what is learned: its weights stay, two small matrices a layer learn",
-                solution,
-                [asked],
-            )
+        if solution is not None:
+            yield _way("learning", f"Train an adapter of {name}", ADAPTER, solution, [asked])
+
+
+def _both(
+    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
+) -> Iterator[tuple[Way, Solution]]:
+    """Adapters of all that learn, on other hardware: where neither is enough by itself."""
+    adapters, name = list(_adapters(spec, failed)), spec.hardware.preset_name
+    if not adapters or name is None:
+        return
+    names = " and ".join(one.path.split(".")[1] for one in adapters)
+    here, budget = presets.hardware(name), _budget(failed)
+    for other in _larger(here, fixed=bool(spec.hardware.pools))[:MOST_HARDWARE]:
+        asked = [*adapters, _other_hardware(name, other)]
+        solution = _tried(spec, asked, budget, locks, root)
+        if solution is not None:
+            title = f"Train an adapter of {names}, on {other.name}"
+            yield _way("learning", title, ADAPTER, solution, asked)
+            if solution.fits:
+                return
+
+
+def _adapters(spec: LoopSpec, failed: Solution) -> Iterator[FitChange]:
+    """An adapter for each group that learns all its weights in the pool that is over."""
+    binding = failed.binding
+    there = set() if binding is None else {part.node for part in binding.parts}
+    for name, group in weights_groups(spec).items():
+        model = getattr(spec.nodes[name], "model", None)
+        if group.trainable and name in there and getattr(model, "type", None) == "pretrained":
+            path = f"nodes.{name}.model.lora"
+            if value_at(spec, path) is None:
+                yield FitChange(
+                    path=path, old=None, new={"rank": 16}, reason="an adapter is trained"
+                )
 
 
 def _tried(

@@ -8,8 +8,9 @@ loop costs are said from the loop itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +26,8 @@ from coloop.spec.io import parse
 from coloop.spec.modes import ModeName
 from coloop.spec.purpose import mode_of
 from coloop.spec.text.reader import data_of
+
+Number = TypeVar("Number", int, float)
 
 
 class Value(BaseModel):
@@ -48,16 +51,16 @@ class Cost(Value):
 
     hardware: str
     gpus: int
-    step_seconds: float
-    """Of the slowest phase."""
+    step_seconds: float | None
+    """Of the slowest phase; None: not known."""
     seconds: float
     """Of all phases whose steps are known."""
     is_whole: bool
     """Whether these are all phases; else the run takes longer."""
     gpu_hours: float
     """0 where there are no GPUs."""
-    memory_bytes: int
-    """Of the fullest GPU, or of the machine where there is none."""
+    memory_bytes: int | None
+    """Of the fullest GPU, or of the machine where there is none; None: not known."""
 
 
 class About(Value):
@@ -191,15 +194,23 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
     hardware = _hardware(spec)
     known = [phase.seconds for phase in found.phases if phase.seconds is not None]
     seconds = found.total_seconds if found.total_seconds is not None else sum(known)
+    steps = [phase.step_seconds for phase in found.phases]
+    peaks = [gpu.peak_bytes for gpu in found.estimate.gpus]
     return Cost(
         hardware=hardware.name,
         gpus=hardware.gpus,
-        step_seconds=max((phase.step_seconds for phase in found.phases), default=0.0),
+        step_seconds=_most(steps, 0.0),
         seconds=seconds,
         is_whole=found.total_seconds is not None,
         gpu_hours=seconds * hardware.gpus / 3600,
-        memory_bytes=max((gpu.peak_bytes for gpu in found.estimate.gpus), default=0),
+        memory_bytes=_most(peaks, 0),
     )
+
+
+def _most(values: Sequence[Number | None], empty: Number) -> Number | None:
+    """The greatest; None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return max(known, default=empty) if len(known) == len(values) else None
 
 
 def _hardware(spec: LoopSpec) -> presets.HardwarePreset:

@@ -7,7 +7,7 @@ same config.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -81,7 +81,11 @@ class Architecture:
     sliding_layers: int
     """Layers whose attention, and so their cache, ends at the window."""
     is_exact: bool
-    """Whether the model type is one whose count is checked against transformers."""
+    """Whether the count is that of the model which transformers builds."""
+    attention_layers: int | None = None
+    """Layers that keep keys and values, where others keep a state; None: all."""
+    counted: "ParameterCount | None" = None
+    """Parameters, where they were counted and not computed."""
 
     @property
     def query_width(self) -> int:
@@ -111,6 +115,8 @@ class ParameterCount:
     """The output matrix where it is one of its own; 0 where it is tied."""
     layer: int
     """The largest layer."""
+    routed: int = 0
+    """Those of the experts among which a router chooses."""
 
     @property
     def decoded(self) -> int:
@@ -154,11 +160,33 @@ def architecture_from_config(config: Mapping[str, Any], name: str = "") -> Archi
         raise UnknownArchitecture(f"the config of {name or model_type} lacks {error}") from error
 
 
+def is_computed(config: Mapping[str, Any]) -> bool:
+    """Whether the formulas here give the count of a config exactly: a known type, none of its
+    numbers left to a default, and layers that are alike."""
+    if config.get("text_config") or str(config.get("model_type")) not in MODEL_TYPES:
+        return False
+    needed = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    if any(config.get(name) is None for name in (*needed, "intermediate_size")):
+        return False
+    return not config.get("mlp_only_layers") and config.get("decoder_sparse_step") in (None, 1)
+
+
+def is_plain_decoder(config: Mapping[str, Any]) -> bool:
+    """Whether nothing in a config speaks of experts or of layers other than attention: such a one
+    may be taken for a Llama of the same numbers, as a guess."""
+    words = ("expert", "moe", "mamba", "ssm", "linear_", "conv", "kv_lora", "per_layer")
+    return not config.get("text_config") and not any(
+        word in str(key).lower() for key, value in config.items() if value for word in words
+    )
+
+
 @lru_cache(maxsize=256)
 def count_parameters(arch: Architecture, head: str = "language_model") -> ParameterCount:
     """Counts a model; `head` is `language_model`, or `score` for one number a position instead of
     words.
     """
+    if arch.counted is not None:
+        return _with_head(arch.counted, arch.hidden_size, head)
     h, ffn, experts = arch.hidden_size, arch.ffn, arch.moe
     embedding = arch.vocab_size * h
     own_head = 0 if arch.tied else embedding
@@ -184,7 +212,16 @@ def count_parameters(arch: Architecture, head: str = "language_model") -> Parame
         embedding=embedding,
         head=output if head == "score" else own_head,
         layer=max(dense if dense_layers else 0, sparse),
+        routed=0 if experts is None else sparse_layers * 3 * h * experts.ffn * experts.experts,
     )
+
+
+def _with_head(count: ParameterCount, hidden: int, head: str) -> ParameterCount:
+    """A count of a language model, with the head that is asked for."""
+    if head == "language_model":
+        return count
+    more = hidden - count.head
+    return replace(count, total=count.total + more, active=count.active + more, head=hidden)
 
 
 def kv_bytes_per_token(
@@ -200,10 +237,12 @@ def kv_bytes_per_token(
             arch.layers * (arch.latent.cache_rank + arch.latent.rope_dim) * dtype_bytes
         )  # every rank of a tensor group keeps the whole vector
     width = max(arch.kv_heads / tensor_parallel, 1) * arch.head_dim
-    windowed = 0.0
+    layers, windowed = arch.layers, 0.0
+    if arch.attention_layers is not None:
+        layers = arch.attention_layers
     if arch.sliding_window and context > arch.sliding_window:
         windowed = arch.sliding_layers * (1 - arch.sliding_window / context)
-    return 2 * (arch.layers - windowed) * width * dtype_bytes
+    return 2 * max(layers - windowed, 0.0) * width * dtype_bytes
 
 
 def _attention_parameters(arch: Architecture) -> int:

@@ -13,6 +13,10 @@ from coloop.sizing.architecture import Architecture
 
 HALF_GAIN = 2.0
 """How much faster products are in bfloat16, on a processor that has instructions for them."""
+SLOWER_AROUND = 1.8
+"""What lies around products, on a core without AVX-512: nine preset loops measured on one with
+AVX2, in seconds of the processor, took 0.4 to 2.1 times what is so predicted, half of them within
+1.4."""
 THREADS_EXPONENT = 0.25
 """Speed of products over threads of one process that are wide enough for them
 (`threads.WIDTH_OF_THREAD`): two are 1.2 times as fast as one. Of what lies around them threads gain
@@ -32,6 +36,13 @@ PARAMETER_SECONDS = 6.4e-9
 WRITING_SHARE, PACKED_SHARE = 0.5, 0.75
 """What products of few rows reach of those of a pass: matrices as they are held, or laid out for
 them once."""
+CACHED_BYTES = 2**27
+"""Of weights that need not come from memory anew for each token: up to here the shares above
+hold."""
+MEMORY_BYTES_PER_SECOND = 8.4e9
+"""Of weights that do not, to one core; what their products reach beside it follows. Measured on an
+AMD EPYC with AVX2, 530 MB of weights: 74, 188, 259 and 786 ms for 1, 8, 16 and 64 rows."""
+STREAMED_SHARE = 0.8
 PACKED_TOKENS = 32
 """Texts of so many new tokens are worth laying matrices out for."""
 PACKED_BYTES = 2**28
@@ -58,6 +69,8 @@ class Core:
     """Whether products are in bfloat16 and the processor has instructions for them."""
     crowding: float
     """How much longer it takes because processes share cores; 1: they do not."""
+    around: float = 1.0
+    """How much longer what lies around products takes than on a core with AVX-512."""
 
     @property
     def products(self) -> float:
@@ -79,6 +92,8 @@ class Texts:
     written: float
     written_max: float
     is_packed: bool
+    held: float = 0.0
+    """Bytes of the matrices that each token wants."""
 
 
 def pass_seconds(
@@ -91,6 +106,7 @@ def pass_seconds(
     """
     flops = 2 * active + 2 * arch.layers * arch.query_width * length
     around = arch.layers * (AROUND_SECONDS + AROUND_WIDTH_SECONDS * arch.hidden_size)
+    around *= core.around
     return tokens * (flops / core.products + around) * core.crowding
 
 
@@ -111,7 +127,7 @@ def learned_seconds(
         micro_batches: passes that they are divided into.
     """
     once = pass_seconds(core, arch, active, tokens, length)
-    fixed = micro_batches * arch.layers * LEARNED_LAYER_SECONDS * core.crowding
+    fixed = micro_batches * arch.layers * LEARNED_LAYER_SECONDS * core.crowding * core.around
     return (3 + recompute) * once + fixed
 
 
@@ -127,13 +143,18 @@ def written_seconds(core: Core, arch: Architecture, active: float, texts: Texts)
     busy = min(texts.written / max(texts.written_max, 1.0) * 1.2, 1.0)
     tokens = steps * texts.at_once * busy
     share = PACKED_SHARE if texts.is_packed else WRITING_SHARE
+    fetched = 0.0
+    if texts.held > CACHED_BYTES:  # each token of all rows reads every matrix from memory
+        share = STREAMED_SHARE
+        fetched = steps * texts.held / MEMORY_BYTES_PER_SECOND * core.crowding
     products = 2 * active / (core.products * share)
     context = texts.prompt + texts.written / 2
     around = arch.layers * (WRITTEN_ROW_SECONDS + WRITTEN_CONTEXT_SECONDS * context)
-    calls = steps * arch.layers * WRITTEN_LAYER_SECONDS * core.crowding
+    around *= core.around
+    calls = steps * arch.layers * WRITTEN_LAYER_SECONDS * core.crowding * core.around
     read = texts.rows / texts.alike * texts.prompt
     prompts = pass_seconds(core, arch, active, read, texts.prompt)
-    return calls + prompts + tokens * (products + around) * core.crowding
+    return calls + fetched + prompts + tokens * (products + around) * core.crowding
 
 
 def synced_seconds(total: float) -> float:

@@ -21,7 +21,10 @@ from coloop.sizing.architecture import (
     Architecture,
     UnknownArchitecture,
     architecture_from_config,
+    is_computed,
+    is_plain_decoder,
 )
+from coloop.sizing.counted import counted_architecture
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.model import (
@@ -47,6 +50,12 @@ class Note:
     field: str | None = None
     is_gap: bool = False
     """True where numbers are missing for it, false for an assumption."""
+    is_guess: bool = False
+    """Whether numbers rest on it that may be far off."""
+    found: str | None = None
+    """What the field says, of a model that is not known."""
+    near: tuple[str, ...] = ()
+    """Known models whose names look like it, the nearest first."""
 
 
 def architecture_of(model: Any, root: Path | None = None) -> Architecture:
@@ -58,8 +67,8 @@ def architecture_of(model: Any, root: Path | None = None) -> Architecture:
             found = _from_folder(model.path, root) or _from_known_id(model.path)
             if found is None:
                 raise UnknownArchitecture(
-                    f"nothing is known of {model.path!r}: no such folder here with a config.json, "
-                    "and no architecture preset of that name"
+                    f"nothing is known of {model.path!r}: no folder here with a config.json, and "
+                    "no id of a model that coloop knows"
                 )
             return found
         case RunModel():
@@ -84,10 +93,27 @@ def resolve_architecture(
             field="model",
             is_gap=True,
         )
+    model = model_of(spec.nodes[origin])
     try:
-        return architecture_of(model_of(spec.nodes[origin]), root), None
+        return architecture_of(model, root), None
     except UnknownArchitecture as unknown:
-        return None, Note(message=str(unknown), node=node, field="model", is_gap=True)
+        field, said = named_by(model)
+        near = presets.like_models(said) if field == "model.path" else ()
+        return None, Note(
+            message=str(unknown), node=node, field=field, is_gap=True, found=said, near=near
+        )
+
+
+def named_by(model: Any) -> tuple[str, str]:
+    """The field that names a model, and what it says."""
+    match model:
+        case ScratchModel():
+            return "model.architecture", model.architecture
+        case PretrainedModel():
+            return "model.path", model.path
+        case RunModel():
+            return "model.run", model.run
+    return "model", ""
 
 
 @lru_cache(maxsize=64)
@@ -176,19 +202,44 @@ def _from_known_id(name: str) -> Architecture | None:
 
 
 def _from_folder(name: str, root: Path | None) -> Architecture | None:
-    config = config_in(name, root)
-    return None if config is None else architecture_from_config(config, name)
+    config = _read_config(name, root)
+    if config is None:
+        return None
+    if is_computed(config):
+        return architecture_from_config(config, name)
+    if config.get("model_type") is None:
+        raise UnknownArchitecture(f"{name}/config.json names no `model_type`")
+    try:
+        return counted_architecture(config, name)
+    except UnknownArchitecture as unknown:
+        if not is_plain_decoder(config):
+            raise
+        try:
+            return architecture_from_config(config, name)
+        except UnknownArchitecture:
+            raise unknown from None
 
 
 def config_in(name: str, root: Path | None) -> dict[str, Any] | None:
     """The `config.json` of a model's folder; None where it is not there, or cannot be read."""
+    try:
+        return _read_config(name, root)
+    except UnknownArchitecture:
+        return None
+
+
+def _read_config(name: str, root: Path | None) -> dict[str, Any] | None:
     if root is None:
         return None
-    file = root / os.path.expanduser(name) / "config.json"
     try:
+        file = root / os.path.expanduser(name) / "config.json"
         if not file.is_file() or file.stat().st_size > CONFIG_LIMIT_BYTES:
             return None
         config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return None
-    return config if isinstance(config, dict) else None
+    except (ValueError, RecursionError) as error:
+        raise UnknownArchitecture(f"{name}/config.json cannot be read: {error}") from error
+    if not isinstance(config, dict):
+        raise UnknownArchitecture(f"{name}/config.json holds no mapping")
+    return config

@@ -14,7 +14,7 @@ from coloop.sizing.flow import TableSize
 from coloop.sizing.overhead import FRAGMENTATION
 from coloop.sizing.settings import PLAIN_FAMILIES
 from coloop.sizing.states import WHOLE
-from coloop.sizing.survey import Survey
+from coloop.sizing.survey import PhaseLoad, Survey
 from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_instant
 from coloop.sizing.weights import Weights
 from coloop.spec.algorithm import measures_others, node_algorithms
@@ -59,6 +59,8 @@ class Update:
     """Their mean length in tokens."""
     read: float
     """Tokens that are read to learn each of them once."""
+    trained: float
+    """Tokens with a loss of their own, each once: what a run counts."""
     measured: float
     """Tokens that are read once before anything is learned from them, without a gradient."""
     length_max: float
@@ -81,51 +83,106 @@ class Update:
 def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     """The update of a group with `room` bytes beside what rests; none where nothing reaches it."""
     taught = _taught(survey, weights)
-    tables = list(taught.values())
-    if not tables:
+    if not taught:
         return None
-    training = weights.training
-    rows = sum(table.rows for table in tables)
-    sides = max(table.sides for table in tables)
-    sequences = rows * sides
-    length = sum(t.rows * t.sides * t.length for t in tables) / max(
-        sum(t.rows * t.sides for t in tables), 1.0
-    )
-    longest = max(max(table.length_max for table in tables), 1.0)
-    mini_batch = min(training.mini_batch or rows, rows) or 1.0
-    per_place = max(ceil(mini_batch / weights.shards), 1)
-    passes = training.epochs * updates_of(survey.spec, {node for node, _ in taught})
-    is_dense = all(port != "rewards" for _, port in taught)
-    settings, peak = _settle(survey, weights, per_place, sides, longest, room)
-    is_filled = (
-        settings.micro_batch * sides * longest >= DENSE_SHARE * survey.machine.tokens_at_once
-    )
+    load = _load_of(survey, weights, taught)
+    sides, longest = load.sides, load.length_max
+    settings, peak = _settle(survey, weights, load.per_place, sides, longest, room)
+    filled = settings.micro_batch * sides * longest
     return Update(
         weights=weights,
         settings=settings,
-        sequences=sequences,
+        sequences=load.sequences,
         sides=sides,
-        length=length,
-        read=_read(survey, weights, tables),
-        measured=_measured(survey, taught),
+        length=load.length,
+        read=load.read,
+        trained=load.trained,
+        measured=load.measured,
         length_max=longest,
+        passes=load.passes,
+        mini_batches=load.mini_batches,
+        peak=peak,
+        host_bytes=offloaded_bytes(_step(weights, settings, load.per_place, sides, longest)),
+        is_dense=load.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once,
+    )
+
+
+def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
+    """The update of a phase, which may teach less than the greatest does, with its settings."""
+    weights = update.weights
+    taught = _taught_in(survey, weights, phase)
+    if not taught:
+        return update
+    load = _load_of(survey, weights, taught)
+    filled = update.settings.micro_batch * load.sides * load.length_max
+    return replace(
+        update,
+        sequences=load.sequences,
+        sides=load.sides,
+        length=load.length,
+        read=load.read,
+        trained=load.trained,
+        measured=load.measured,
+        length_max=load.length_max,
+        passes=load.passes,
+        mini_batches=load.mini_batches,
+        is_dense=load.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """What an update is made of, in the words of `Update`."""
+
+    sequences: float
+    sides: int
+    length: float
+    read: float
+    trained: float
+    measured: float
+    length_max: float
+    passes: float
+    mini_batches: float
+    per_place: int
+    """Rows of an optimizer step on each place."""
+    is_even: bool
+    """Whether no row was written by a model just now: those are of all lengths."""
+
+
+def _load_of(survey: Survey, weights: Weights, taught: dict[Port, TableSize]) -> _Load:
+    tables = list(taught.values())
+    training = weights.training
+    rows = sum(table.rows for table in tables)
+    sides = max(table.sides for table in tables)
+    texts = sum(t.rows * t.sides for t in tables)
+    mini_batch = min(training.mini_batch or rows, rows) or 1.0
+    passes = training.epochs * updates_of(survey.spec, {node for node, _ in taught})
+    return _Load(
+        sequences=rows * sides,
+        sides=sides,
+        length=sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0),
+        read=_read(survey, weights, tables),
+        trained=sum(table.rows * table.sides * table.written for table in tables),
+        measured=_measured(survey, taught),
+        length_max=max(max(table.length_max for table in tables), 1.0),
         passes=float(passes),
         mini_batches=max(rows / mini_batch, 1.0) * passes,
-        peak=peak,
-        host_bytes=offloaded_bytes(training_step(weights, settings, sides, longest)),
-        is_dense=is_dense and is_filled,
+        per_place=max(ceil(mini_batch / weights.shards), 1),
+        is_even=all(port != "rewards" for _, port in taught),
     )
+
+
+def _taught_in(survey: Survey, weights: Weights, phase: PhaseLoad) -> dict[Port, TableSize]:
+    """The tables that a phase teaches a group with, by its teaching ports."""
+    ports = [port for port in phase.live if survey.owners.get(port[0]) == weights.name]
+    tables = {port: _update_of(survey, *port) for port in ports}
+    return {port: table for port, table in tables.items() if table.rows}
 
 
 def _taught(survey: Survey, weights: Weights) -> dict[Port, TableSize]:
     """The greatest set of tables that one phase teaches the group with, by its teaching ports."""
-    found: dict[Port, TableSize] = {}
-    for phase in survey.phases:
-        ports = [port for port in phase.live if survey.owners.get(port[0]) == weights.name]
-        tables = {port: _update_of(survey, *port) for port in ports}
-        if _load(tables.values()) > _load(found.values()):
-            found = tables
-    return {port: table for port, table in found.items() if table.rows}
+    each = (_taught_in(survey, weights, phase) for phase in survey.phases)
+    return max(each, key=lambda tables: _load(tables.values()), default={})
 
 
 def _update_of(survey: Survey, node: str, port: str) -> TableSize:
@@ -188,7 +245,7 @@ def _settle(
                 checkpointing=checkpointing,
                 loss_chunk=chunk,
             )
-            peak = _peak(weights, settings, sides, longest)
+            peak = peak_instant(_step(weights, settings, rows, sides, longest))
             if peak.total <= room or (is_last and at_once <= least):
                 _note_decisions(survey, weights, settings)
                 return settings, peak
@@ -208,15 +265,23 @@ def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int
     return [(flag, chunk) for flag in flags]
 
 
-def _peak(weights: Weights, settings: LearnSettings, sides: int, longest: float) -> Instant:
-    return peak_instant(training_step(weights, settings, sides, longest))
+def _step(
+    weights: Weights, settings: LearnSettings, rows: int, sides: int, longest: float
+) -> TrainingStep:
+    """The update of so many rows on each place."""
+    accumulates = rows > settings.micro_batch
+    return training_step(weights, settings, sides, longest, accumulates=accumulates)
 
 
 def training_step(
-    weights: Weights, settings: LearnSettings, sides: int, longest: float
+    weights: Weights, settings: LearnSettings, sides: int, longest: float, *, accumulates: bool
 ) -> TrainingStep:
-    """A group's update in the terms of the memory formulas."""
-    casts = weights.precision.master_bytes != weights.precision.compute_bytes
+    """A group's update in the terms of the memory formulas.
+
+    Args:
+        accumulates: whether an optimizer step has several micro-batches.
+    """
+    casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
     return TrainingStep(
         arch=weights.arch,
         parameters=weights.count,
@@ -235,6 +300,8 @@ def training_step(
         tensor_parallel=weights.tensor_parallel,
         pipeline_parallel=weights.pipeline_parallel,
         context_parallel=weights.context_parallel,
+        expert_parallel=weights.update.expert_parallel,
+        accumulates=accumulates,
         offloads_states=weights.update.offload == "all",
     )
 

@@ -12,7 +12,7 @@ COMMUNICATION_BYTES = 0.6 * GIB
 """Buffers of the communication library, in a pool of several GPUs."""
 FRAGMENTATION = 0.10
 """Share of what comes and goes that the allocator holds on top."""
-CPU_PROCESS_BYTES = 0.3 * GIB
+CPU_PROCESS_BYTES = 0.4 * GIB
 """A worker process with torch and transformers, measured; it takes the place of a GPU's context."""
 
 

@@ -44,15 +44,17 @@ class Trial:
         """Mean of all steps that are known; priced only where somebody asks."""
         survey, clock = self.survey, Clock(self.survey, self.memory)
         seconds = {stage: clock.time(stage).seconds for stage in survey.stages}
+        learning = [stage for stage in survey.stages if stage.endswith(".learn")]
         probes = sum(
             seconds[f"{name}.evaluate"] / node.every
             for name, node in survey.spec.nodes.items()
             if isinstance(node, EvaluateNode)
         )
-        total = sum(
-            phase.steps * (probes + sum(seconds[stage] for stage in phase.stages))
-            for phase in survey.phases
-        )
+        total = 0.0
+        for phase in survey.phases:
+            inside = [stage for stage in learning if stage in phase.stages]
+            own = seconds | {stage: clock.time(stage, phase).seconds for stage in inside}
+            total += phase.steps * (probes + sum(own[stage] for stage in phase.stages))
         return total / self.steps if self.steps else 0.0
 
     @property

@@ -3,6 +3,7 @@
 Pure arithmetic over plain numbers. Does not know roles, stages or activations.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,6 +42,8 @@ class Precision:
     """Of weights that do not train."""
     engine_bytes: float
     """Of the copy that a rollout engine writes with."""
+    has_fp8_products: bool = False
+    """Whether the engine's products are in fp8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +91,11 @@ def compute_states(
     model_parallel: int = 1,
     fused_optimizer: bool = False,
 ) -> ModelStates:
-    """States of `total` parameters, of which `trainable` learn, over `shards` data-parallel GPUs.
+    """States of `total` parameters, of which `trainable` learn, over `shards` GPUs: those with rows
+    of their own, and those that share a text (context parallel).
 
-    `model_parallel` is the product of tensor and pipeline degrees: it divides everything first.
+    `model_parallel` is the product of tensor and pipeline degrees, of experts that of expert and
+    pipeline degrees: it divides everything first.
     """
     trainable_here, frozen_here = trainable / model_parallel, (total - trainable) / model_parallel
     per_state = OPTIMIZER_STATES.get(optimizer, 2.0)
@@ -126,6 +131,18 @@ def compute_states(
         optimizer=optimizer_bytes,
         step_temporary=temporary,
         host=host,
+    )
+
+
+def sum_states(parts: Iterable[ModelStates]) -> ModelStates:
+    """Of several blocks of one model on the same GPU."""
+    found = list(parts)
+    return ModelStates(
+        weights=sum(one.weights for one in found),
+        gradients=sum(one.gradients for one in found),
+        optimizer=sum(one.optimizer for one in found),
+        step_temporary=sum(one.step_temporary for one in found),
+        host=sum(one.host for one in found),
     )
 
 

@@ -80,6 +80,8 @@ class Survey:
         self.updates: dict[str, UpdateSettings] = {}
         """Of the groups that train; what depends on memory is not in it."""
         self.weights: dict[str, Weights] = {}
+        self.unknown: dict[str, Note] = {}
+        """Of the groups whose model is not known, why."""
         for owner in self._outline.groups:
             self._weigh(owner)
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
@@ -103,13 +105,22 @@ class Survey:
             self.updates[owner] = update
         if arch is None:
             self.notes += [note] if note else []
+            if note is not None:
+                self.unknown[owner] = note
             return
+        if arch.counted is not None:
+            message = (
+                f"models of type {arch.model_type!r} are counted on what transformers builds; "
+                "what their layers keep and compute is taken to be as in a Llama"
+            )
+            self.notes.append(Note(message=message, node=owner, field="model"))
         if not arch.is_exact:
             self.notes.append(
                 Note(
                     message=f"models of type {arch.model_type!r} are counted as Llama-like",
                     node=owner,
                     field="model",
+                    is_guess=True,
                 )
             )
         self.weights[owner] = weigh(
@@ -134,7 +145,7 @@ class Survey:
 
     def writes_elsewhere(self, node: str) -> bool:
         """Whether a remote engine writes for the node, with weights of its own."""
-        rollout = getattr(self.spec.nodes[node], "rollout", None)
+        rollout = getattr(self.spec.nodes.get(node), "rollout", None)
         return rollout is not None and rollout.engine == "remote"
 
     def engine_of(self, node: str) -> Engine | None:
@@ -155,6 +166,41 @@ class Survey:
             judge = self.engine_of(node) if verb == "score" else None
             return judge.pool if judge is not None else weights.pool
         return None
+
+    def unknown_group(self, stage: str) -> str | None:
+        """The group of an unknown model that a stage runs, if any."""
+        node, verb = stage.rsplit(".", 1)
+        users = [node] if verb in ("generate", "score", "learn", "sync") else []
+        if verb == "evaluate":
+            users = list(self._probes.get(node, ()))
+        elif verb == "generate":
+            policies = self.spec.graph.edges_into(node, "policy")
+            users += [edge.source.node for edge in policies]
+        for user in users:
+            owner = self.owners.get(user, "")
+            if owner in self.unknown and not self.writes_elsewhere(user):
+                return owner
+        return None
+
+    def pools_of_unknown(self, group: str) -> frozenset[str]:
+        """The pools in which a group of an unknown model has weights."""
+        engines = [one for one in self.settings if one.group == group]
+        found = {one.pool for one in engines if one.engine != "remote"}
+        members = self._outline.groups[group].members
+        if group in self.updates or not all(map(self.writes_elsewhere, members)):
+            found.add(self._outline.home_of(group).name)
+        return frozenset(found)
+
+    def engines_in(self, stage: str) -> tuple[Engine, ...]:
+        """What writes in a stage."""
+        node, verb = stage.rsplit(".", 1)
+        if verb == "evaluate":
+            found = [self.engine_of(writer) for writer in self.probe_writers(node)]
+        elif verb in ("generate", "score"):
+            found = [self.engine_of(node) or self.search_engine(node)]
+        else:
+            found = []
+        return tuple(engine for engine in found if engine is not None)
 
     def search_engine(self, node: str) -> Engine | None:
         """What writes for the policies that a search drives."""

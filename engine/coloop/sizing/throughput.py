@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from coloop.sizing.cores import (
     LAYER_SECONDS,
+    SLOWER_AROUND,
     Core,
     Texts,
     learned_seconds,
@@ -22,11 +23,11 @@ from coloop.sizing.cores import (
 )
 from coloop.sizing.engines import Engine
 from coloop.sizing.flow import TableSize
-from coloop.sizing.learning import Update
+from coloop.sizing.learning import Update, update_in
 from coloop.sizing.machine import PoolShare
 from coloop.sizing.memory import Memory, packed_bytes
 from coloop.sizing.states import WHOLE
-from coloop.sizing.survey import Survey
+from coloop.sizing.survey import PhaseLoad, Survey
 from coloop.sizing.training import HALF
 from coloop.sizing.weights import Weights
 from coloop.sizing.writing import WritingLoad, writing_seconds
@@ -36,6 +37,8 @@ from coloop.spec.training import Checkpointing
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 """What holds a stage back."""
 
+FP8_GAIN = 1.8
+"""How much faster products in fp8 are than in bfloat16, as engines reach it."""
 SMALL_BATCH_SHARE = 0.6
 """Trainers of rollouts reach this much of what dense training does: short rows, padding, small
 batches.
@@ -79,21 +82,25 @@ class Clock:
     def __init__(self, survey: Survey, memory: Memory) -> None:
         self._survey, self._memory = survey, memory
 
-    def time(self, stage: str) -> StageTime:
-        """How long one run of a stage takes."""
-        found, pool = self._time(stage), self._survey.pool_of(stage)
+    def time(self, stage: str, phase: PhaseLoad | None = None) -> StageTime:
+        """How long one run of a stage takes.
+
+        Args:
+            phase: in which it runs; None: of a learner, where it learns most.
+        """
+        found, pool = self._time(stage, phase), self._survey.pool_of(stage)
         if pool is None or pool.gpus or pool.workers == 1 or stage.endswith(".sync"):
             return found
         return replace(found, seconds=found.seconds + CPU_CALL_SECONDS * pool.workers)
 
-    def _time(self, stage: str) -> StageTime:
+    def _time(self, stage: str, phase: PhaseLoad | None) -> StageTime:
         node, verb = stage.rsplit(".", 1)
         if verb == "generate" or (verb == "score" and self._survey.engine_of(node) is not None):
             return self._writing(node)
         if verb == "score":
             return self._scoring(node)
         if verb == "learn":
-            return self._learning(node)
+            return self._learning(node, phase)
         if verb == "sync":
             return self._sync(node)
         if verb == "evaluate":
@@ -131,7 +138,9 @@ class Clock:
             WritingLoad(
                 arch=weights.arch,
                 count=weights.count,
-                width=weights.precision.compute_bytes,
+                width=weights.precision.engine_bytes,
+                cache_width=weights.precision.compute_bytes,
+                product_gain=FP8_GAIN if weights.precision.has_fp8_products else 1.0,
                 rows=rows,
                 at_once=max(min(engine.max_sequences, fitting, rows), 1.0),
                 prompt=table.prompt,
@@ -155,6 +164,7 @@ class Clock:
             written=table.written,
             written_max=table.written_max,
             is_packed=packed_bytes(engine) > 0,
+            held=weights.precision.engine_bytes * weights.count.decoded,
         )
         core = self._core(weights, engine.pool)
         return written_seconds(core, weights.arch, weights.count.active, texts)
@@ -162,10 +172,11 @@ class Clock:
     def _core(self, weights: Weights, pool: PoolShare) -> Core:
         machine = self._survey.machine
         return Core(
-            flops=machine.preset.bf16_flops,
+            flops=machine.preset.bf16_flops * machine.processor.product_share,
             threads=pool.threads,
             is_half=weights.precision.compute_bytes < 4 and machine.processor.has_bf16,
             crowding=max(pool.places / machine.processor.cores, 1.0),
+            around=SLOWER_AROUND if machine.processor.product_share < 1 else 1.0,
         )
 
     # Passes over tokens
@@ -209,8 +220,10 @@ class Clock:
             seconds /= source.concurrency
         return _timed(seconds, rows, 0.0, "service" if kind == "remote" else "driver")
 
-    def _learning(self, owner: str) -> StageTime:
+    def _learning(self, owner: str, phase: PhaseLoad | None) -> StageTime:
         update = self._memory.updates.get(owner)
+        if update is not None and phase is not None:
+            update = update_in(self._survey, update, phase)
         if update is None:
             return _timed(0.0, 0.0, 0.0, "driver")
         bound: Bound = "compute"
@@ -221,7 +234,7 @@ class Clock:
         seconds += self._summed_seconds(update)
         if update.measured:
             seconds += self._forward_seconds(update.weights, update.measured, update.length)
-        return _timed(seconds, update.sequences, update.tokens, bound)
+        return _timed(seconds, update.sequences, update.trained, bound)
 
     def _gpu_learning(self, update: Update) -> tuple[float, Bound]:
         weights, machine = update.weights, self._survey.machine
@@ -283,7 +296,8 @@ class Clock:
 
     def _speed(self, weights: Weights, *, recompute: float, is_dense: bool) -> float:
         machine = self._survey.machine
-        places = 1 if weights.scheme == "single" else weights.pool.places
+        is_alone = weights.trains and weights.scheme == "single"
+        places = 1 if is_alone else weights.pool.places  # who only reads shares the rows
         share = machine.preset.training_share * (1.1 - 0.1 * recompute)
         if not is_dense:
             share *= SMALL_BATCH_SHARE
@@ -305,13 +319,13 @@ class Clock:
         """Weights gathered twice and gradients spread once for every micro-batch; of replicas the
         gradients summed once for every optimizer step."""
         weights, machine = update.weights, self._survey.machine
-        n = weights.shards
+        n = weights.state_shards
         if n == 1 or weights.scheme in ("single", "zero0"):
             return 0.0
         if weights.scheme == "replicas":
             moved = 2 * 4 * weights.trainable * (n - 1) / n
             return update.mini_batches * moved / machine.link(n)
-        rows = update.settings.micro_batch * n
+        rows = update.settings.micro_batch * weights.shards
         micro_batches = max(update.sequences * update.passes / rows, 1.0)
         gathers = 2 if weights.scheme in ("fsdp2", "zero3") else 0
         width = weights.precision.compute_bytes
@@ -319,7 +333,7 @@ class Clock:
         if not weights.trains_all:
             moved = gathers * width * weights.total * (n - 1) / n
         waited = (weights.arch.layers + 1) * CPU_SPREAD_SECONDS if machine.is_cpu else 0.0
-        return micro_batches * (waited + moved / machine.link(n * weights.model_parallel))
+        return micro_batches * (waited + moved / machine.link(weights.pool.places))
 
     # The rest
 

@@ -62,6 +62,9 @@ class TrainingStep:
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     context_parallel: int = 1
+    expert_parallel: int = 1
+    accumulates: bool = False
+    """Whether gradients of earlier micro-batches are there from the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +120,15 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
 
     gathers = _gathers_weights(step)
     wide = step.compute_bytes if gathers else 0
-    embedding, one_layer = count.embedding / tp, count.layer / tp
+    embedding = count.embedding / tp
+    experts = tp if step.expert_parallel == 1 else step.expert_parallel
+    one_layer = _shared(count.layer, _routed_layer(arch, count), tp, experts)
+    here = _shared(count.total, count.routed, tp, experts)
     full_gradient = step.compute_bytes if gathers and step.trains_all else 0
     reduced = 4 if gathers and step.trains_all and sharded else 0
     owned_embedding = states.gradients * embedding / max(count.total / tp, 1)
+
+    summed = states.gradients if step.accumulates else 0.0
 
     head_tokens = min(tokens, step.loss_chunk or tokens)
     logits = final_norm
@@ -130,24 +138,27 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         gathered_head = wide * embedding
         if head_tokens < tokens and step.trains_all:  # the head's gradient grows meanwhile
             gathered_head += (full_gradient or 2) * embedding
-    unsharded = 0.0 if step.reshard else wide * (count.total / tp - embedding)
+    unsharded = 0.0 if step.reshard else wide * (here - embedding)
 
     instants = [
         Instant(
             name="loss",
+            gradients=summed,
             activations=kept,
             logits=logits,
             transfer=gathered_head + unsharded,
         ),
         Instant(
             name="first layer",
-            gradients=owned_embedding if step.trains_all else states.gradients / max(layers, 1),
+            gradients=max(
+                summed, owned_embedding if step.trains_all else states.gradients / max(layers, 1)
+            ),
             activations=kept + workspace,
             transfer=(2 * wide + full_gradient + reduced) * one_layer + unsharded,
         ),
         Instant(
             name="last layer",
-            gradients=max(states.gradients - owned_embedding, 0.0),
+            gradients=max(summed, states.gradients - owned_embedding, 0.0),
             activations=kept_per_layer * in_flight + workspace,
             transfer=(wide + full_gradient + reduced) * one_layer
             + wide * max(embedding, one_layer)
@@ -164,7 +175,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         instants.append(
             Instant(
                 name="head",
-                gradients=owned_embedding,
+                gradients=max(summed, owned_embedding),
                 activations=kept + final_norm,
                 transfer=(full_gradient + reduced) * embedding + wide * one_layer + unsharded,
             )
@@ -179,6 +190,18 @@ def offloaded_bytes(step: TrainingStep) -> float:
     residual = step.residual_bytes or step.compute_bytes
     per_layer = checkpoint_bytes(step.arch, residual_bytes=residual)
     return per_layer * step.arch.layers * step.tokens / step.context_parallel
+
+
+def _shared(parameters: float, routed: float, tensor: int, experts: int) -> float:
+    """What is left of parameters on one rank: experts over ranks of their own."""
+    return (parameters - routed) / tensor + routed / experts
+
+
+def _routed_layer(arch: Architecture, count: ParameterCount) -> float:
+    """Parameters of the experts of one layer."""
+    if arch.moe is None:
+        return 0.0
+    return count.routed / max(arch.layers - arch.moe.dense_layers, 1)
 
 
 def _gathers_weights(step: TrainingStep) -> bool:

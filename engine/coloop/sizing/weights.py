@@ -17,6 +17,7 @@ from coloop.sizing.states import (
     Scheme,
     compute_states,
     resting_bytes_per_parameter,
+    sum_states,
 )
 from coloop.spec.dtypes import DTYPE_BYTES, Dtypes
 from coloop.spec.groups import training_of
@@ -42,6 +43,7 @@ class Weights:
     precision: Precision
     scheme: Scheme
     shards: int
+    """Places that have rows of their own."""
     tensor_parallel: int
     pipeline_parallel: int
     context_parallel: int
@@ -58,6 +60,11 @@ class Weights:
     def trains_all(self) -> bool:
         """False for adapters on a frozen base."""
         return self.trainable > self.total / 2
+
+    @property
+    def state_shards(self) -> int:
+        """Places over which states are spread: those that share a text hold parts of them too."""
+        return self.shards * self.context_parallel
 
     @property
     def model_parallel(self) -> int:
@@ -95,16 +102,24 @@ def weigh(
     held = precision
     if base is not None and not group.trainable:
         held = _with_adapter(precision, total - beside, adapter_parameters(arch, base.lora))
-    states = compute_states(
-        total=total - beside,
-        trainable=trainable,
-        scheme=scheme,
-        shards=shards,
-        precision=held,
-        optimizer=optimizer.name,
-        momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
-        offload=update.offload if group.trainable else "none",
-        model_parallel=tensor * pipeline,
+    experts = update.expert_parallel * pipeline if update.expert_parallel > 1 else 0
+    routed = count.routed if experts and trainable > total / 2 else 0
+    blocks = [(total - beside - routed, trainable - routed, tensor * pipeline)]
+    if routed:
+        blocks.append((routed, routed, experts))
+    states = sum_states(
+        compute_states(
+            total=whole,
+            trainable=learned,
+            scheme=scheme,
+            shards=1 if scheme == "single" else max(pool.places // parts, 1),
+            precision=held,
+            optimizer=optimizer.name,
+            momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
+            offload=update.offload if group.trainable else "none",
+            model_parallel=parts,
+        )
+        for whole, learned, parts in blocks
     )
     return Weights(
         name=owner,
@@ -162,6 +177,7 @@ def _precision(
         master_bytes=DTYPE_BYTES["float32" if is_adapter else dtypes.matrices],
         frozen_bytes=resting,
         engine_bytes=written,
+        has_fp8_products=dtypes.engine == "fp8" or quantization == "fp8",
     )
 
 

@@ -29,7 +29,9 @@ class WritingLoad:
     arch: Architecture
     count: ParameterCount
     width: float
-    """Bytes of a parameter and of a cached number."""
+    """Bytes of a parameter."""
+    cache_width: float
+    """Bytes of a cached number."""
     rows: float
     at_once: float
     """Rows that are written at once."""
@@ -44,6 +46,8 @@ class WritingLoad:
     """Of one GPU, per second."""
     link: float
     engine: str = "vllm"
+    product_gain: float = 1.0
+    """How much faster products are in the type of the weights than `flops` says."""
 
 
 def writing_seconds(load: WritingLoad) -> tuple[float, Literal["compute", "bandwidth", "latency"]]:
@@ -53,9 +57,9 @@ def writing_seconds(load: WritingLoad) -> tuple[float, Literal["compute", "bandw
     gpus, count = load.tensor_parallel, load.count
     context = load.prompt + load.written / 2
     # with fewer key heads than GPUs, several GPUs keep the same ones
-    cached = kv_bytes_per_token(load.arch, 1, gpus, int(context)) * load.width * gpus
+    cached = kv_bytes_per_token(load.arch, 1, gpus, int(context)) * load.cache_width * gpus
     bandwidth = load.bandwidth * gpus
-    flops = COMPUTE_SHARE * load.flops * gpus
+    flops = COMPUTE_SHARE * load.flops * load.product_gain * gpus
     weights = load.width * _read_parameters(load)
     memory = (weights + load.at_once * context * cached) / (BANDWIDTH_SHARE * bandwidth)
     compute = 2 * count.active * load.at_once / flops

@@ -1,12 +1,13 @@
 """In which types a weights group is held, computes and writes: decided here once, from the spec
 alone.
 
-Weights that train are held as master weights; what an adapter stands on as it is used, for only the
-adapter's own two matrices (float32) change. Frozen weights whose log-probs meet those of a
-learner compute exactly as it does: the same products in the same type, and everything else
-(embeddings, norms) held as the learner holds it, so that equal weights give equal numbers. In fp8
-are matrix products, and matrices that do not train; never what is beside them. An engine writes in
-the type that its weights compute in. Estimate, plan and hosts read the result and decide nothing.
+Weights that train are held as master weights; what an adapter stands on as it is used, unless its
+section says float32, for only the adapter's own two matrices (float32) change. Frozen weights whose
+log-probs meet those of a learner compute exactly as it does: the same products in the same type,
+and everything else (embeddings, norms) held as the learner holds it, so that equal weights give
+equal numbers. In fp8 are matrix products, and matrices that do not train; never what is beside
+them. An engine writes in the type that its weights compute in. Estimate, plan and hosts read the
+result and decide nothing.
 """
 
 from __future__ import annotations
@@ -77,12 +78,15 @@ def trained_dtypes(
     *,
     is_adapter: bool = False,
     is_alone: bool = True,
+    base: Dtype | None = None,
 ) -> Dtypes:
     """Of weights that train: master weights in float32 unless the spec forbids them.
 
     Args:
         usual: where `training` does not say in what it computes.
         is_adapter: the weights are frozen, and something beside them trains.
+        base: what `model.dtype` says of frozen weights that an adapter stands on; those in float32
+            are held so whatever their products are in.
         is_alone: they lie in one process; else whole models are computed in one type.
     """
     compute = training.dtype or usual.dtype
@@ -93,7 +97,9 @@ def trained_dtypes(
     else:
         held = "float32"
         reason = f"{why}; float32 master weights, so that small updates are not rounded away"
-        if is_adapter and compute != "fp8":
+        if is_adapter and base == "float32":
+            reason = f"{why}; frozen weights in float32, as `model.dtype` says"
+        elif is_adapter and compute != "fp8":
             reason = f"{why}; frozen weights as they are used, the adapter's own in float32"
             rest: Dtype = held if is_alone else compute
             return Dtypes(
@@ -124,6 +130,7 @@ def resolve_dtypes(
             otherwise[name],
             is_adapter=standing_of(spec, name) is not None,
             is_alone=_is_alone(spec, name, gpus, backends or {}),
+            base=_base_dtype(spec, name),
         )
         for name, group in groups.items()
         if group.trainable
@@ -153,8 +160,9 @@ def _frozen(
     if not _is_alone(spec, partner, gpus, backends):
         return uniform(theirs.compute, f"as {partner} computes, whose weights it is compared with")
     keeps_average = isinstance(model, SnapshotModel) and model.ema > 0
+    is_as_held = keeps_average or standing_of(spec, group.name) is not None  # on the same base
     return Dtypes(
-        matrices=theirs.matrices if keeps_average else theirs.compute,
+        matrices=theirs.matrices if is_as_held else theirs.compute,
         rest=theirs.rest,
         compute=theirs.compute,
         engine=theirs.engine,
@@ -162,6 +170,15 @@ def _frozen(
         if keeps_average
         else f"computes as {partner} does, so that equal weights give equal numbers",
     )
+
+
+def _base_dtype(spec: LoopSpec, group: str) -> Dtype | None:
+    """What the section that brings the weights under an adapter says of their type."""
+    standing = standing_of(spec, group)
+    if standing is None:
+        return None
+    own = getattr(model_of(spec.nodes[group]), "dtype", None)
+    return own or getattr(model_of(spec.nodes[standing.holder]), "dtype", None)
 
 
 def _is_alone(spec: LoopSpec, group: str, gpus: int, backends: Mapping[str, Backend]) -> bool:

@@ -52,7 +52,12 @@ from coloop.validate import (
     texts,
     weights,
 )
-from coloop.validate.budget import memory_is_enough, prompts_leave_room, steps_have_a_size
+from coloop.validate.budget import (
+    memory_is_enough,
+    models_are_known,
+    prompts_leave_room,
+    steps_have_a_size,
+)
 from coloop.validate.facts import Facts
 from coloop.validate.unmeasured import tables_are_there_to_measure
 
@@ -118,6 +123,7 @@ def validate(
     if not any(finding.is_error for finding in findings):
         unrolled = unrolled if unrolled is not None else Unrolled(spec)
         findings += tables_are_there_to_measure(unrolled)
+        findings += models_are_known(unrolled, root, estimate)
         findings += memory_is_enough(unrolled, root, estimate)
         findings += prompts_leave_room(unrolled, root)
         findings += steps_have_a_size(unrolled, root, estimate)

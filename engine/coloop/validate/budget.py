@@ -4,11 +4,14 @@ Warnings, which a person may overrule."""
 from collections.abc import Iterator
 from pathlib import Path
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity, likeness
 from coloop.estimate import Estimate, estimate
+from coloop.estimate.missing import unknown_hint
+from coloop.estimate.report import GpuEstimate, UnknownModel
 from coloop.plan.unrolled import Unrolled
 from coloop.sizing.flow import observed_tokens
 from coloop.sizing.rows import rows_of
+from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import turns_of
 from coloop.spec.nodes import DatasetNode
 from coloop.validate.facts import found
@@ -16,6 +19,8 @@ from coloop.validate.facts import found
 GIB = 2**30
 LONGEST_STEP_SECONDS = 6 * 3600.0
 """A step that takes longer is taken for a mistake."""
+LIKELY = 0.85
+"""How alike two names are of which one is taken for a slip of the other."""
 
 
 def memory_is_enough(
@@ -26,9 +31,12 @@ def memory_is_enough(
     prediction = known if known is not None else estimate(spec, unrolled, root=root)
     reported: set[str] = set()
     for gpu in prediction.gpus:
-        if gpu.fits or gpu.pool in reported:
+        if gpu.fits is not False or gpu.pool in reported:
             continue
         reported.add(gpu.pool)
+        if gpu.peak_bytes is None or gpu.peak_bytes <= gpu.usable_bytes:
+            yield _starved(spec, gpu)
+            continue
         largest = sorted(gpu.parts, key=lambda part: -part.bytes)
         resident = [part for part in largest if gpu.peak_stage in part.stages][:2]
         held = " and ".join(f"{part.part} of `{part.node}`" for part in resident)
@@ -40,6 +48,59 @@ def memory_is_enough(
             hint="smaller micro-batches, sharding, offload or more GPUs; a run has to be forced",
             field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
         )
+
+
+def _starved(spec: LoopSpec, gpu: GpuEstimate) -> Diagnostic:
+    """An engine that cannot start, though everything else has room."""
+    return found(
+        "memory.over_budget",
+        f"in the pool `{gpu.pool}` {gpu.reason}",
+        severity=Severity.WARNING,
+        hint="give the engine more memory, write shorter texts, or take more GPUs; a run has to be "
+        "forced",
+        field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
+    )
+
+
+def models_are_known(
+    unrolled: Unrolled, root: Path | None, known: Estimate | None
+) -> Iterator[Diagnostic]:
+    """The size of every model is known, so that memory and time can be foretold."""
+    prediction = known if known is not None else estimate(unrolled.spec, unrolled, root=root)
+    for one in prediction.unknown:
+        if not one.found:  # no model is drawn yet: told as such
+            continue
+        others = [f"`{node}`" for node in one.nodes if node != one.node]
+        also = f" and {', '.join(others)}" if others else ""
+        yield found(
+            "memory.unknown",
+            f"how large the model of `{one.node}`{also} is, is not known, so neither is memory or "
+            f"time of what uses it: {one.reason}",
+            severity=Severity.WARNING,
+            hint=unknown_hint(one),
+            node=one.node,
+            field=one.field,
+            fixes=tuple(_instead(one)),
+        )
+    for guess in prediction.guessed:
+        yield found(
+            "memory.guessed",
+            f"memory and time of `{guess.node}` are a guess: {guess.reason}",
+            severity=Severity.HINT,
+            hint="measure the first steps before a long run",
+            node=guess.node,
+            field=guess.field,
+        )
+
+
+def _instead(unknown: UnknownModel) -> Iterator[Fix]:
+    """The known model that was meant, where a letter or two differ."""
+    if unknown.field != "model.path":
+        return
+    for name in unknown.suggestions[:1]:
+        if likeness(unknown.found, name) >= LIKELY:
+            path = f"nodes.{unknown.node}.{unknown.field}"
+            yield Fix(title=f"Take {name}", changes=(Change(op="set", path=path, value=name),))
 
 
 def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagnostic]:
@@ -94,7 +155,7 @@ def steps_have_a_size(
                 ),
             )
     prediction = known if known is not None else estimate(spec, unrolled, root=root)
-    if prediction.step_seconds > LONGEST_STEP_SECONDS:
+    if prediction.step_seconds is not None and prediction.step_seconds > LONGEST_STEP_SECONDS:
         longest = prediction.bottleneck.rpartition(".")[0]
         yield found(
             "numbers.large_step",

@@ -1752,9 +1752,9 @@ export interface components {
             is_whole: boolean;
             /**
              * Memory Bytes
-             * @description Of the fullest GPU, or of the machine where there is none.
+             * @description Of the fullest GPU, or of the machine where there is none; None: not known.
              */
-            memory_bytes: number;
+            memory_bytes: number | null;
             /**
              * Seconds
              * @description Of all phases whose steps are known.
@@ -1762,9 +1762,9 @@ export interface components {
             seconds: number;
             /**
              * Step Seconds
-             * @description Of the slowest phase.
+             * @description Of the slowest phase; None: not known.
              */
-            step_seconds: number;
+            step_seconds: number | null;
         };
         /**
          * Curve
@@ -2118,7 +2118,7 @@ export interface components {
         Estimate: {
             /**
              * Bottleneck
-             * @description The stage that takes longest in it; empty where nothing runs.
+             * @description The stage that takes longest in it; empty where nothing runs, or where that is not known.
              */
             bottleneck: string;
             /**
@@ -2126,6 +2126,12 @@ export interface components {
              * @description Every GPU, pool by pool.
              */
             gpus: components["schemas"]["GpuEstimate"][];
+            /**
+             * Guessed
+             * @description Models whose numbers are a guess.
+             * @default []
+             */
+            guessed: components["schemas"]["GuessedModel"][];
             /**
              * Parameters
              * @description Weights group to its number of parameters.
@@ -2147,9 +2153,16 @@ export interface components {
             stages: components["schemas"]["StageEstimate"][];
             /**
              * Step Seconds
-             * @description Time of one step of the phase that takes most of the run, evaluations spread over steps.
+             * @description Time of one step of the phase that takes most of the run, evaluations spread over steps;
+             *     None: one of its stages has no time.
              */
-            step_seconds: number;
+            step_seconds: number | null;
+            /**
+             * Unknown
+             * @description Models of which nothing is known.
+             * @default []
+             */
+            unknown: components["schemas"]["UnknownModel"][];
         };
         /**
          * Example
@@ -2285,7 +2298,7 @@ export interface components {
         };
         /**
          * FitWay
-         * @description One way to make a loop fit; each fits by itself.
+         * @description One way to make a loop fit, each by itself; where none does, one that comes closer.
          */
         FitWay: {
             /**
@@ -2293,10 +2306,18 @@ export interface components {
              * @description What makes it of the loop as it is.
              */
             edits: components["schemas"]["Change"][];
+            /**
+             * Over Bytes
+             * @description By how much the worst GPU is still over with it; 0: it fits.
+             */
+            over_bytes: number;
             /** Reason */
             reason: string;
-            /** Step Seconds */
-            step_seconds: number;
+            /**
+             * Step Seconds
+             * @description None: it does not fit yet.
+             */
+            step_seconds: number | null;
             /** Title */
             title: string;
             /**
@@ -2588,9 +2609,10 @@ export interface components {
             capacity_bytes: number;
             /**
              * Fits
-             * @description Whether the peak stays within what may be planned for, and every engine can start.
+             * @description Whether the peak stays within what may be planned for, and every engine can start; None: not
+             *     known.
              */
-            fits: boolean;
+            fits: boolean | null;
             /**
              * Index
              * @description Its place in the pool.
@@ -2603,12 +2625,12 @@ export interface components {
             parts: components["schemas"]["PartEstimate"][];
             /**
              * Peak Bytes
-             * @description Most that is resident at once.
+             * @description Most that is resident at once; None: not known.
              */
-            peak_bytes: number;
+            peak_bytes: number | null;
             /**
              * Peak Stage
-             * @description When that is; empty where nothing runs.
+             * @description When that is; empty where nothing runs, or where the peak is not known.
              */
             peak_stage: string;
             /**
@@ -2616,6 +2638,11 @@ export interface components {
              * @description Its pool.
              */
             pool: string;
+            /**
+             * Reason
+             * @description Why the peak is not known, or what does not fit where the peak is within the budget.
+             */
+            reason?: string | null;
             /**
              * Usable Bytes
              * @description What may be planned for: the budget's share of what a process can use.
@@ -2636,6 +2663,27 @@ export interface components {
             name: string;
             /** Title */
             title: string;
+        };
+        /**
+         * GuessedModel
+         * @description A model whose numbers are a guess.
+         */
+        GuessedModel: {
+            /**
+             * Field
+             * @description Which field of it names the model.
+             */
+            field: string;
+            /**
+             * Node
+             * @description Whose model it is.
+             */
+            node: string;
+            /**
+             * Reason
+             * @description What was guessed.
+             */
+            reason: string;
         };
         /** HardwareEntry */
         HardwareEntry: {
@@ -3748,7 +3796,8 @@ export interface components {
             seconds: number | null;
             /**
              * Spans
-             * @description When it runs; evaluations, which are spread over steps, are not in it.
+             * @description When it runs; evaluations, which are spread over steps, are not in it. Empty where a step has
+             *     no time.
              */
             spans: components["schemas"]["SpanEstimate"][];
             /**
@@ -3758,9 +3807,9 @@ export interface components {
             stages: string[];
             /**
              * Step Seconds
-             * @description Time of one step.
+             * @description Time of one step; None: one of its stages has no time.
              */
-            step_seconds: number;
+            step_seconds: number | null;
             /**
              * Steps
              * @description Steps over the whole run, where they are known; a trigger may end the phase earlier.
@@ -3880,8 +3929,11 @@ export interface components {
             over_bytes: number;
             /** Pools */
             pools: components["schemas"]["PlacedPool"][];
-            /** Step Seconds */
-            step_seconds: number;
+            /**
+             * Step Seconds
+             * @description None: it cannot run as it is, or a model is not known.
+             */
+            step_seconds: number | null;
             /** Text */
             text: string;
             /**
@@ -5164,15 +5216,20 @@ export interface components {
              */
             node: string;
             /**
-             * Samples Per Second
-             * @description Rows that pass through it.
+             * Reason
+             * @description Why there is no time.
              */
-            samples_per_second: number;
+            reason?: string | null;
+            /**
+             * Samples Per Second
+             * @description Rows that pass through it; None as `seconds` is.
+             */
+            samples_per_second: number | null;
             /**
              * Seconds
-             * @description How long it takes.
+             * @description How long it takes; None: not known, or it cannot run.
              */
-            seconds: number;
+            seconds: number | null;
             /**
              * Stage
              * @description `node.verb`.
@@ -5180,9 +5237,9 @@ export interface components {
             stage: string;
             /**
              * Tokens Per Second
-             * @description Tokens written or read; 0 where there are none.
+             * @description Tokens written or read; 0 where there are none, None as `seconds` is.
              */
-            tokens_per_second: number;
+            tokens_per_second: number | null;
         };
         /**
          * StageFinished
@@ -5659,6 +5716,42 @@ export interface components {
             seconds: number;
             /** Tags */
             tags: string[];
+        };
+        /**
+         * UnknownModel
+         * @description A model of which nothing is known here: what rests on it has no numbers.
+         */
+        UnknownModel: {
+            /**
+             * Field
+             * @description Which field of it names the model, e.g. `model.path`.
+             */
+            field: string;
+            /**
+             * Found
+             * @description What the field says.
+             */
+            found: string;
+            /**
+             * Node
+             * @description Whose model it is.
+             */
+            node: string;
+            /**
+             * Nodes
+             * @description Every node whose weights are that model's, itself included.
+             */
+            nodes: string[];
+            /**
+             * Reason
+             * @description What is not known, in a sentence.
+             */
+            reason: string;
+            /**
+             * Suggestions
+             * @description Names of known models that look like it, the nearest first.
+             */
+            suggestions: string[];
         };
         /** VersionDiff */
         VersionDiff: {

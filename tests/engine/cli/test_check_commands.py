@@ -171,6 +171,8 @@ def test_an_estimate_in_json_has_the_keys_of_the_contract(coloop, loop):
         "gpus",
         "stages",
         "rollout",
+        "unknown",
+        "guessed",
         "runs",
         "refusals",
     ]
@@ -211,7 +213,8 @@ def test_an_estimate_says_what_it_does_not_count(coloop, loop):
 
     outcome = coloop("estimate", loop(*unknown))
 
-    assert "not counted" in outcome.out
+    assert outcome.code == 1
+    assert "unknown: actor" in outcome.out
     assert "a/b" in outcome.out
 
 
@@ -249,8 +252,8 @@ def test_fitting_prints_each_change_with_its_reason(coloop, loop):
 def test_what_cannot_be_fitted_says_how_much_is_over_and_what_would_help(coloop, loop):
     outcome = coloop("fit", loop(*TOO_LARGE), "--budget-gib", "23")
 
-    assert re.search(r"does not fit: still \d+\.\d GiB over", outcome.out)
-    assert "more GPUs would help" in outcome.out
+    assert re.search(r"does not fit: \d+\.\d GiB over", outcome.out)
+    assert "Train an adapter of actor, on 1xA100-40: fits" in outcome.out
 
 
 def test_fitting_writes_a_loop_that_fits_and_keeps_its_comments(coloop, loop, tmp_path):

@@ -26,9 +26,10 @@ def _estimated(document):
     parsed = from_dict(document)
     if parsed.spec is not None:
         found = estimate(parsed.spec)
-        assert found.step_seconds >= 0
+        assert found.step_of_parts >= 0
         for gpu in found.gpus:
-            assert gpu.peak_bytes >= 0
+            assert (gpu.peak_bytes is None) == (gpu.fits is None)
+            assert gpu.peak_bytes is None or gpu.peak_bytes >= 0
 
 
 @pytest.mark.skipif(not FILES, reason="the example loops are not here")

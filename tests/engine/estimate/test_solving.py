@@ -60,7 +60,7 @@ def test_every_change_of_a_budget_is_told_with_what_it_costs(name):
         found = solve(spec, budget_fraction=budget)
 
         told = sum(one.seconds or 0 for one in found.changes)
-        moved = found.after.estimate.step_seconds - found.before.estimate.step_seconds
+        moved = found.after.estimate.step_of_parts - found.before.estimate.step_of_parts
         assert told == pytest.approx(moved, abs=1e-6)
         assert all(one.reason for one in found.changes)
         assert _values(found.spec) == _values(spec)

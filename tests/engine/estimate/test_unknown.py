@@ -85,11 +85,11 @@ def test_lengths_of_unread_rows_are_those_that_the_loop_says(grpo):
     assumed = explain(grpo(nodes={"problems": _hub()}))
     said = explain(grpo(nodes={"problems": _hub({"mean": 2000, "max": 4000})}))
 
-    def learned(found):
-        stage = stage_of(found.estimate, "actor.learn")
+    def scored(found):
+        stage = stage_of(found.estimate, "start.score")
         return stage.tokens_per_second * stage.seconds
 
-    assert learned(said) == pytest.approx(128 * 8 * (2000 + 512))
+    assert scored(said) == pytest.approx(128 * 8 * (2000 + 512))
     assert any("tokens assumed" in note.message for note in assumed.notes)
     assert not any("tokens assumed" in note.message for note in said.notes)
 

@@ -51,6 +51,7 @@ def _load(row, *, rows, most):
         arch=arch,
         count=count,
         width=width,
+        cache_width=width,
         rows=rows,
         at_once=max(min(rows, most, fitting), 1.0),
         prompt=prompt,

@@ -1,0 +1,49 @@
+"""`--set path=value`: single fields of a loop, written into its text before it is looked at."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from coloop.cli.source import Source
+from coloop.diagnostics import Change
+from coloop.errors import SpecProblem
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse, patch
+from coloop.spec.paths import field_info
+from coloop.spec.text.reader import Reading, read
+
+
+def with_settings(loop: Source, settings: Sequence[str]) -> Source:
+    """The loop's text with `--set path=value` written into it; a value is YAML."""
+    if not settings:
+        return loop
+    changes = []
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        if not equals or not path.strip():
+            raise SpecProblem(f"--set wants path=value, found {setting!r}")
+        changes.append(_change(loop, path.strip(), value))
+    return replace(loop, text=patch(loop.text, changes))
+
+
+def _change(loop: Source, path: str, text: str) -> Change:
+    """A relative path that is typed here counts from here, where the loop's folder has no such
+    file."""
+    reading = read(text) if text.strip() else Reading()
+    if reading.diagnostics:
+        reason = reading.diagnostics[0].message
+        raise SpecProblem(f"--set {path}: {text!r} is no YAML value: {reason}")
+    value = reading.data
+    spec = parse(loop.text).spec
+    if isinstance(value, str) and spec is not None and _is_path(spec, path):
+        here = Path(value).expanduser()
+        if here.exists() and not (loop.root / here).exists():
+            value = str(here.resolve())
+    return Change(op="set", path=path, value=value)
+
+
+def _is_path(spec: LoopSpec, path: str) -> bool:
+    try:
+        return field_info(path, spec).widget == "path"
+    except SpecProblem:
+        return False

@@ -1,0 +1,173 @@
+"""Counts a model by building it without memory: a Hugging Face config comes in as JSON on standard
+input, what its size and work follow from goes out as one line of JSON.
+
+A program of its own, because building one loads torch and transformers. Exact for every type that
+transformers has. Nothing is downloaded, and no Python of a model's folder runs.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+FUSED = ("query_key_value", "qkv_proj", "c_attn", "Wqkv", "qkv")
+"""Matrices that make queries, keys and values together."""
+
+
+def count(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters and shape of the model of a config; of a composite one, of its text model."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    own = {key: value for key, value in config.items() if key not in ("auto_map", "model_type")}
+    whole = AutoConfig.for_model(str(config["model_type"]), **own)
+    text = whole.get_text_config()
+    with torch.device("meta"):
+        build: Any = AutoModelForCausalLM.from_config
+        model = build(text, trust_remote_code=False)
+    return _facts(model, text)
+
+
+def _facts(model: Any, config: Any) -> dict[str, Any]:
+    parameters = dict(model.named_parameters())
+    total = sum(one.numel() for one in parameters.values())
+    embedding = model.get_input_embeddings().weight
+    output = model.get_output_embeddings()
+    is_tied = output is None or output.weight is embedding
+    layers = _layers(model, int(config.num_hidden_layers))
+    heads = int(config.num_attention_heads)
+    hidden = int(config.hidden_size)
+    head_dim = int(getattr(config, "head_dim", None) or hidden // heads)
+    attention = [one for one in map(_attention, layers) if one is not None]
+    keys = getattr(config, "num_key_value_heads", None) or heads
+    if attention and (width := _key_width(attention[0], heads * head_dim, hidden)):
+        keys = max(round(width / head_dim), 1)
+    experts = _experts(parameters, config, hidden)
+    return {
+        "model_type": config.model_type,
+        "total": total,
+        "active": total - round(experts["resting"]) if experts else total,
+        "embedding": embedding.numel(),
+        "head": 0 if is_tied else output.weight.numel(),
+        "layer": max((sum(p.numel() for p in one.parameters()) for one in layers), default=0),
+        "vocab_size": int(embedding.shape[0]),
+        "hidden_size": hidden,
+        "layers": len(layers),
+        "attention_layers": len(attention),
+        "heads": heads,
+        "kv_heads": int(keys),
+        "head_dim": head_dim,
+        "ffn": _inner_width(config, hidden),
+        "qkv_bias": any(name.endswith(("q_proj.bias", "c_attn.bias")) for name in parameters),
+        "qk_norm": any("q_norm" in name for name in parameters),
+        "norms": max(map(_norms, layers), default=2),
+        "max_positions": int(getattr(config, "max_position_embeddings", None) or 2048),
+        "experts": experts,
+        "window": _window(config),
+    }
+
+
+def _layers(model: Any, number: int) -> list[Any]:
+    """The decoder's layers: the longest list of modules that has as many as the config says."""
+    lists = [m for m in model.modules() if type(m).__name__ == "ModuleList"]
+    fitting = [one for one in lists if len(one) == number]
+    return list(max(fitting or lists, key=len, default=[]))
+
+
+def _attention(layer: Any) -> Any | None:
+    """What keeps keys and values in a layer; None where it keeps a state instead."""
+    for name, module in layer.named_modules():
+        if name and "attention" in type(module).__name__.lower() and _has_keys(module):
+            return module
+    return None
+
+
+def _has_keys(module: Any) -> bool:
+    names = {name for name, _ in module.named_children()}
+    return bool(names & {"k_proj", "kv_a_proj_with_mqa", *FUSED})
+
+
+def _key_width(attention: Any, queries: int, hidden: int) -> float:
+    """Width of the keys of a layer; 0 where its matrices do not tell."""
+    for name, module in attention.named_children():
+        weight = getattr(module, "weight", None)
+        if name == "k_proj" and weight is not None:
+            return float(weight.shape[0])
+        if name in FUSED and weight is not None:
+            return float((weight.numel() / hidden - queries) / 2)
+    return 0.0
+
+
+def _inner_width(config: Any, hidden: int) -> int:
+    for name in ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim"):
+        value = getattr(config, name, None)
+        if isinstance(value, list | tuple) and value:
+            value = max(value)
+        if value:
+            return int(value)
+    return 4 * hidden
+
+
+def _norms(layer: Any) -> int:
+    return sum("norm" in type(one).__name__.lower() for one in layer.children()) or 2
+
+
+def _experts(parameters: Mapping[str, Any], config: Any, hidden: int) -> dict[str, float] | None:
+    """Of a mixture: its numbers, and the parameters that one token does not meet."""
+    number = _first(
+        config, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"
+    )
+    used = _first(config, "num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts", "moe_top_k")
+    routed = {name: one for name, one in parameters.items() if _is_routed(name)}
+    if not routed or not number or not used:
+        return None
+    whole = sum(one.numel() for one in routed.values())
+    blocks = {name.partition("experts")[0] for name in routed}
+    down = sum(one.numel() for name, one in routed.items() if "down" in name or "w2" in name)
+    down -= sum(
+        one.numel() for name, one in routed.items() if name.endswith("bias") and "down" in name
+    )
+    inner = down / max(len(blocks) * number * hidden, 1)
+    shared = sum(one.numel() for name, one in parameters.items() if "shared_expert" in name)
+    each = whole / (len(blocks) * number)
+    return {
+        "experts": number,
+        "active": used,
+        "shared": round(shared / len(blocks) / each) if each else 0,
+        "ffn": round(inner) or _inner_width(config, hidden),
+        "layers": len(blocks),
+        "parameters": whole,
+        "resting": whole * (1 - min(used / number, 1.0)),
+    }
+
+
+def _is_routed(name: str) -> bool:
+    return ".experts." in name and "shared" not in name
+
+
+def _first(config: Any, *names: str) -> int:
+    for name in names:
+        value = getattr(config, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return 0
+
+
+def _window(config: Any) -> tuple[int, int] | None:
+    """The sliding window, and how many layers have it."""
+    window, kinds = getattr(config, "sliding_window", None), getattr(config, "layer_types", None)
+    if not window or not kinds:
+        return None
+    return int(window), sum(kind == "sliding_attention" for kind in kinds)
+
+
+def _answers() -> Iterator[dict[str, Any]]:
+    try:
+        yield count(json.load(sys.stdin))
+    except Exception as error:  # whatever a config of a stranger brings: it is told, not raised
+        yield {"error": f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"}
+
+
+if __name__ == "__main__":
+    for answer in _answers():
+        sys.stdout.write(json.dumps(answer) + "\n")

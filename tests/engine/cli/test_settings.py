@@ -1,0 +1,103 @@
+"""`--set path=value` of every command that looks at a loop, as `run` has it."""
+
+import pytest
+
+
+@pytest.mark.parametrize("command", ["validate", "estimate", "plan", "fit"])
+def test_a_field_is_another(coloop, loop, command):
+    outcome = coloop(command, loop(), "--set", "nodes.actor.model.architecture=tiny-qwen33")
+
+    assert outcome.code == 1
+    assert "tiny-qwen33" in outcome.out + outcome.err
+
+
+def test_what_is_set_is_counted(coloop, loop):
+    plain = coloop("estimate", loop(), "--json").json
+    wider = coloop(
+        "estimate",
+        loop(),
+        *("--set", "nodes.actor.model.architecture=tiny-qwen3-wide", "--set", "schedule.steps=3"),
+        "--json",
+    ).json
+
+    assert wider["parameters"]["actor"] > plain["parameters"]["actor"]
+
+
+@pytest.mark.parametrize("command", ["validate", "estimate", "plan", "fit", "rehearse"])
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("nodes.actor.rollout.max_new_tokens", "path=value"), ("=3", "path=value")],
+)
+def test_a_setting_without_a_value_is_refused_in_a_line(coloop, loop, command, setting, said):
+    outcome = coloop(command, loop(), "--set", setting)
+
+    assert outcome.code == 1
+    assert said in outcome.err
+
+
+@pytest.mark.parametrize("command", ["validate", "estimate", "plan"])
+def test_a_refused_setting_is_told_in_json(coloop, loop, command):
+    told = coloop(command, loop(), "--set", "nonsense", "--json").json
+
+    assert told["ok"] is False
+    assert "path=value" in told["message"]
+
+
+# Models that are not known
+
+
+UNKNOWN = ("--set", "nodes.actor.model={type: pretrained, path: openai/gpt-oss-20b}")
+
+
+def test_an_estimate_of_an_unknown_model_ends_with_one(coloop, loop):
+    outcome = coloop("estimate", loop(), *UNKNOWN)
+    told = " ".join(outcome.out.split())
+
+    assert outcome.code == 1
+    assert "unknown: actor" in told
+    assert "fits" not in told
+    assert "one step takes" not in told
+
+
+def test_a_fit_of_an_unknown_model_is_not_known(coloop, loop):
+    outcome = coloop("fit", loop(), *UNKNOWN)
+    told = " ".join(outcome.out.split())
+
+    assert outcome.code == 1
+    assert "not known: whether it fits" in told
+
+
+def test_a_check_of_an_unknown_model_is_fine_with_a_warning(coloop, loop):
+    told = coloop("validate", loop(), *UNKNOWN, "--json").json
+
+    assert told["ok"] is True
+    assert [one["code"] for one in told["diagnostics"]].count("memory.unknown") == 1
+
+
+# What does not fit
+
+
+LARGE = (
+    *("--set", "nodes.actor.model={type: pretrained, path: Qwen/Qwen2.5-32B}"),
+    *("--set", "hardware.preset=8xH100"),
+)
+
+
+def test_a_fit_that_fails_names_ways_and_changes_nothing(coloop, loop):
+    outcome = coloop("fit", loop(), *LARGE)
+    told = " ".join(outcome.out.split())
+
+    assert outcome.code == 1
+    assert "→" not in outcome.out
+    assert "does not fit" in told
+    assert "Run on" in told
+
+
+def test_an_estimate_of_what_does_not_fit_prints_no_time(coloop, loop):
+    outcome = coloop("estimate", loop(), *LARGE)
+    told = " ".join(outcome.out.split())
+
+    assert outcome.code == 1
+    assert "one step takes" not in told
+    assert "no time of" in told
+    assert "it does not fit" in told
