@@ -4,8 +4,8 @@
                                                                              the best first
 
 Invariants: a fix that is offered can be applied and read, adds no error, and lets nothing learn
-from rows that an evaluation holds out. What is missing from a node that the fix itself adds is the
-next step, no error of the fix.
+from rows that an evaluation holds out. What is still missing after an edge was drawn is the next
+step, no error of the fix.
 """
 
 from collections import Counter
@@ -90,8 +90,8 @@ def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
 
 
 def _new_errors(before: "Counter[object]", told: Iterable[Diagnostic], fix: Fix) -> bool:
-    added = {change.path.removeprefix("nodes.") for change in fix.changes if change.op == "set"}
-    return any(code not in UNFINISHED or node not in added for code, node in _errors(told) - before)
+    drawn_further = _is_step(fix)
+    return any(not (drawn_further and code in UNFINISHED) for code, _ in _errors(told) - before)
 
 
 def _errors(findings: Iterable[Diagnostic]) -> "Counter[object]":

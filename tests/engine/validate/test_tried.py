@@ -164,7 +164,6 @@ def test_where_an_edge_of_a_preset_is_missing_the_first_fix_adds_no_error(name: 
         before = errors(loop)
         for one in report(loop).diagnostics:
             for fix in one.fixes[:1]:
-                added = {change.path.removeprefix("nodes.") for change in fix.changes}
                 told = errors(apply_changes(loop, fix.changes)) - before
                 wrong = [
                     (code, node)
@@ -183,6 +182,5 @@ def test_whatever_edges_are_missing_no_fix_adds_an_error(gone: set[str]) -> None
     before = errors(loop)
     for one in report(loop).diagnostics:
         for fix in one.fixes:
-            added = {change.path.removeprefix("nodes.") for change in fix.changes}
             told = errors(apply_changes(loop, fix.changes)) - before
-            assert all(code in UNFINISHED and node in added for code, node in told), fix.title
+            assert all(code in UNFINISHED for code, _ in told), fix.title
