@@ -7,8 +7,9 @@ loop in the tests.
     spec -> Facts (walk, lineage, phases, groups) -> edges, structure, ... -> Report -> estimate
     ------------> memory.over_budget
 
-Invariants: no rule raises on a half-drawn loop; each problem is reported once; without `root` no
-file is opened. Whatever can be wrong with single fields is found earlier, when the text is read.
+Invariants: no rule raises on a half-drawn loop; each problem is reported once; a fix that is
+offered was tried (`tried`); without `root` no file is opened. Whatever can be wrong with single
+fields is found earlier, when the text is read.
 """
 
 from pathlib import Path
@@ -59,6 +60,7 @@ from coloop.validate.budget import (
     steps_have_a_size,
 )
 from coloop.validate.facts import Facts
+from coloop.validate.tried import with_tried_fixes
 from coloop.validate.unmeasured import tables_are_there_to_measure
 
 RULES = (
@@ -118,8 +120,7 @@ def validate(
         unrolled: the loop's steps, likewise.
     """
     facts = Facts(spec, root, is_confined=is_confined)
-    findings = [finding for rule in RULES for finding in rule(facts)]
-    findings += facts.lineage_findings
+    findings = with_tried_fixes(facts, told(facts), told)
     if not any(finding.is_error for finding in findings):
         unrolled = unrolled if unrolled is not None else Unrolled(spec)
         findings += tables_are_there_to_measure(unrolled)
@@ -130,6 +131,12 @@ def validate(
     if strict:
         findings = [_strict(finding) for finding in findings]
     return Report(diagnostics=tuple(findings))
+
+
+def told(facts: Facts) -> list[Diagnostic]:
+    """What the rules find in a loop, without its steps and its costs."""
+    findings = [finding for rule in RULES for finding in rule(facts)]
+    return [*findings, *facts.lineage_findings]
 
 
 def _strict(finding: Diagnostic) -> Diagnostic:

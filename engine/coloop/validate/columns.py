@@ -23,6 +23,7 @@ from coloop.spec.nodes import (
 from coloop.spec.ports import PortType
 from coloop.validate.edges import types_of
 from coloop.validate.facts import Facts, found
+from coloop.validate.likely import mappings, renamings
 from coloop.validate.tables import (
     Table,
     arriving_tables,
@@ -147,6 +148,7 @@ def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
                 f"`{edge.label}` brings rows without the column{plural} {names}",
                 hint=_map_hint(missing[0]),
                 field=facts.place(edge),
+                fixes=mappings(facts, edge.source.node, missing),
             )
     for name, node in facts.nodes.items():
         needed = _read_of_texts(node)
@@ -282,6 +284,7 @@ def _check_name(
             hint=did_you_mean(word, offered),
             node=node,
             field=field,
+            fixes=renamings(facts, node, field, word, offered),
         )
         return
     unclear = next((table for table in tables if table.is_ambiguous(word)), None)

@@ -171,6 +171,8 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
         )
         return
     known = _reported_by(facts, node)
+    if isinstance(section, EvaluateNode) and _is_misspelt_there(section, rest):
+        return
     unwritten = _unwritten(facts, node, rest)
     if unwritten is not None:
         yield found(
@@ -187,7 +189,22 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
             f"`{node}` reports no metric `{rest}`",
             hint=did_you_mean(rest, known) or f"{a(section.kind)} reports no metrics",
             field=field,
+            fixes=tuple(
+                Fix(
+                    title=f"Change to {node}.{near}",
+                    changes=(Change(op="set", path=field, value=f"{node}.{near}"),),
+                )
+                for near in closest(rest, known, limit=1)
+            ),
         )
+
+
+def _is_misspelt_there(probe: EvaluateNode, metric: str) -> bool:
+    """Whether a probe was to report a metric and writes it wrong: the probe is told, who reads it
+    is right."""
+    parts = metric.split(".")
+    wrong = [word for word in probe.metrics if metric_of(word) is None]
+    return any(near in parts for word in wrong for near in closest(word, PROBE_METRICS, limit=1))
 
 
 def _unwritten(facts: Facts, name: str, metric: str) -> str | None:

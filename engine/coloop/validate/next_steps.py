@@ -17,8 +17,8 @@ from coloop.spec.ports import PORTS, accepts, is_of_use
 from coloop.spec.purpose import mode_of
 from coloop.validate.facts import Facts, a
 
-MOST = 2
-"""So many ways are offered of one step."""
+MOST = 6
+"""So many ways of one step are tried; the best of them are offered (`tried`)."""
 HANDS_ON = ("filter", "buffer")
 """Kinds that give what they take: they bring nothing by themselves."""
 
@@ -56,7 +56,30 @@ def to_lesson(facts: Facts, name: str) -> tuple[Fix, ...]:
 
 def onward(facts: Facts, name: str) -> tuple[Fix, ...]:
     """Steps by which what a node gives comes to be used, or by which it learns itself."""
-    return (to_lesson(facts, name) or tuple(_outward(facts, name)) or _reader(facts, name))[:MOST]
+    work = () if _is_given(facts, name) else _inward(facts, name)
+    drawn = (*work, *to_lesson(facts, name), *_outward(facts, name))
+    return (drawn or _reader(facts, name))[:MOST]
+
+
+def _is_given(facts: Facts, name: str) -> bool:
+    return bool(facts.walk.into(name, *PORTS[facts.nodes[name].kind].inputs))
+
+
+def _inward(facts: Facts, name: str) -> tuple[Fix, ...]:
+    """Edges that bring a node what it works on, where it has nothing yet."""
+    inputs = PORTS[facts.nodes[name].kind].inputs.items()
+    ports = [
+        port
+        for port, section in inputs
+        if not section.teaching
+        and section.phase != "learn"
+        and is_of_use(section, facts.nodes[name])
+    ]
+    return tuple(
+        Fix(title=f"Connect {source}", changes=(_edge(source, f"{name}.{port}"),))
+        for port in ports
+        for source in sources(facts, name, port)
+    )[:MOST]
 
 
 def is_short(section: Any) -> bool:

@@ -1,28 +1,19 @@
-import { ReactFlowProvider } from "@xyflow/react";
 import { useEffect } from "react";
-import { OpenLoopProvider, useDocument } from "@/document/context";
+import { useDocument } from "@/document/context";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { Studio } from "@/features/studio/Studio";
-import { Failed } from "@/ui/States";
-import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { TopBar } from "./head/TopBar";
+import { LoopPage } from "./LoopPage";
 import { useActionKeys } from "./useActionKeys";
-import { useOpenedLoop } from "./useOpenedLoop";
 
 /** The rewards of one loop. */
 export function RewardsPage({ id }: { id: string }) {
-  const { open, error, retry } = useOpenedLoop(id);
-  if (error && !open)
-    return <Failed title="The loop could not be opened" error={error} onRetry={retry} />;
-  if (!open) return <AppSkeleton />;
   return (
-    <OpenLoopProvider value={open}>
-      <ReactFlowProvider>
-        <Rewards />
-      </ReactFlowProvider>
-    </OpenLoopProvider>
+    <LoopPage id={id}>
+      <Rewards />
+    </LoopPage>
   );
 }
 

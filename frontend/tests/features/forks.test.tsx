@@ -6,7 +6,13 @@ import * as routes from "@/api/routes";
 import type { SpecChange } from "@/api/types";
 import { ChangedSince } from "@/features/runs/ChangedSince";
 import { ForkDialog } from "@/features/runs/ForkDialog";
-import { checkpointBefore, whyCheckpoint } from "@/features/runs/fork";
+import {
+  changeables,
+  checkpointBefore,
+  offered,
+  readTyped,
+  whyCheckpoint,
+} from "@/features/runs/fork";
 import { aRun } from "../fixtures/runs";
 
 const LR: SpecChange = {
@@ -29,6 +35,10 @@ beforeEach(() => {
   vi.spyOn(routes, "fetchCheckpoints").mockResolvedValue({ steps: [10, 20, 40] });
   vi.spyOn(routes, "fetchLoopChanges").mockResolvedValue({ changes: [LR] });
   vi.spyOn(routes, "fetchValueChanges").mockResolvedValue({ changes: [LR] });
+  vi.spyOn(routes, "fetchRunSpec").mockResolvedValue({
+    yaml: "",
+    spec: { nodes: {}, run: { seed: 0 } },
+  } as never);
   vi.spyOn(routes, "forkRun").mockResolvedValue(aRun({ id: "next" }));
 });
 afterEach(() => {
@@ -46,11 +56,61 @@ describe("the checkpoint of a step", () => {
   it("is explained where it is another step", () => {
     expect(whyCheckpoint([10, 20, 40], 40)).toBeNull();
     expect(whyCheckpoint([10, 20, 40], 39)).toContain("Step 20 is the nearest checkpoint");
-    expect(whyCheckpoint([10, 20, 40], 9)).toContain("the first is of step 10");
+    expect(whyCheckpoint([10, 20, 40], 9)).toContain("The earliest is of step 10");
+  });
+});
+
+describe("what a fork may change", () => {
+  it("checkpoints at or before the step come first, the nearest first", () => {
+    expect(offered([10, 20, 40, 60], 39)).toEqual([20, 10, 40, 60]);
+    expect(offered([630, 660], 412)).toEqual([630, 660]);
+    expect(offered([10, 20], undefined)).toEqual([20, 10]);
+  });
+
+  it("are the seed, the steps and the learning rates", () => {
+    const spec = {
+      nodes: { actor: { training: { optimizer: { lr: 0.1 } } }, data: {} },
+      schedule: { phases: [{ name: "rl", steps: 5 }] },
+      run: { seed: 3 },
+    };
+    expect(changeables(spec).map(({ path, value }) => [path, value])).toEqual([
+      ["run.seed", 3],
+      ["schedule.phases.0.steps", 5],
+      ["nodes.actor.training.optimizer.lr", 0.1],
+    ]);
+    expect(readTyped("3e-4")).toBe(0.0003);
+    expect(readTyped("grpo")).toBe("grpo");
   });
 });
 
 describe("a fork", () => {
+  it("says that it repeats its parent, and sends what is changed", async () => {
+    show(<ForkDialog run={RUN} isOpen onClose={() => {}} />);
+    expect(await screen.findByText(/Unchanged, this fork repeats its parent/)).toBeTruthy();
+
+    fireEvent.change(await screen.findByLabelText("Seed"), { target: { value: "7" } });
+    expect(screen.queryByText(/repeats its parent/)).toBeNull();
+    fireEvent.change(screen.getByLabelText("Another field, by its path"), {
+      target: { value: "nodes.actor.rollout.temperature" },
+    });
+    fireEvent.click(screen.getByRole("button", { name: "Add field" }));
+    fireEvent.change(screen.getByLabelText("nodes.actor.rollout.temperature"), {
+      target: { value: "0.7" },
+    });
+    fireEvent.click(screen.getByRole("button", { name: "Fork from step 40" }));
+
+    await waitFor(() => expect(routes.forkRun).toHaveBeenCalled());
+    expect(vi.mocked(routes.forkRun).mock.lastCall?.[1]).toMatchObject({
+      set: { "run.seed": 7, "nodes.actor.rollout.temperature": 0.7 },
+    });
+  });
+
+  it("of a step before which nothing is kept says from where it would begin", async () => {
+    show(<ForkDialog run={RUN} at={9} isOpen onClose={() => {}} />);
+    expect(await screen.findByText(/No checkpoint of step 9 or before it is kept/)).toBeTruthy();
+    expect(screen.getByRole("button", { name: "Fork from step 10" })).toBeTruthy();
+  });
+
   it("begins with the newest checkpoint, if nothing else is asked", async () => {
     show(<ForkDialog run={RUN} isOpen onClose={() => {}} />);
 

@@ -1,5 +1,6 @@
-import { Link, useLocation } from "wouter";
+import { Link, useLocation, useSearch } from "wouter";
 import { usePreferences } from "@/session/preferences";
+import { loopAddress } from "@/session/presetAddress";
 import { classes } from "@/ui/classes";
 
 const LOOPS = { href: "/loops", label: "Loops" };
@@ -10,11 +11,13 @@ export function PageNav() {
   const lastLoop = usePreferences((state) => state.lastLoop);
   // The loop that is open, else the one that was opened last.
   const loop = /^\/loops\/([^/]+)/.exec(location)?.[1] ?? lastLoop;
-  const rewards = loop === null ? [] : [{ href: `/loops/${loop}/rewards`, label: "Rewards" }];
+  const search = useSearch();
+  const rewards =
+    loop === null ? [] : [{ href: loopAddress(loop, "/rewards", search), label: "Rewards" }];
   return (
     <nav aria-label="Pages" className="flex items-center gap-1">
       {[LOOPS, RUNS, ...rewards].map(({ href, label }) => {
-        const isHere = location === href;
+        const isHere = location === href.split("?")[0];
         return (
           <Link
             key={href}

@@ -7,7 +7,7 @@
  * tried again. Every unsaved state lies in the drafts. Knows nothing of React.
  */
 
-import { errorMessage, isAbort, OfflineError } from "@/api/client";
+import { ApiError, errorMessage, isAbort, OfflineError } from "@/api/client";
 import * as routes from "@/api/routes";
 import { TICKET_CHANGED } from "@/api/ticket";
 import type { CheckAnswer, Loop } from "@/api/types";
@@ -53,6 +53,7 @@ export class LoopSync {
   private draftTimer: ReturnType<typeof setTimeout> | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private seenState: number;
+  private isStarted = false;
   private stopped = false;
   private channel: BroadcastChannel | null = null;
   private unsubscribe: () => void = () => {};
@@ -76,7 +77,15 @@ export class LoopSync {
     if (loop.spec === null) this.tell({ type: "opened", text: loop.yaml });
   }
 
+  /** A page shows the loop, for the first time or again. False where the server has it no longer. */
+  async visit(): Promise<boolean> {
+    if (this.isStarted) return this.lookForNews();
+    this.start();
+    return true;
+  }
+
   start(): void {
+    this.isStarted = true;
     this.stopped = false;
     this.unsubscribe = this.document.subscribe((state) => {
       if (state.history.state === this.seenState) return;
@@ -100,6 +109,7 @@ export class LoopSync {
   }
 
   stop(): void {
+    if (this.stopped) return;
     this.stopped = true;
     this.unsubscribe();
     this.channel?.close();
@@ -119,7 +129,7 @@ export class LoopSync {
   /** Unsaved work of an earlier visit. Its revision decides whether it can be saved over what is there. */
   restore(draft: Draft): void {
     this.tell({ type: "rebased", revision: draft.revision });
-    this.saver.cameOf(draft.base ?? null);
+    this.saver.cameOf(draft.base ?? null, draft.sent ?? []);
     if (draft.brokenText === null) this.tell({ type: "settled" });
     else this.tell({ type: "opened", text: draft.brokenText });
     // The draft's text may be older than its document: let the server write it anew.
@@ -300,14 +310,16 @@ export class LoopSync {
     if (!this.saver.isUnsaved) void this.keepDraft();
   }
 
-  /** Another tab or person may have saved: take it where nothing is lost, else ask. */
-  private async lookForNews(): Promise<void> {
+  /** Another tab or person may have saved: take it where nothing is lost, else ask. False where the loop is gone. */
+  private async lookForNews(): Promise<boolean> {
     try {
       const theirs = await this.saver.lookForNews();
       if (theirs !== null && !this.stopped) this.show(theirs, "Changed elsewhere");
-    } catch {
-      // The next save will tell.
+    } catch (error) {
+      // Anything else the next save will tell.
+      if (error instanceof ApiError && error.status === 404) return this.saver.isUnsaved;
     }
+    return true;
   }
 
   private show(theirs: Loop, label: string): void {
@@ -352,7 +364,8 @@ export class LoopSync {
     const { document, text } = this.document.getState();
     const { revision } = state;
     const base = this.saver.base ?? undefined;
+    const { sent } = this.saver;
     const at = Date.now();
-    await this.drafts.write(this.loop.id, { document, text, brokenText, revision, base, at });
+    await this.drafts.write(this.loop.id, { document, text, brokenText, revision, base, sent, at });
   }
 }

@@ -8,7 +8,7 @@ import { fromSpec } from "../convert";
 import type { DocumentStore } from "../store";
 import type { LoopDocument } from "../types";
 import type { SyncApi } from "./api";
-import { TAB } from "./drafts";
+import { type Sent, TAB } from "./drafts";
 import { pendingText, type SyncEvent, type SyncState } from "./state";
 
 /** The revision of a loop that the server does not have yet. It gets it with the first change. */
@@ -22,12 +22,21 @@ interface Version {
   document: LoopDocument | null;
 }
 
+/** Enough for a server that is away for a while; the first is the likeliest to have come. */
+const MOST_SENT = 20;
+
+function withSent(sent: readonly Sent[], next: Sent): readonly Sent[] {
+  const others = sent.filter(({ yaml }) => yaml !== next.yaml);
+  return [...others.slice(0, 1), ...others.slice(1).slice(2 - MOST_SENT), next];
+}
+
 function versionOf({ revision, yaml, name, spec }: Loop): Version {
   return { revision, yaml, name, document: spec ? { ...fromSpec(spec), name } : null };
 }
 
 export class Saver {
   private known: Version;
+  private doubtful: readonly Sent[] = [];
   private underWay: Promise<void> | null = null;
   /** Whether the server is to have the loop even where nothing was changed. */
   private isWanted = false;
@@ -49,6 +58,11 @@ export class Saver {
     return this.known.document;
   }
 
+  /** What was sent without an answer: the server may have one of these. */
+  get sent(): readonly Sent[] {
+    return this.doubtful;
+  }
+
   get isBusy(): boolean {
     return this.underWay !== null;
   }
@@ -64,11 +78,13 @@ export class Saver {
   /** From now on this is what the server has. */
   know(loop: Loop): void {
     this.known = versionOf(loop);
+    this.doubtful = [];
   }
 
-  /** What the unsaved work of an earlier visit came of. */
-  cameOf(document: LoopDocument | null): void {
+  /** What the unsaved work of an earlier visit came of, and what of it may have been saved. */
+  cameOf(document: LoopDocument | null, sent: readonly Sent[]): void {
     this.known = { ...this.known, document };
+    this.doubtful = sent;
   }
 
   /** From now on the server is to have the loop. */
@@ -96,13 +112,17 @@ export class Saver {
   private async put(yaml: string, document: LoopDocument): Promise<void> {
     const { revision } = this.state();
     const { name } = document;
+    const before = this.doubtful;
+    this.doubtful = withSent(before, { yaml, document });
     try {
       const loop = await this.api.saveLoop(this.loop.id, revision, { name, yaml, sitting: TAB });
       this.take({ revision: loop.revision, yaml, name, document });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      // It came and was not taken; what was sent before it may have been.
+      if (error.status < 500) this.doubtful = before;
       if (error.status === 409 || error.status === 412) {
-        this.meet(await this.api.fetchLoop(this.loop.id), yaml, document);
+        this.meet(await this.api.fetchLoop(this.loop.id), { yaml, document });
       } else {
         this.tell({ type: "refused", message: errorMessage(error) });
       }
@@ -111,26 +131,34 @@ export class Saver {
 
   private take(version: Version): void {
     this.known = version;
+    this.doubtful = [];
     this.tell({ type: "saved", revision: version.revision, at: Date.now() });
     if (this.isUnsaved) this.tell({ type: "edited" });
     this.onSaved(version.revision);
   }
 
-  /** Another version than the one that was known. One that says the same is no other. */
-  private meet(theirs: Loop, text: string, document: LoopDocument): void {
-    const isSame = theirs.yaml === text && theirs.name === document.name;
-    if (isSame) {
-      this.take({ revision: theirs.revision, yaml: text, name: theirs.name, document });
+  /** Another version than the one that was known. One that this page sent, or that says the same, is its own. */
+  private meet(theirs: Loop, mine: Sent): void {
+    const own = [mine, ...this.doubtful].find(
+      (one) => one.yaml === theirs.yaml && one.document.name === theirs.name,
+    );
+    if (own) {
+      const { yaml, document } = own;
+      this.take({ revision: theirs.revision, yaml, name: theirs.name, document });
     } else this.tell({ type: "met", theirs });
   }
 
   /** What others saved: theirs where nothing here would be lost to it, a conflict where something would. */
   async lookForNews(): Promise<Loop | null> {
+    const { revision } = this.state();
+    if (revision === NOT_SAVED || this.isBusy) return null;
     const theirs = await this.api.fetchLoop(this.loop.id);
-    if (theirs.revision === this.state().revision || this.isBusy) return null;
+    // What this page saves meanwhile is newer than the answer.
+    if (this.state().revision !== revision || this.isBusy) return null;
+    if (theirs.revision === revision) return null;
     if (!this.isUnsaved && pendingText(this.state()) === null) return theirs;
     const { text, document } = this.document.getState();
-    this.meet(theirs, text, document);
+    this.meet(theirs, { yaml: text, document });
     return null;
   }
 }

@@ -6,6 +6,11 @@ import { del, get, keys, set } from "idb-keyval";
 import type { LoopDocument } from "../types";
 import { openTab } from "./tab";
 
+export interface Sent {
+  yaml: string;
+  document: LoopDocument;
+}
+
 export interface Draft {
   document: LoopDocument;
   text: string;
@@ -14,6 +19,8 @@ export interface Draft {
   revision: string;
   /** What the loop was at that revision; absent where it is not known. */
   base?: LoopDocument | undefined;
+  /** What was sent without an answer. */
+  sent?: readonly Sent[] | undefined;
   at: number;
 }
 

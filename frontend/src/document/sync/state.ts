@@ -25,6 +25,8 @@ export interface SyncState {
   check: CheckAnswer | null;
   /** The text that `check` is about; null where there was none. */
   checkedText: string | null;
+  /** The last check of a loop that could be read and costs something; null where there is none to speak of. */
+  lastRead: CheckAnswer | null;
   /** Text as it is typed, until the server has read it. */
   typedText: string | null;
   /** Typed text that does not read, and why. */
@@ -66,6 +68,7 @@ export function startState(revision: string): SyncState {
     checkStatus: "idle",
     check: null,
     checkedText: null,
+    lastRead: null,
     typedText: null,
     brokenText: null,
   };
@@ -97,8 +100,13 @@ export function nextState(state: SyncState, event: SyncEvent): SyncState {
       return withSave(state, "refused", event.message);
     case "checking":
       return { ...state, checkStatus: "checking" };
-    case "checked":
-      return { ...state, checkStatus: "done", check: event.check, checkedText: event.text };
+    case "checked": {
+      const { check, text } = event;
+      // A loop without errors that costs nothing is empty: what it cost before is of no interest.
+      const isTold = check.estimate !== null || check.report.ok;
+      const lastRead = isTold ? check : state.lastRead;
+      return { ...state, checkStatus: "done", check, checkedText: text, lastRead };
+    }
     case "saving":
       return withSave(state, "saving");
     case "saved":

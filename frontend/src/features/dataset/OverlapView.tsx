@@ -5,6 +5,7 @@ import { formatCount, formatPlural, formatShare } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Empty, Failed, Loading } from "@/ui/States";
+import { Unreadable } from "./Unreadable";
 import { useAsked } from "./useAsked";
 
 interface OverlapViewProps {
@@ -40,7 +41,12 @@ export function OverlapView({ node, datasets }: OverlapViewProps) {
           onChange={setOther}
         />
       </div>
-      {asked.isError ? (
+      {asked.isError && asked.last !== undefined ? (
+        <>
+          <Unreadable error={asked.error} />
+          <Found found={asked.last} train={node} test={test} />
+        </>
+      ) : asked.isError ? (
         <Failed
           title="The two cannot be compared"
           error={asked.error}

@@ -6,6 +6,7 @@ import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { Failed, Loading } from "@/ui/States";
 import { cellText } from "./cellText";
+import { Unreadable } from "./Unreadable";
 import { useAsked } from "./useAsked";
 
 const PAGE = 20;
@@ -16,6 +17,13 @@ export function RowsView({ node }: { node: string }) {
   const page = useAsked(["rows", node, offset], (yaml, signal) =>
     previewRows({ what: "rows", yaml, node, offset, count: PAGE }, signal),
   );
+  if (page.isError && page.last !== undefined)
+    return (
+      <>
+        <Unreadable error={page.error} />
+        <Page page={page.last} offset={offset} onOffset={setOffset} />
+      </>
+    );
   if (page.isError)
     return (
       <Failed

@@ -7,6 +7,7 @@ import { classes } from "@/ui/classes";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Failed, Loading } from "@/ui/States";
 import { LengthChart } from "./LengthChart";
+import { Unreadable } from "./Unreadable";
 import { useAsked } from "./useAsked";
 
 const PAGE = 4;
@@ -22,6 +23,13 @@ export function TokensView({ node }: { node: string }) {
       signal,
     ),
   );
+  if (asked.isError && asked.last !== undefined)
+    return (
+      <>
+        <Unreadable error={asked.error} />
+        <Found found={asked.last} offset={offset} onOffset={setOffset} onReader={setReader} />
+      </>
+    );
   if (asked.isError)
     return (
       <Failed

@@ -51,15 +51,29 @@ function Bar() {
   );
 }
 
-function MachineNote({ budget: { estimate } }: { budget: Budget }) {
+function MachineNote({ budget: { estimate, isOfBefore } }: { budget: Budget }) {
   const first = estimate?.gpus[0];
   const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
+  if (isOfBefore) return <OfBefore />;
   if (!estimate || !first) return null;
   return (
     <span className="tabular text-muted text-xs">
       {isOnCpu
         ? formatPlural(estimate.gpus.length, "process", "processes")
         : `${formatBytes(first.capacity_bytes)} each`}
+    </span>
+  );
+}
+
+/** Beside numbers of a loop that cannot be read any more. */
+export function OfBefore() {
+  return (
+    <span
+      role="status"
+      className="text-warning text-xs"
+      title="The loop has errors. Memory and time are those of its last state that could be read."
+    >
+      last readable state
     </span>
   );
 }

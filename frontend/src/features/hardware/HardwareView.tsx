@@ -10,6 +10,7 @@ import { Empty } from "@/ui/States";
 import { BudgetSlider } from "./BudgetSlider";
 import { Changes } from "./Changes";
 import { GpuLanes } from "./GpuLanes";
+import { OfBefore } from "./HardwareBar";
 import { HardwarePicker } from "./HardwarePicker";
 import { mainPhase } from "./lanes";
 import { Placement } from "./Placement";
@@ -70,7 +71,7 @@ function Head({ onClose }: { onClose: () => void }) {
 function Controls({ budget }: { budget: Budget }) {
   const isReadonly = useDocument((state) => state.isReadonly);
   const onCpu = useDocument((state) => isOnCpu(state.document));
-  const own = useSync((state) => state.check?.time ?? null);
+  const own = useSync((state) => (state.lastRead ?? state.check)?.time ?? null);
   const gpu = budget.estimate?.gpus[0];
   const step = mainPhase(budget.time)?.step_seconds ?? null;
   const before = mainPhase(own)?.step_seconds ?? null;
@@ -79,6 +80,7 @@ function Controls({ budget }: { budget: Budget }) {
   return (
     <div className="flex flex-wrap items-start gap-x-6 gap-y-2 border-line border-b px-4 py-3">
       <HardwarePicker />
+      {budget.isOfBefore ? <OfBefore /> : null}
       <div className="flex min-w-64 flex-1">
         <BudgetSlider
           share={budget.share}

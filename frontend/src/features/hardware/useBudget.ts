@@ -4,6 +4,7 @@ import type { Change, Estimate, FitAnswer, PredictedTime } from "@/api/types";
 import { applyFit } from "@/document/commands/applyFit";
 import { useDocument, useOpenLoop, useSync } from "@/document/context";
 import { toSpec } from "@/document/convert";
+import type { SyncState } from "@/document/sync/state";
 import { formatShare } from "@/lib/format";
 import { toast } from "@/session/toast";
 import { fitNow, giveUp, moveTo, useTrial } from "./trial";
@@ -17,9 +18,11 @@ export interface Budget {
   isSettled: boolean;
   isAsking: boolean;
   answer: FitAnswer | null;
-  /** Costs under the budget: as tried, else of the loop as it is. */
+  /** Costs under the budget: as tried, else of the loop as it is, or as it was when it could last be read. */
   estimate: Estimate | null;
   time: PredictedTime | null;
+  /** Whether the loop cannot be read as it is, so that the costs are those of before. */
+  isOfBefore: boolean;
   move: (share: number) => void;
   back: () => void;
   /** The settings that were found become the loop's, as one step of its history. */
@@ -32,8 +35,9 @@ export interface Budget {
 /** The memory budget of the open loop, and what the slider tries. */
 export function useBudget(): Budget {
   const { store, catalog } = useOpenLoop();
-  const own = useSync((state) => state.check?.budget ?? 1);
-  const check = useSync((state) => state.check);
+  const isOfBefore = useSync(isUnread);
+  const check = useSync((state) => (isUnread(state) ? state.lastRead : state.check));
+  const own = check?.budget ?? 1;
   const { budget, answer, isAsking } = useTrial();
   const isTrying = budget !== null && budget !== own;
   const shown = isTrying ? answer : null;
@@ -54,6 +58,7 @@ export function useBudget(): Budget {
       answer,
       estimate: shown?.after ?? check?.estimate ?? null,
       time: shown?.after_time ?? check?.time ?? null,
+      isOfBefore,
       move: (share) => (share === own ? giveUp() : moveTo(share, spec())),
       back: giveUp,
       apply: () => {
@@ -72,7 +77,19 @@ export function useBudget(): Budget {
         }
       },
     };
-  }, [store, catalog, own, budget, isTrying, isSettled, isAsking, answer, shown, check]);
+  }, [
+    store,
+    catalog,
+    own,
+    budget,
+    isTrying,
+    isSettled,
+    isAsking,
+    answer,
+    shown,
+    check,
+    isOfBefore,
+  ]);
 }
 
 /** What was tried was about the loop as it was: a change of it, and leaving it, puts the slider back. */
@@ -84,6 +101,10 @@ export function useResetTrial(): void {
     last.current = document;
   }, [document]);
   useEffect(() => giveUp, []);
+}
+
+function isUnread({ check, lastRead }: SyncState): boolean {
+  return check !== null && check.estimate === null && lastRead?.estimate != null;
 }
 
 function isNear(a: number, b: number): boolean {

@@ -7,6 +7,7 @@ import * as routes from "@/api/routes";
 import type { LoopSummary } from "@/api/types";
 import { copyLoop } from "@/document/sync/copyLoop";
 import { toast } from "@/session/toast";
+import { closeLoop } from "@/session/useOpenedLoop";
 import { Ago } from "@/ui/Ago";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -67,7 +68,10 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
               look="danger"
               onClick={() => {
                 setAsking(false);
-                void attempt(() => routes.deleteLoop(loop.id));
+                void attempt(async () => {
+                  await routes.deleteLoop(loop.id);
+                  closeLoop(client, loop.id);
+                });
               }}
             >
               Delete

@@ -10,7 +10,8 @@ import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";
 import { Failed, Loading } from "@/ui/States";
 import { ForkChanges, type Values } from "./ForkChanges";
-import { checkpointBefore, whyCheckpoint } from "./fork";
+import { ForkFields, valuesOf } from "./ForkFields";
+import { offered, whyCheckpoint } from "./fork";
 import { withTrust } from "./trust";
 
 interface ForkDialogProps {
@@ -43,8 +44,12 @@ export function ForkDialog(props: ForkDialogProps) {
   const [isAsNow, setAsNow] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [, navigate] = useLocation();
-  const steps = kept.data?.steps.toReversed() ?? [];
-  const wanted = at === undefined ? steps[0] : (checkpointBefore(steps, at) ?? steps.at(-1));
+  const [typed, setTyped] = useState<Record<string, string>>({});
+  const steps = offered(kept.data?.steps ?? [], at);
+  const newest = Math.max(...steps);
+  const [wanted] = steps;
+  const values = changes ?? (isAsNow ? {} : valuesOf(typed));
+  const isSame = !isAsNow && Object.keys(values).length === 0;
   const step = chosen ?? (wanted === undefined ? "" : String(wanted));
   const why = at === undefined || chosen !== null ? null : whyCheckpoint(steps, at);
   const fork = async () => {
@@ -52,7 +57,7 @@ export function ForkDialog(props: ForkDialogProps) {
     try {
       const loop = isAsNow && run.loop_id ? { yaml: (await fetchLoop(run.loop_id)).yaml } : {};
       const name = `${run.name} from ${step}`;
-      const asked = { step: Number(step), set: { ...changes }, name, force: false, ...loop };
+      const asked = { step: Number(step), set: { ...values }, name, force: false, ...loop };
       const made = await withTrust((trust) => forkRun(run.id, { ...asked, trust }));
       onClose();
       if (made) navigate(`/runs/${made.id}`);
@@ -95,19 +100,41 @@ export function ForkDialog(props: ForkDialogProps) {
               label="Checkpoint"
               value={step}
               className="w-60"
-              options={steps.map((one) => ({ value: String(one), label: named(one, steps, best) }))}
+              options={steps.map((one) => ({
+                value: String(one),
+                label: named(one, newest, at, best),
+              }))}
               onChange={setChosen}
             />
           </div>
           {why ? <p className="rounded-2 bg-warning-soft px-3 py-1.5 text-warning">{why}</p> : null}
-          <ForkChanges run={run} values={changes} isAsNow={isAsNow} onAsNow={setAsNow} />
+          {changes === undefined && !isAsNow ? (
+            <ForkFields run={run.id} typed={typed} onTyped={setTyped} />
+          ) : null}
+          <ForkChanges
+            run={run}
+            values={changes ?? (isSame || isAsNow ? undefined : values)}
+            isAsNow={isAsNow}
+            onAsNow={setAsNow}
+          />
+          {isSame ? (
+            <p role="note" className="text-muted">
+              Unchanged, this fork repeats its parent: the same seed gives the same numbers.
+            </p>
+          ) : null}
         </div>
       ) : null}
     </Dialog>
   );
 }
 
-function named(step: number, steps: readonly number[], best: number | undefined): string {
-  const more = step === best ? " (best so far)" : step === steps[0] ? " (newest)" : "";
-  return `step ${step}${more}`;
+function named(
+  step: number,
+  newest: number,
+  at: number | undefined,
+  best: number | undefined,
+): string {
+  const more = step === best ? " (best so far)" : step === newest ? " (newest)" : "";
+  const side = at !== undefined && step > at ? `, after step ${at}` : "";
+  return `step ${step}${side}${more}`;
 }

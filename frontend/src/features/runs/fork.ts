@@ -1,4 +1,6 @@
-/** From which checkpoint a fork begins. Pure. */
+/** From which checkpoint a fork begins, and what it may have otherwise. Pure. */
+import type { Json, JsonObject } from "@/api/types";
+import { isObject, joinPath, type Path, readPath } from "@/lib/paths";
 
 /** The newest checkpoint at or before a step; null where there is none. */
 export function checkpointBefore(steps: readonly number[], at: number): number | null {
@@ -11,6 +13,55 @@ export function whyCheckpoint(steps: readonly number[], at: number): string | nu
   if (steps.length === 0 || steps.includes(at)) return null;
   const before = checkpointBefore(steps, at);
   return before === null
-    ? `No checkpoint is kept of step ${at} or before; the first is of step ${Math.min(...steps)}.`
+    ? `No checkpoint of step ${at} or before it is kept. The earliest is of step ${Math.min(...steps)}: the new run would begin after what you look at.`
     : `Step ${before} is the nearest checkpoint at or before step ${at}: the new run begins there.`;
+}
+
+/** Checkpoints as they are offered for a step: those at or before it first, the nearest first. */
+export function offered(steps: readonly number[], at: number | undefined): number[] {
+  const newest = steps.toSorted((one, other) => other - one);
+  if (at === undefined) return newest;
+  const later = newest.filter((step) => step > at).toReversed();
+  return [...newest.filter((step) => step <= at), ...later];
+}
+
+/** A field that a fork may have otherwise, by its path in the loop. */
+export interface Changeable {
+  path: string;
+  label: string;
+  value: Json | undefined;
+}
+
+/** What is most often changed: the seed, the length, and how fast each learner learns. */
+export function changeables(spec: JsonObject): Changeable[] {
+  const fields: Changeable[] = [
+    { path: "run.seed", label: "Seed", value: readPath(spec, ["run", "seed"]) ?? 0 },
+  ];
+  const add = (path: Path, label: string) => {
+    const value = readPath(spec, path);
+    if (typeof value === "number") fields.push({ path: joinPath(path), label, value });
+  };
+  add(["schedule", "steps"], "Steps");
+  const phases = readPath(spec, ["schedule", "phases"]);
+  if (Array.isArray(phases)) {
+    for (const [index, phase] of phases.entries()) {
+      const name = isObject(phase) && typeof phase.name === "string" ? phase.name : `${index + 1}`;
+      add(["schedule", "phases", index, "steps"], `Steps of ${name}`);
+    }
+  }
+  for (const name of Object.keys(isObject(spec.nodes) ? spec.nodes : {})) {
+    add(["nodes", name, "training", "optimizer", "lr"], `Learning rate of ${name}`);
+  }
+  return fields;
+}
+
+/** A typed value as the loop has it: JSON where it is JSON, else the text itself. */
+export function readTyped(text: string): Json {
+  const trimmed = text.trim();
+  try {
+    return JSON.parse(trimmed) as Json;
+  } catch {
+    const number = Number(trimmed);
+    return trimmed !== "" && Number.isFinite(number) ? number : trimmed;
+  }
 }

@@ -7,6 +7,7 @@ import type { Diagnostic } from "@/api/types";
 import { useOpenLoop } from "@/document/context";
 import type { SyncState } from "@/document/sync/state";
 import { useDialogs } from "@/session/dialogs";
+import { leaveField } from "@/session/leaveField";
 import { usePreferences } from "@/session/preferences";
 import { toast } from "@/session/toast";
 import { runReason } from "./runReason";
@@ -27,6 +28,7 @@ export function useRunControls(): RunControls {
     const start = async (force: boolean) => {
       if (useStarting.getState().isStarting) return;
       useStarting.setState({ isStarting: true });
+      leaveField();
       try {
         await sync?.keep();
         const state = syncStore.getState();

@@ -1,12 +1,13 @@
 import { GraduationCap } from "lucide-react";
 import { useMemo } from "react";
-import { Link } from "wouter";
+import { Link, useSearch } from "wouter";
 import { setField } from "@/document/commands/setField";
 import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { fieldAt } from "@/document/fieldAt";
 import type { Payee, PayingEdge } from "@/document/rewards";
 import { formatName } from "@/lib/format";
 import { readPath } from "@/lib/paths";
+import { loopAddress } from "@/session/presetAddress";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
@@ -27,6 +28,7 @@ interface TotalBarProps {
 /** What the weights come to, how they are combined, and whom they teach. */
 export function TotalBar({ payee, edges, colors, total, keepsTotal, onKeepTotal }: TotalBarProps) {
   const { loopId } = useOpenLoop();
+  const search = useSearch();
   const whole = edges.reduce((sum, { weight }) => sum + Math.abs(weight), 0);
   return (
     <>
@@ -65,7 +67,7 @@ export function TotalBar({ payee, edges, colors, total, keepsTotal, onKeepTotal 
       <section aria-label="Feeds" className="border-line border-t px-4 py-3">
         <h3 className="mb-2 font-semibold text-sm">Feeds</h3>
         <Link
-          href={`/loops/${loopId ?? ""}`}
+          href={loopAddress(loopId ?? "", "", search)}
           className="inline-flex items-center gap-1.5 rounded-full bg-[color-mix(in_oklab,var(--own)_14%,transparent)] px-2.5 py-1 font-medium text-[var(--own)] text-xs"
           style={{ "--own": colors[payee.node] ?? "var(--muted)" } as React.CSSProperties}
         >

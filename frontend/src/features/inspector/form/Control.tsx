@@ -1,3 +1,4 @@
+import { useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt } from "@/document/problems";
@@ -8,6 +9,7 @@ import { CodeWidget } from "./CodeWidget";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { JsonWidget } from "./JsonWidget";
+import { whenLeft } from "./leaving";
 import { NumberWidget } from "./NumberWidget";
 import { TextWidget } from "./TextWidget";
 
@@ -17,20 +19,47 @@ interface ControlProps {
   value: Json | undefined;
   label: string;
   isRequired: boolean;
-  /** Instead of writing the value at its path. */
+  /** Instead of writing the value at its path; `undefined` where it was emptied. */
   onChange?: (value: Json | undefined) => void;
 }
 
 /** The control of a single value. */
-export function Control({ field, path, value, label, isRequired, onChange }: ControlProps) {
+export function Control(props: ControlProps) {
+  const { path, value, isRequired, onChange } = props;
   const form = useForm();
-  const shared = {
-    id: fieldId(form.base, path),
-    label,
-    value,
-    isDisabled: form.isLocked(field),
-    onChange: onChange ?? ((next: Json | undefined) => form.write(path, next)),
+  const id = fieldId(form.base, path);
+  const write = onChange ?? ((next: Json | undefined) => form.write(path, next));
+  // What it was when it was emptied; that it is needed is told when it is left empty.
+  const [emptied, setEmptied] = useState<{ value: Json | undefined } | null>(null);
+  const isHeld = emptied !== null && emptied.value === value && value !== undefined;
+  const take = (next: Json | undefined) => {
+    const isHere = document.activeElement?.id === id;
+    const waits = isRequired && isHere && (next === undefined || next === "");
+    setEmptied(waits ? { value } : null);
+    if (!waits) write(next);
   };
+  return (
+    <div
+      className="contents"
+      {...whenLeft(() => {
+        if (!isHeld) return;
+        setEmptied(null);
+        write(undefined);
+      })}
+    >
+      <Widget {...props} id={id} value={isHeld ? undefined : value} onChange={take} />
+    </div>
+  );
+}
+
+interface WidgetProps extends ControlProps {
+  id: string;
+  onChange: (value: Json | undefined) => void;
+}
+
+function Widget({ id, field, path, value, label, isRequired, onChange }: WidgetProps) {
+  const form = useForm();
+  const shared = { id, label, value, isDisabled: form.isLocked(field), onChange };
   if (field.widget === "code") return <CodeWidget {...shared} field={field} path={path} />;
   switch (field.shape) {
     case "number":

@@ -13,6 +13,7 @@ import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
+import { isEmpty, useEntered } from "./leaving";
 import { SolverLock } from "./SolverLock";
 
 interface FieldRowProps {
@@ -40,11 +41,14 @@ export function FieldRow({
   const form = useForm();
   const id = fieldId(form.base, path);
   const label = useLabel(field.title);
-  const problems = problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true);
+  const { isEntered, watch } = useEntered();
+  const found = problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true);
+  const problems = isEntered && isEmpty(value) ? [] : found;
   const isSet = value !== undefined;
   const node = form.scope[0] === "nodes" ? String(form.scope[1]) : null;
   return (
     <div
+      {...watch}
       data-field={joinPath([...form.base, ...path])}
       className={classes("field-row group/field py-1", isSet && "field-row-set")}
     >

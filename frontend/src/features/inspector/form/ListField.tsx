@@ -6,10 +6,12 @@ import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
+import { EntryForm, useDraftEntry, useDraftWhole } from "./draftEntry";
 import { FieldRow } from "./FieldRow";
 import { useForm } from "./FormContext";
 import { Group } from "./Group";
 import { GroupLabels, useLabel } from "./Labels";
+import { whenLeft } from "./leaving";
 import { ShortList } from "./ShortList";
 
 interface ListFieldProps extends AnyFieldProps {
@@ -20,7 +22,9 @@ interface ListFieldProps extends AnyFieldProps {
 export function ListField({ field, path, value, isRequired }: ListFieldProps) {
   const form = useForm();
   const label = useLabel(field.title);
-  const items = Array.isArray(value) ? value : [];
+  const draft = useDraftEntry(path);
+  const whole = useDraftWhole(path);
+  const items = whole.value ?? (Array.isArray(value) ? value : []);
   const item = field.item();
   const isLocked = form.isLocked(field);
 
@@ -30,8 +34,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
     const write = (index: number, part: Json | undefined) => {
       if (part === undefined) form.write(path, undefined);
       else
-        form.write(
-          path,
+        whole.write(
           parts.map((one, at) =>
             at === index ? part : (items[at] ?? fallback[at] ?? emptyValue(one)),
           ),
@@ -39,7 +42,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
     };
     return (
       <FieldRow field={field} path={path} value={value} isRequired={isRequired}>
-        <div className="flex gap-1">
+        <div className="flex gap-1" {...whenLeft(whole.finish)}>
           {parts.map((one, index) => (
             <Control
               key={index}
@@ -70,6 +73,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
     );
   }
 
+  const rows = draft.begun === null ? items : [...items, draft.begun.value];
   const move = (from: number, to: number) => {
     const next = [...items];
     const [taken] = next.splice(from, 1);
@@ -80,30 +84,35 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
     <Group
       field={field}
       path={path}
-      value={value}
+      value={value ?? (draft.begun === null ? undefined : [])}
       isRequired={isRequired}
-      note={items.length === 0 ? defaultText(field) || "none" : String(items.length)}
+      note={rows.length === 0 ? defaultText(field) || "none" : String(rows.length)}
       aside={
         isLocked ? null : (
           <IconButton
             label={`Add to ${label}`}
             size="small"
-            onClick={() => form.write(path, [...items, emptyValue(item)])}
+            onClick={() => draft.add(items.length, emptyValue(item))}
           >
             <Plus size={14} />
           </IconButton>
         )
       }
     >
-      {items.map((one, index) => (
-        <div key={index} className="relative my-1 rounded-2 border border-line p-2">
+      {rows.map((one, index) => (
+        <EntryForm
+          key={index}
+          draft={draft}
+          isBegun={index === items.length}
+          className="relative my-1 rounded-2 border border-line p-2"
+        >
           <div className="mb-1 flex items-center gap-1 text-faint text-xs">
             <span className="flex-1">{index + 1}</span>
             <IconButton
               label={`Move ${label} ${index + 1} up`}
               size="small"
               className="size-5"
-              disabled={isLocked || index === 0}
+              disabled={isLocked || index === 0 || index === items.length}
               onClick={() => move(index, index - 1)}
             >
               <ArrowUp size={12} />
@@ -112,7 +121,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
               label={`Move ${label} ${index + 1} down`}
               size="small"
               className="size-5"
-              disabled={isLocked || index === items.length - 1}
+              disabled={isLocked || index >= items.length - 1}
               onClick={() => move(index, index + 1)}
             >
               <ArrowDown size={12} />
@@ -123,6 +132,10 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
               className="size-5"
               disabled={isLocked}
               onClick={() => {
+                if (index === items.length) {
+                  draft.drop();
+                  return;
+                }
                 const rest = items.filter((_, at) => at !== index);
                 form.write(path, rest.length === 0 && !isRequired ? undefined : rest);
               }}
@@ -138,15 +151,15 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
               isRequired
             />
           </GroupLabels>
-        </div>
+        </EntryForm>
       ))}
-      {items.length === 0 ? (
+      {rows.length === 0 ? (
         <Button
           size="small"
           look="quiet"
           icon={<Plus size={12} />}
           disabled={isLocked}
-          onClick={() => form.write(path, [emptyValue(item)])}
+          onClick={() => draft.add(0, emptyValue(item))}
         >
           Add one
         </Button>

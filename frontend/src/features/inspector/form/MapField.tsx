@@ -9,11 +9,13 @@ import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
+import { EntryForm, useDraftEntry } from "./draftEntry";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { Group } from "./Group";
 import { fieldId } from "./ids";
 import { GroupLabels, useLabel } from "./Labels";
+import { isEmpty, useEntered } from "./leaving";
 import { RemoveField } from "./RemoveField";
 
 interface MapFieldProps extends AnyFieldProps {
@@ -26,7 +28,12 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
   const label = useLabel(field.title);
   const [name, setName] = useState("");
   const record = isObject(value) ? value : {};
-  const keys = Object.keys(record).filter((key) => record[key] !== undefined);
+  const draft = useDraftEntry(path);
+  const written = Object.keys(record).filter((key) => record[key] !== undefined);
+  const keys =
+    draft.begun === null || written.includes(String(draft.begun.key))
+      ? written
+      : [...written, String(draft.begun.key)];
   // What a mapping is chosen from are its values.
   const own = field.item();
   const item = {
@@ -41,37 +48,44 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
 
   const add = () => {
     if (newKey === "" || isTaken) return;
-    form.write([...path, newKey], item.shape === "json" ? "" : emptyValue(item));
+    draft.add(newKey, item.shape === "json" ? "" : emptyValue(item));
     setName("");
   };
   return (
     <Group
       field={field}
       path={path}
-      value={value}
+      value={value ?? (draft.begun === null ? undefined : {})}
       isRequired={isRequired}
       note={keys.length === 0 ? "none" : String(keys.length)}
     >
-      {keys.map((key) => (
-        <GroupLabels key={key} isOneOfMany>
-          {isFlat ? (
-            <MapEntry
-              name={key}
-              item={item}
-              path={[...path, key]}
-              value={record[key]}
-              isLocked={isLocked}
-            />
-          ) : (
-            <AnyField
-              field={{ ...item, title: key }}
-              path={[...path, key]}
-              value={record[key]}
-              isRequired={false}
-            />
-          )}
-        </GroupLabels>
-      ))}
+      {keys.map((key) => {
+        const isBegun = draft.begun?.key === key;
+        const entry = isBegun ? draft.begun?.value : record[key];
+        return (
+          <EntryForm key={key} draft={draft} isBegun={isBegun}>
+            <GroupLabels isOneOfMany>
+              {isFlat ? (
+                <MapEntry
+                  name={key}
+                  item={item}
+                  path={[...path, key]}
+                  value={entry}
+                  isLocked={isLocked}
+                  onRemove={isBegun ? draft.drop : undefined}
+                />
+              ) : (
+                <AnyField
+                  field={{ ...item, title: key }}
+                  path={[...path, key]}
+                  value={entry}
+                  isRequired={false}
+                />
+              )}
+            </GroupLabels>
+          </EntryForm>
+        );
+      })}
       {isLocked ? null : (
         <div className="py-1">
           <div className="flex items-center gap-1">
@@ -108,24 +122,35 @@ interface MapEntryProps {
   path: Path;
   value: Json | undefined;
   isLocked: boolean;
+  onRemove: (() => void) | undefined;
 }
 
 /** A single value by its name, with what is wrong with it. */
-function MapEntry({ name, item, path, value, isLocked }: MapEntryProps) {
+function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps) {
   const form = useForm();
   const id = fieldId(form.base, path);
   const label = useLabel(name);
   const full = joinPath([...form.base, ...path]);
+  const { isEntered, watch } = useEntered();
+  const isBlamed = !isEntered || !isEmpty(value);
   return (
-    <div data-field={full} className="py-0.5">
+    <div data-field={full} className="py-0.5" {...watch}>
       <div className="flex items-center gap-2">
         <label htmlFor={id} className="w-[44%] shrink-0 truncate font-mono text-xs" title={name}>
           {name}
         </label>
-        <Control field={item} path={path} value={value} label={label} isRequired />
-        <RemoveField name={label} path={path} isLocked={isLocked} />
+        <Control
+          field={item}
+          path={path}
+          value={value}
+          label={label}
+          isRequired
+          // An entry goes by its button; one without a text says so.
+          onChange={(next) => form.write(path, next ?? (item.shape === "text" ? "" : next))}
+        />
+        <RemoveField name={label} path={path} isLocked={isLocked} onRemove={onRemove} />
       </div>
-      <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
+      <FieldProblems problems={isBlamed ? problemsAt(form.diagnostics, full, false) : []} />
     </div>
   );
 }

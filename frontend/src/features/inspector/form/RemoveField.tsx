@@ -7,17 +7,19 @@ interface RemoveFieldProps {
   name: string;
   path: Path;
   isLocked: boolean;
+  /** Instead of writing that there is none. */
+  onRemove?: (() => void) | undefined;
 }
 
 /** Takes a value out of the loop. */
-export function RemoveField({ name, path, isLocked }: RemoveFieldProps) {
+export function RemoveField({ name, path, isLocked, onRemove }: RemoveFieldProps) {
   const form = useForm();
   return (
     <IconButton
       label={`Remove ${name}`}
       size="small"
       disabled={isLocked}
-      onClick={() => form.write(path, undefined)}
+      onClick={onRemove ?? (() => form.write(path, undefined))}
     >
       <X size={12} />
     </IconButton>

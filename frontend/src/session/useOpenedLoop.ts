@@ -1,6 +1,9 @@
-/** Opens a loop: from the server, with unsaved work of this browser on top, and keeps it in step. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+/**
+ * The loop that a page shows. It is opened once and kept for all pages of the loop: they show one document with one
+ * history, which is never older than what was last done in any of them.
+ */
+import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { useSearch } from "wouter";
 import { ApiError } from "@/api/client";
 import * as routes from "@/api/routes";
@@ -20,7 +23,12 @@ import { usePreferences } from "@/session/preferences";
 import { presetOf } from "@/session/presetAddress";
 import { useSelection } from "@/session/selection";
 import { forgetUnsaved, isUnsaved } from "@/session/unsaved";
-import { useServerCatalog } from "@/session/useServerCatalog";
+import { catalogQuery } from "@/session/useServerCatalog";
+
+/** How long a loop stays open that no page shows; after that it is opened from the server again. */
+const KEPT_OPEN = 60 * 60 * 1000;
+
+const openKey = (id: string) => ["open", id] as const;
 
 interface OpenedLoop {
   open: OpenLoop | null;
@@ -29,54 +37,65 @@ interface OpenedLoop {
 }
 
 export function useOpenedLoop(id: string): OpenedLoop {
-  const catalog = useServerCatalog();
   const client = useQueryClient();
   const preset = presetOf(useSearch());
-  // Read once: from then on the document is the truth, not the cache.
-  const loaded = useQuery({
-    queryKey: ["open", id],
-    queryFn: async () => {
-      const loop = await fetchLoop(id, preset);
-      const draft = (await browserDrafts.read(id)) ?? null;
-      await fetchPlacing(draft ? mendDocument(draft.document) : savedDocument(loop));
-      return { loop, draft };
-    },
+  const opened = useQuery({
+    queryKey: openKey(id),
+    queryFn: () => open(client, id, preset),
+    // What is kept is the open loop itself, no copy of it.
     staleTime: Number.POSITIVE_INFINITY,
-    gcTime: 0,
-    refetchOnWindowFocus: false,
-    refetchOnReconnect: false,
+    gcTime: KEPT_OPEN,
+    structuralSharing: false,
   });
-  const [open, setOpen] = useState<OpenLoop | null>(null);
+  const shown = opened.data ?? null;
 
   useEffect(() => {
-    if (!catalog.data || !loaded.data) return;
-    const made = openLoop(catalog.data, loaded.data.loop, loaded.data.draft);
-    made.sync?.start();
-    setOpen(made);
+    if (shown === null) return;
     useSelection.getState().clear();
-    const unwatch = made.store.subscribe(({ document }, before) => {
+    const unwatch = shown.store.subscribe(({ document }, before) => {
       if (document !== before.document) useSelection.getState().letGo(document);
     });
-    const unsubscribe = whenSaved(made, () => {
-      forgetUnsaved(id);
-      usePreferences.getState().set({ lastLoop: id });
-      void client.invalidateQueries({ queryKey: ["loops"] });
+    const unsubscribe = whenSaved(shown, () => usePreferences.getState().set({ lastLoop: id }));
+    void shown.sync?.visit().then((isThere) => {
+      if (isThere) return;
+      shown.sync?.stop();
+      void client.resetQueries({ queryKey: openKey(id) });
     });
     return () => {
       unwatch();
       unsubscribe();
-      made.sync?.stop();
     };
-  }, [catalog.data, loaded.data, id, client]);
+  }, [shown, id, client]);
 
-  return {
-    open,
-    error: catalog.error ?? loaded.error,
-    retry: () => {
-      if (catalog.isError) void catalog.refetch();
-      if (loaded.isError) void loaded.refetch();
-    },
-  };
+  return { open: shown, error: opened.error, retry: () => void opened.refetch() };
+}
+
+/** The loop is deleted: what of it is open is not kept. */
+export function closeLoop(client: QueryClient, id: string): void {
+  client.removeQueries({ queryKey: openKey(id) });
+}
+
+/** Opens a loop: from the server, with unsaved work of this browser on top. It is kept in step until it is closed. */
+async function open(client: QueryClient, id: string, preset: string | null): Promise<OpenLoop> {
+  const [catalog, loop, draft] = await Promise.all([
+    client.ensureQueryData(catalogQuery),
+    fetchLoop(id, preset),
+    browserDrafts.read(id),
+  ]);
+  await fetchPlacing(draft ? mendDocument(draft.document) : savedDocument(loop));
+  const made = openLoop(catalog, loop, draft ?? null);
+  const unsubscribe = whenSaved(made, () => forgetUnsaved(id));
+  const unlist = made.syncStore.subscribe((state, before) => {
+    if (state.revision !== before.revision) void client.invalidateQueries({ queryKey: ["loops"] });
+  });
+  const unwatch = client.getQueryCache().subscribe(({ type, query }) => {
+    if (type !== "removed" || query.queryKey[0] !== "open" || query.queryKey[1] !== id) return;
+    unsubscribe();
+    unlist();
+    unwatch();
+    made.sync?.stop();
+  });
+  return made;
 }
 
 /** The loop of this id; a preset that nobody has changed yet where there is none. */

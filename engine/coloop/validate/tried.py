@@ -1,0 +1,136 @@
+"""Fixes that were tried on the checker: applied, none of them leads into another error.
+
+    finding ----> its fixes, each applied to the loop and checked again ----> those that help,
+                                                                             the best first
+
+Invariants: a fix that is offered can be applied and read, adds no error, and lets nothing learn
+from rows that an evaluation holds out. What is still missing after an edge was drawn is the next
+step, no error of the fix.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from coloop.diagnostics import UNFINISHED, Diagnostic, Fix
+from coloop.errors import SpecProblem
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import apply_changes, from_dict, to_dict
+from coloop.spec.nodes import DatasetNode, EvaluateNode
+from coloop.validate.facts import Facts
+
+MOST_STEPS = 2
+"""So many ways are offered of drawing a loop further."""
+MOST_TRIED = 32
+"""So many fixes of one loop are tried; findings take turns, each with its first ones first."""
+
+Check = Callable[[Facts], Iterable[Diagnostic]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    fix: Fix
+    errors: int
+    findings: int
+
+
+def with_tried_fixes(
+    facts: Facts, findings: Sequence[Diagnostic], check: Check
+) -> list[Diagnostic]:
+    """The same findings, each with those of its fixes that help."""
+    queue = sorted(
+        (place, number)
+        for number, finding in enumerate(findings)
+        for place in range(len(finding.fixes))
+    )
+    if not queue:
+        return list(findings)
+    document = to_dict(facts.spec)
+    before = _errors(findings)
+    held = _held_out(facts)
+    found: dict[int, list[_Tried]] = {}
+    for place, number in queue[:MOST_TRIED]:
+        fix = findings[number].fixes[place]
+        after = _applied(facts, document, fix)
+        if after is None or held & _learned(after):
+            continue
+        told = list(check(after))
+        if _new_errors(before, told, fix):
+            continue
+        trial = _Tried(fix, sum(one.is_error for one in told), len(told))
+        found.setdefault(number, []).append(trial)
+    return [
+        finding.model_copy(update={"fixes": _chosen(found.get(number, []))})
+        if finding.fixes
+        else finding
+        for number, finding in enumerate(findings)
+    ]
+
+
+def _applied(facts: Facts, document: dict[str, object], fix: Fix) -> Facts | None:
+    """The loop after a fix; nothing where it cannot be applied or read."""
+    try:
+        spec = from_dict(apply_changes(document, fix.changes)).spec
+    except (SpecProblem, LookupError, TypeError, ValueError):
+        return None
+    if spec is None:
+        return None
+    return Facts(spec, known_columns=_columns(facts, spec))
+
+
+def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
+    """Columns of the sources that were looked into, by the names that the loop maps after a fix."""
+    return {
+        name: (facts.glances[name].columns or frozenset()) | frozenset(node.columns)
+        for name in facts.known_columns
+        if name in facts.glances
+        and isinstance(node := spec.nodes.get(name), DatasetNode)
+        and node.source == getattr(facts.nodes[name], "source", None)
+    }
+
+
+def _new_errors(before: "Counter[object]", told: Iterable[Diagnostic], fix: Fix) -> bool:
+    drawn_further = _is_step(fix)
+    return any(not (drawn_further and code in UNFINISHED) for code, _ in _errors(told) - before)
+
+
+def _errors(findings: Iterable[Diagnostic]) -> "Counter[object]":
+    """Edges are named by their places, which a fix may move: code and node tell enough."""
+    return Counter((one.code, one.node) for one in findings if one.is_error)
+
+
+def _held_out(facts: Facts) -> frozenset[str]:
+    """Datasets that are measured on and that nothing learns from."""
+    probes = [name for name, node in facts.nodes.items() if isinstance(node, EvaluateNode)]
+    edges = [edge for name in probes for edge in facts.walk.into(name, "rows", "pairs")]
+    nodes = {edge.source.node for edge in edges}
+    return _datasets(facts, nodes | facts.walk.upstream(*nodes)) - _learned(facts)
+
+
+def _learned(facts: Facts) -> frozenset[str]:
+    """Datasets whose rows somebody learns from."""
+    learners = {node for node, _ in facts.teaching_ports}
+    givers = {
+        edge.source.node
+        for node, port in facts.teaching_ports
+        for edge in facts.walk.into(node, port)
+    }
+    return _datasets(facts, facts.walk.upstream(*learners, *givers) | learners | givers)
+
+
+def _datasets(facts: Facts, names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name for name in names if facts.walk.kinds.get(name) == "dataset")
+
+
+def _chosen(tried: Sequence[_Tried]) -> tuple[Fix, ...]:
+    """What mends most first; of ways to draw a loop further, a few."""
+    steps = sorted(
+        (one for one in tried if _is_step(one.fix)), key=lambda one: (one.errors, one.findings)
+    )
+    others = [one for one in tried if not _is_step(one.fix)]
+    return tuple(one.fix for one in (*steps[:MOST_STEPS], *others))
+
+
+def _is_step(fix: Fix) -> bool:
+    """Whether a fix draws an edge, with or without a new node."""
+    return any(change.op == "add_edge" for change in fix.changes)
