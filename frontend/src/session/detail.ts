@@ -9,6 +9,8 @@ export interface Squeeze {
   /** The same for the size of a card, which also takes some of the room around it. */
   width: number;
   height: number;
+  /** The least between a card and the one below it. */
+  gap: number;
   /** The zoom at which all of the graph is seen. */
   zoom: number;
   /** From one track of the learning lane to the next, in pixels of the window. */

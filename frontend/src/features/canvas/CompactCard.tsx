@@ -11,14 +11,17 @@ import { KindIcon } from "@/ui/KindIcon";
 import { portColor } from "@/ui/PortMark";
 import { BusyRing } from "./BusyRing";
 import type { Dot } from "./compact";
-import { liveNumber, settingNumber } from "./compactText";
+import { liveNumber, rateNumber, settingNumber } from "./compactText";
 import { mainMetric } from "./mainMetric";
 import { portTitle } from "./NodePort";
 import { paceOf } from "./pace";
-import { mainRate, stageRates } from "./stageText";
+import { stageRates } from "./stageText";
 import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
+
+/** Where a card has room for more. */
+const MOST_VALUES = 3;
 
 interface CompactCardProps {
   node: string;
@@ -29,7 +32,7 @@ interface CompactCardProps {
 export function CompactCard({ node, dots }: CompactCardProps) {
   const { catalog, store, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
-  const { title, number } = useMemo(() => {
+  const { title, number, values, isTold } = useMemo(() => {
     const { document } = store.getState();
     const kind = kindOf(catalog, data?.kind);
     const values = tellingValues(catalog, document, node);
@@ -42,8 +45,11 @@ export function CompactCard({ node, dots }: CompactCardProps) {
       ...values.map(({ label, text }) => `${label}: ${text}`),
     ];
     return {
+      values: values.slice(0, MOST_VALUES),
       title: [...lines, ...(learns ? [`learns: ${learns}`] : [])].join("\n"),
       number: settingNumber(values, learns),
+      // The values below it tell it too, where there is room for them.
+      isTold: learns === "",
     };
   }, [catalog, store, node, data]);
   useMeasured(node, dots.map(({ port, isTarget, top }) => `${port} ${isTarget} ${top}`).join(","));
@@ -72,11 +78,23 @@ export function CompactCard({ node, dots }: CompactCardProps) {
             {runId ? (
               <LiveNumber node={node} />
             ) : (
-              <span className="compact-card-number">{number}</span>
+              <span className="compact-card-number" data-told={isTold || undefined}>
+                {number}
+              </span>
             )}
           </span>
           {runId ? <PaceSign node={node} /> : null}
         </div>
+        {runId || values.length === 0 ? null : (
+          <dl className="compact-card-more">
+            {values.map(({ label, text }) => (
+              <div key={label}>
+                <dt>{label}</dt>
+                <dd>{text}</dd>
+              </div>
+            ))}
+          </dl>
+        )}
       </div>
       {dots.map((dot) => (
         <CompactDot key={`${dot.port} ${dot.isTarget}`} node={node} dot={dot} />
@@ -89,7 +107,7 @@ export function CompactCard({ node, dots }: CompactCardProps) {
 function LiveNumber({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const metric = useLive("series", (live) => liveNumber(mainMetric(catalog, live, node)), "");
-  const rate = useLive("gauges", (live) => mainRate(stageRates(live.state.gauges, node)), "");
+  const rate = useLive("gauges", (live) => rateNumber(stageRates(live.state.gauges, node)), "");
   const [value = "", name = ""] = metric.split("|");
   return (
     <span className="compact-card-number tabular" title={name ? `${name}: ${value}` : rate}>

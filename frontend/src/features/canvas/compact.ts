@@ -19,12 +19,16 @@ const LABEL_AROUND = 30;
 /** In pixels of the window: above the lane of learning, and its name. */
 const LANE_GAP = 10;
 const LANE_HEAD = 22;
+/** How much further ends of lines are apart than on whole cards, at the zoom of 1. */
+const SOCKETS = 0.5;
 
 /** What is kept between two cards, in pixels of the canvas for its lines and in pixels of the window. */
-const GAP = { across: { canvas: 44, window: 26 }, down: { canvas: 26, window: 9 } };
+const GAP = { across: { canvas: 64, window: 20 }, down: { canvas: 26, window: 9 } };
 /** Of a frame of a pool around cards, in pixels of the window. */
 const FRAME = { side: 5, head: 15 };
 const MOST_GROWTH = 1.6;
+/** A card of this height has room for a name and a number. */
+const LEAST_HEIGHT = 34;
 
 /** A place at the side of a compact card at which lines begin or end. */
 export interface Dot {
@@ -41,14 +45,25 @@ export interface CompactEdges {
   dots: ReadonlyMap<string, readonly Dot[]>;
 }
 
+/** The cards at their places; low ones take what room is below them, to show their name. */
 export function squeezeBoxes(boxes: readonly RouteBox[], squeeze: Squeeze): RouteBox[] {
-  return boxes.map(({ id, x, y, width, height }) => ({
+  const cards = boxes.map(({ id, x, y, width, height }) => ({
     id,
     x: x * squeeze.x,
     y: y * squeeze.y,
     width: width * squeeze.width,
     height: height * squeeze.height,
   }));
+  const wish = LEAST_HEIGHT / squeeze.zoom;
+  return cards.map((card) => {
+    if (card.height >= wish) return card;
+    const below = cards.filter(
+      ({ x, y, width }) =>
+        y >= card.y + card.height && x < card.x + card.width && card.x < x + width,
+    );
+    const free = Math.min(...below.map(({ y }) => y - card.y)) - squeeze.gap;
+    return { ...card, height: Math.max(card.height, Math.min(wish, free)) };
+  });
 }
 
 /**
@@ -144,6 +159,7 @@ export function compactMeasures({ zoom, track }: Squeeze): Measures {
     laneHead: LANE_HEAD / zoom,
     track: track / zoom,
     labelHeight: LABEL_HEIGHT / zoom,
+    sockets: Math.max(1, SOCKETS / zoom),
   };
 }
 
@@ -163,7 +179,7 @@ export function growth(
   boxes: readonly RouteBox[],
   by: { x: number; y: number; zoom: number },
   isFramed: boolean,
-): { width: number; height: number } {
+): Pick<Squeeze, "width" | "height" | "gap"> {
   const [beside, above] = isFramed ? [2 * FRAME.side, FRAME.side + FRAME.head] : [0, 0];
   const least = {
     across: Math.max(GAP.across.canvas, (GAP.across.window + beside) / by.zoom),
@@ -191,5 +207,5 @@ export function growth(
     if (!isAbove || other.top <= one.top) continue;
     high = Math.min(high, (other.top - one.top - least.down) / one.height);
   }
-  return { width: by.x * wide, height: by.y * Math.max(1, high) };
+  return { width: by.x * wide, height: by.y * Math.max(1, high), gap: least.down };
 }

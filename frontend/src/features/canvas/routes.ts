@@ -67,9 +67,17 @@ export interface Measures {
   laneHead: number;
   track: number;
   labelHeight: number;
+  /** How far apart ends of lines stand at a bottom or a top, against those of whole cards. */
+  sockets: number;
 }
 
-const MEASURES: Measures = { laneGap: 32, laneHead: 28, track: 28, labelHeight: LABEL_HEIGHT };
+const MEASURES: Measures = {
+  laneGap: 32,
+  laneHead: 28,
+  track: 28,
+  labelHeight: LABEL_HEIGHT,
+  sockets: 1,
+};
 /** Ports stick out of their box. */
 const PORT_REACH = 8;
 /** The signs of ports stick out less than what takes the pointer. */
@@ -91,7 +99,7 @@ export function routeEdges(
   if (boxes.length === 0) return NOTHING;
   const byId = new Map(boxes.map((box) => [box.id, box]));
   const known = edges.filter(({ source, target }) => byId.has(source) && byId.has(target));
-  const sockets = planSockets(byId, known);
+  const sockets = planSockets(byId, known, measures.sockets);
   const areas = boxes.map(areaOf);
   const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
   const lines = new Map<string, { path: string; points: Point[] }>();

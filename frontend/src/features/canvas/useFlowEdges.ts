@@ -137,7 +137,7 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null): F
   return { edges, onEdgesChange, boxes, drawing, dots, draw };
 }
 
-function boxOf({ id, position, width, height }: Node): RouteBox {
+export function boxOf({ id, position, width, height }: Node): RouteBox {
   return { id, x: position.x, y: position.y, width: width ?? 0, height: height ?? 0 };
 }
 

@@ -1,8 +1,10 @@
 import type { Node } from "@xyflow/react";
 import { useMemo, useRef } from "react";
 import type { Squeeze } from "@/session/detail";
-import type { Dot } from "./compact";
+import { type Dot, squeezeBoxes } from "./compact";
+import type { RouteBox } from "./shapes";
 import type { Socket } from "./sockets";
+import { boxOf } from "./useFlowEdges";
 
 /** What a card is told besides what the loop says of its node. */
 export interface CardData {
@@ -21,28 +23,36 @@ export function useSockets(
   { sockets, dots }: Ends,
   squeeze: Squeeze | null,
 ): Node[] {
+  const sizes = useMemo(() => {
+    const boxes = squeeze ? squeezeBoxes(nodes.map(boxOf), squeeze) : [];
+    return new Map(boxes.map((box) => [box.id, box]));
+  }, [nodes, squeeze]);
   const cache = useRef(new Map<string, { from: Node; mark: string; node: Node }>());
   return useMemo(
     () =>
       nodes.map((from) => {
         const own = { sockets: sockets.get(from.id) ?? [], dots: dots.get(from.id) ?? [] };
         const ends = `${own.sockets.map(socketMark)} ${own.dots.map(dotMark)}`;
-        const mark = squeeze ? `${ends} ${Object.values(squeeze)}` : ends;
+        const box = sizes.get(from.id);
+        const mark = box ? `${ends} ${Object.values(box)}` : ends;
         const old = cache.current.get(from.id);
         if (old?.from === from && old.mark === mark) return old.node;
         const data = old?.mark === mark ? old.node.data : { ...own };
-        const node = squeeze ? squeezed(from, squeeze, data) : { ...from, data };
+        const node = box ? squeezed(from, box, data) : { ...from, data };
         cache.current.set(from.id, { from, mark, node });
         return node;
       }),
-    [nodes, sockets, dots, squeeze],
+    [nodes, sockets, dots, sizes],
   );
 }
 
-function squeezed(from: Node, by: Squeeze, data: Record<string, unknown>): Node {
-  const size = { width: (from.width ?? 0) * by.width, height: (from.height ?? 0) * by.height };
-  const position = { x: from.position.x * by.x, y: from.position.y * by.y };
-  return { ...from, data, position, ...size, measured: size };
+function squeezed(
+  from: Node,
+  { x, y, width, height }: RouteBox,
+  data: Record<string, unknown>,
+): Node {
+  const size = { width, height };
+  return { ...from, data, position: { x, y }, ...size, measured: size };
 }
 
 function socketMark({ key, x, side, isTarget }: Socket): string {
