@@ -128,6 +128,12 @@ export function useFit(frame: RefObject<HTMLElement | null>, shown: Shown): Fit 
   const onTouch = useCallback(() => {
     isTouched.current = true;
   }, []);
+  // Who adds or takes away nodes looks at them: no panel that opens fits the graph anew.
+  const { length } = shown.boxes;
+  const began = useRef(length);
+  useEffect(() => {
+    if (length !== began.current) onTouch();
+  }, [length, onTouch]);
   const fit = useCallback(() => show(FIT_MILLISECONDS), [show]);
 
   const wheel = useRef({ x: 0, y: 0, at: Number.NEGATIVE_INFINITY });
