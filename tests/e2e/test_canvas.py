@@ -7,7 +7,7 @@ sizes.
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -36,7 +36,8 @@ PRESETS = sorted(path for path in LOOPS.glob("*.yaml") if not re.search(r"-\d+x[
 WIDE = ((1440, 900), (2560, 1440))
 SIZES = ((1024, 768), *(pytest.param(size, marks=pytest.mark.slow) for size in WIDE))
 """The smallest is the narrowest for boxes and texts."""
-LEAST_TEXT = 12.0
+LEAST_TEXT = {"whole": 8.4, "compact": 10.9}
+"""On the screen, by the kind of cards."""
 ROUNDING = 0.75
 """Pixels by which boxes may meet: browsers round."""
 
@@ -47,8 +48,8 @@ LOOK = """() => {
     };
     const named = (selector, name) => [...document.querySelectorAll(selector)]
         .map((element) => [name(element), area(element)]);
-    const zoom = new DOMMatrix(
-        getComputedStyle(document.querySelector(".react-flow__viewport")).transform).a;
+    const scaleOf = (element) => element.offsetWidth > 0
+        ? element.getBoundingClientRect().width / element.offsetWidth : 1;
     const texts = [];
     const walker = document.createTreeWalker(
         document.querySelector(".react-flow__viewport"), NodeFilter.SHOW_TEXT);
@@ -56,7 +57,7 @@ LOOK = """() => {
         const holder = walker.currentNode.parentElement;
         if (walker.currentNode.textContent.trim() === "" || !holder.checkVisibility()) continue;
         texts.push([walker.currentNode.textContent,
-            parseFloat(getComputedStyle(holder).fontSize) * zoom]);
+            parseFloat(getComputedStyle(holder).fontSize) * scaleOf(holder.closest("div"))]);
     }
     return {
         nodes: named("article[aria-label]", (one) => one.getAttribute("aria-label")),
@@ -64,6 +65,11 @@ LOOK = """() => {
         ports: named(".react-flow__handle svg",
             (one) => one.closest(".react-flow__handle").getAttribute("aria-label")),
         texts,
+        detail: document.querySelector("[data-detail]").dataset.detail,
+        canvas: area(document.querySelector("section[aria-label=Graph]")),
+        over: [".canvas-tools > *", ".react-flow__attribution", "[data-over-graph]"]
+            .flatMap((one) => named(one, () => one)),
+        names: named(".compact-card-name", (one) => one.textContent),
         cut: [...document.querySelectorAll(".loop-node-name, .node-port > span")]
             .filter((one) => one.clientHeight < 10 || one.scrollWidth > one.clientWidth)
             .map((one) => one.textContent),
@@ -100,8 +106,24 @@ def check(page: Page) -> None:
     assert clashes(seen["labels"]) == []
     assert clashes(seen["labels"], seen["nodes"]) == []
     assert clashes(seen["labels"], seen["ports"]) == []
-    assert [text for text in seen["texts"] if text[1] < LEAST_TEXT] == []
+    least = LEAST_TEXT[seen["detail"]]
+    assert [text for text in seen["texts"] if text[1] < least] == []
     assert seen["cut"] == []
+    assert clashes(seen["nodes"], seen["over"]) == []
+    left, top, right, bottom = seen["canvas"]
+    outside = [
+        name
+        for name, box in seen["nodes"]
+        if box[0] < left or box[1] < top or box[2] > right or box[3] > bottom
+    ]
+    assert outside == []
+    for (card, box), (name, words) in zip(seen["nodes"], seen["names"], strict=False):
+        assert card.partition(",")[0] == name
+        assert words[3] - words[1] >= 11, name
+        assert words[2] - words[0] >= 24, name
+        inside = [box[0] <= words[0], words[2] <= box[2]]
+        inside += [box[1] - ROUNDING <= words[1], words[3] <= box[3] + ROUNDING]
+        assert all(inside), name
 
 
 def write_run(folder: Path, text: str) -> None:
@@ -172,6 +194,64 @@ def test_nothing_lies_on_anything_in_a_run(
         expect(page.locator(".loop-edge-label").first).to_be_visible()
 
         check(page)
+
+
+TALL = (
+    "nodes: {"
+    + ", ".join(
+        f"d{n}: {{kind: dataset, source: {{type: task, task: arithmetic}}}}" for n in range(24)
+    )
+    + "}"
+)
+EVERY_THEME = pytest.mark.parametrize("theme", ["light", "dark"])
+EVERY_SIZE = pytest.mark.parametrize("size", [(1440, 900), (1024, 768)], ids=str)
+
+
+@EVERY_THEME
+@EVERY_SIZE
+def test_all_of_a_graph_is_seen_and_read_at_first_sight(
+    size: tuple[int, int],
+    theme: Literal["light", "dark"],
+    server: "Server",
+    runs: dict[str, str],
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page(
+        "/",
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=theme,
+        arranged=False,
+    )
+    for name in ("tango", "grpo-arithmetic", "cooper"):
+        page.goto(server.open_loop((LOOPS / f"{name}.yaml").read_text(encoding="utf-8")))
+        check(page)
+        page.goto(runs[name])
+        check(page)
+    many = f"coloop: 1\nname: many\n{TALL}\nedges: []\nschedule: {{steps: 1}}\n"
+    page.goto(server.open_loop(many))
+    check(page)
+    expect(page.get_by_role("article")).to_have_count(24)
+
+
+def test_a_compact_card_is_chosen_and_opened_by_a_closer_look(
+    open_page: Callable[..., Page], server: "Server"
+) -> None:
+    tango = (LOOPS / "tango.yaml").read_text(encoding="utf-8")
+    page = open_page(server.open_loop(tango), arranged=False)
+    graph = page.locator("[data-detail]")
+    expect(graph).to_have_attribute("data-detail", "compact")
+    card = page.get_by_role("article", name=re.compile("^verifier_start,"))
+    expect(card.locator(".compact-card")).to_have_attribute("title", re.compile("^verifier_start"))
+
+    card.click()
+    expect(page.get_by_label("Name of the node")).to_have_value("verifier_start")
+    for _ in range(2):
+        page.get_by_role("button", name="Zoom in").click()
+    expect(graph).to_have_attribute("data-detail", "whole")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Show everything").click()
+    expect(graph).to_have_attribute("data-detail", "compact")
+    check(page)
 
 
 IN_GRAPH = "document.activeElement?.closest('.react-flow') !== null"

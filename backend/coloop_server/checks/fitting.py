@@ -1,7 +1,9 @@
 """Settings of a loop under a budget: what changes, what it costs, and what else would help."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from coloop.diagnostics import Change
 from coloop.estimate.relaxing import GIB
@@ -43,7 +45,7 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
         fits=found.fits,
         over_bytes=found.over_bytes,
         verdict=verdict_of(found),
-        changes=[_value(change, locks) for change in found.changes],
+        changes=[_value(found.spec, change, locks) for change in found.changes],
         edits=edits,
         ways=[_way(way, locks) for way in ways],
         yaml=text,
@@ -97,13 +99,13 @@ def verdict_of(found: Solution) -> str:
     return f"Does not fit on {gpu.pool}: {gpu.reason}."
 
 
-def _value(change: Solved, locks: Collection[str]) -> FittedValue:
+def _value(spec: LoopSpec, change: Solved, locks: Collection[str]) -> FittedValue:
     head, _, rest = change.path.partition(".")
     name = change.path.rpartition(".")[2]
     return FittedValue(
         path=change.path,
         node=rest.partition(".")[0] if head == "nodes" else None,
-        title=title_of(name),
+        title=_title(spec, change.path),
         old=change.old,
         new=change.new,
         old_text=shown(name, change.old_value),
@@ -113,6 +115,16 @@ def _value(change: Solved, locks: Collection[str]) -> FittedValue:
         is_written=change.is_written,
         is_locked=change.path in locks,
     )
+
+
+def _title(spec: LoopSpec, path: str) -> str:
+    """What forms call the setting at a path: several sections have one of the same name."""
+    *around, name = path.split(".")
+    place: Any = spec
+    for key in around:
+        place = place.get(key) if isinstance(place, Mapping) else getattr(place, key, None)
+    field = type(place).model_fields.get(name) if isinstance(place, BaseModel) else None
+    return (field and field.title) or title_of(name)
 
 
 def _way(way: Way, locks: Collection[str]) -> FitWay:

@@ -106,7 +106,12 @@ class Training(Section):
     offload: Offload | None = setting(None, level="expert", section="placement", solver=True)
     """What rests in the host's memory; null: decided by the compiler."""
     tensor_parallel: Whole | None = setting(
-        None, ge=1, level="expert", section="placement", solver=True
+        None,
+        ge=1,
+        level="expert",
+        title="Tensor parallel, training",
+        section="placement",
+        solver=True,
     )
     """GPUs that share one layer; null: decided by the compiler."""
     pipeline_parallel: Whole | None = setting(

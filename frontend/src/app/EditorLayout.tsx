@@ -44,7 +44,7 @@ export function EditorLayout() {
             <Canvas />
             <AddSearchLayer />
             <BrokenTextBanner />
-            <div className="absolute top-2 right-2 flex gap-1">
+            <div data-over-graph="" className="absolute top-2 right-2 flex gap-1">
               {isDockOpen ? null : (
                 <IconButton
                   label="Show the lower panel"

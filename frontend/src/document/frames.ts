@@ -9,12 +9,24 @@ export interface Frame extends Area {
   members: readonly string[];
 }
 
-/** Between a frame and its boxes: above for its head. Less than boxes of a column have between them. */
-const AROUND = { side: 14, top: 34, bottom: 10 } as const;
+/** Between a frame and its boxes: above for its head. */
+export interface Around {
+  side: number;
+  top: number;
+  bottom: number;
+}
+
+/** Less than boxes of a column have between them. */
+const AROUND: Around = { side: 14, top: 34, bottom: 10 };
 /** A pool without nodes waits beside the graph, where no lines run. */
 const EMPTY = { width: 304, height: 120, gap: 32 } as const;
 
-export function framesOf(catalog: Catalog, document: LoopDocument, boxes: readonly Box[]): Frame[] {
+export function framesOf(
+  catalog: Catalog,
+  document: LoopDocument,
+  boxes: readonly Box[],
+  around: Around = AROUND,
+): Frame[] {
   const pools = poolsOf(document);
   if (pools.length === 0) return [];
   const found: Frame[] = [];
@@ -22,7 +34,7 @@ export function framesOf(catalog: Catalog, document: LoopDocument, boxes: readon
   for (const pool of pools) {
     const own = boxes.filter(({ id }) => poolOf(catalog, document, id) === pool.name);
     const area = areaOf(own);
-    if (area) found.push({ pool, members: own.map(({ id }) => id), ...grown(area) });
+    if (area) found.push({ pool, members: own.map(({ id }) => id), ...grown(area, around) });
     else empty.push(pool);
   }
   return [...found, ...waiting(empty, areaOf(boxes), found)];
@@ -35,14 +47,15 @@ export function framesWhile(
   before: readonly Box[],
   after: readonly Box[],
   moved: ReadonlySet<string>,
+  around: Around = AROUND,
 ): Frame[] {
-  const frames = framesOf(catalog, document, before);
+  const frames = framesOf(catalog, document, before, around);
   if (moved.size === 0) return frames;
   return frames.map((frame) => {
     const area = goesAlong(frame, moved)
       ? areaOf(after.filter(({ id }) => frame.members.includes(id)))
       : null;
-    return area ? { ...frame, ...grown(area) } : frame;
+    return area ? { ...frame, ...grown(area, around) } : frame;
   });
 }
 
@@ -51,12 +64,12 @@ function goesAlong({ members }: Frame, moved: ReadonlySet<string>): boolean {
   return moved.size > 1 && members.length > 0 && members.every((id) => moved.has(id));
 }
 
-function grown({ left, top, right, bottom }: Area): Area {
+function grown({ left, top, right, bottom }: Area, around: Around): Area {
   return {
-    left: left - AROUND.side,
-    top: top - AROUND.top,
-    right: right + AROUND.side,
-    bottom: bottom + AROUND.bottom,
+    left: left - around.side,
+    top: top - around.top,
+    right: right + around.side,
+    bottom: bottom + around.bottom,
   };
 }
 

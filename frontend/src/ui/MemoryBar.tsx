@@ -28,9 +28,9 @@ export function MemoryBar({ gpu, stage, height }: MemoryBarProps) {
       style={{ height }}
     >
       <div className="flex h-full">
-        {parts.map((part) => (
+        {parts.map((part, place) => (
           <span
-            key={`${part.node} ${part.part}`}
+            key={place}
             title={partTitle(part, used)}
             className="h-full border-surface border-r last:border-r-0"
             style={{ width: `${(part.bytes / whole) * 100}%`, background: partColor(part.part) }}

@@ -55,5 +55,5 @@ describe("a box", () => {
 it("a graph that fits is fitted above the tools", () => {
   const area = box(0, 0, 700, 480);
 
-  expect(shown(fitted(area, area, WINDOW.width, WINDOW.height), area)).toBe(true);
+  expect(shown(fitted(area, WINDOW, 28, 1), area)).toBe(true);
 });

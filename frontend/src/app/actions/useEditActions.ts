@@ -4,6 +4,7 @@ import { removeItems } from "@/document/commands/removeItems";
 import { useOpenLoop } from "@/document/context";
 import type { Action } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
+import { toLoop } from "@/session/detail";
 import { useSelection } from "@/session/selection";
 import { toast } from "@/session/toast";
 import { useArrange } from "@/session/useArrange";
@@ -26,7 +27,7 @@ export function useEditActions(): Action[] {
         x: (box?.left ?? 0) + (box?.width ?? 0) / 2 - 144,
         y: (box?.top ?? 0) + (box?.height ?? 0) / 3,
       };
-      useAddSearch.getState().show({ screen, flow: screenToFlowPosition(screen) });
+      useAddSearch.getState().show({ screen, flow: toLoop(screenToFlowPosition(screen)) });
     };
     const travel = (way: "undo" | "redo") => {
       const label = store.getState()[way]();

@@ -6,6 +6,7 @@ import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
 import { formatPlural } from "@/lib/format";
 import type { Action } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
+import { toLoop } from "@/session/detail";
 import { useKnife } from "@/session/knife";
 import { useSelection } from "@/session/selection";
 import { useAddNote } from "@/session/useNotes";
@@ -54,7 +55,9 @@ export function useGraphActions(): Action[] {
             : middle();
           const isThere = edge && edgeIndex(store.getState().document, edge) >= 0;
           if (!isThere) return;
-          useAddSearch.getState().show({ screen, flow: screenToFlowPosition(screen), edge });
+          useAddSearch
+            .getState()
+            .show({ screen, flow: toLoop(screenToFlowPosition(screen)), edge });
         },
       },
       {
@@ -83,7 +86,7 @@ export function useGraphActions(): Action[] {
         keys: ["n"],
         section: "Edit",
         isEnabled: canEdit,
-        run: () => addNote(screenToFlowPosition(middle())),
+        run: () => addNote(toLoop(screenToFlowPosition(middle()))),
       },
     ];
   }, [store, screenToFlowPosition, flowStore, addNote]);

@@ -1,8 +1,10 @@
 import { ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
-import { useState } from "react";
-import { useOpenLoop } from "@/document/context";
+import { useMemo, useRef, useState } from "react";
+import { useDocument, useOpenLoop } from "@/document/context";
 import { GRID, NODE_WIDTH } from "@/document/geometry";
+import { poolsOf } from "@/document/pools";
 import { useAddSearch } from "@/session/addSearch";
+import { toLoop, useDetail } from "@/session/detail";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { NODE_DRAG, useAddNode } from "@/session/useAddNode";
@@ -10,7 +12,7 @@ import { CanvasEmpty } from "./CanvasEmpty";
 import { CanvasGround } from "./CanvasGround";
 import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
-import { FIT } from "./fit";
+import { FIRST_FIT } from "./fit";
 import { Frames } from "./frames/Frames";
 import { Guides } from "./guides/Guides";
 import { useDragging } from "./guides/useDragging";
@@ -28,6 +30,7 @@ import { useMoves } from "./useMoves";
 import { useReveal } from "./useReveal";
 import { useRoving } from "./useRoving";
 import { useSockets } from "./useSockets";
+import { useZoomProperty } from "./useZoomProperty";
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
@@ -37,22 +40,28 @@ const HOW_TO_GET_ABOUT = {
   "edge.a11yDescription.default":
     "Left and right go to the ends of this edge, up and down to the edges beside it. Enter selects it.",
 };
-const SNAP: [number, number] = [GRID, GRID];
 
 /** The graph. It shows the document and turns gestures into commands; it holds nothing itself. */
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
   const dragging = useDragging();
   const { nodes, onNodesChange, onDragStop } = useFlowNodes(dragging);
-  const { edges, onEdgesChange, drawing } = useFlowEdges(nodes);
-  const boxes = useSockets(nodes, drawing.sockets);
+  const squeeze = useDetail((state) => state.squeeze);
+  const { edges, onEdgesChange, boxes, drawing, dots, draw } = useFlowEdges(nodes, squeeze);
+  const cards = useSockets(nodes, { sockets: drawing.sockets, dots }, squeeze);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
   const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
-  const { frame, onTouch, fit, isTooLarge } = useFit(drawing);
-  const moves = useMoves(frame);
+  const isFramed = useDocument(({ document }) => poolsOf(document).length > 0);
+  const frame = useRef<HTMLDivElement>(null);
+  const { onTouch, fit, onRest, onWheel } = useFit(frame, { boxes, draw, drawing, isFramed });
+  const moves = useMoves(frame, onRest);
+  useZoomProperty(frame);
+  const snap = useMemo((): [number, number] => {
+    return squeeze ? [GRID * squeeze.x, GRID * squeeze.y] : [GRID, GRID];
+  }, [squeeze]);
   // An empty canvas is not fitted to the first box: that stays where it was put.
   const [fitsAtFirst] = useState(nodes.length > 0);
   const roving = useRoving();
@@ -64,7 +73,7 @@ export function Canvas() {
       event.target instanceof Element && event.target.classList.contains("react-flow__pane");
     if (!isPane || store.getState().isReadonly) return;
     const screen = { x: event.clientX, y: event.clientY };
-    showSearch({ screen, flow: screenToFlowPosition(screen) });
+    showSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
   };
 
   const drop = (event: React.DragEvent) => {
@@ -72,7 +81,7 @@ export function Canvas() {
     if (!kind) return;
     event.preventDefault();
     onTouch();
-    const at = screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    const at = toLoop(screenToFlowPosition({ x: event.clientX, y: event.clientY }));
     add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 }, ...newHere.take() });
   };
 
@@ -90,9 +99,14 @@ export function Canvas() {
         newHere.aim(event);
       }}
     >
-      <div ref={frame} className="relative h-full">
+      <div
+        ref={frame}
+        className="relative h-full"
+        data-detail={squeeze ? "compact" : "whole"}
+        onWheelCapture={onWheel}
+      >
         <ReactFlow
-          nodes={boxes}
+          nodes={cards}
           edges={edges}
           nodeTypes={NODE_TYPES}
           edgeTypes={EDGE_TYPES}
@@ -109,12 +123,12 @@ export function Canvas() {
           onPaneClick={() => useSelection.getState().clear()}
           {...connecting}
           connectionLineComponent={ConnectionLine}
-          connectionRadius={26}
+          connectionRadius={squeeze ? 16 / squeeze.zoom : 26}
           snapToGrid={snaps}
-          snapGrid={SNAP}
+          snapGrid={snap}
           fitView={fitsAtFirst}
-          fitViewOptions={FIT}
-          minZoom={0.1}
+          fitViewOptions={FIRST_FIT}
+          minZoom={0.02}
           maxZoom={2}
           selectionMode={SelectionMode.Partial}
           multiSelectionKeyCode={["Shift", "Meta", "Control"]}
@@ -133,7 +147,7 @@ export function Canvas() {
         <Knife />
         {nodes.length === 0 ? <CanvasEmpty /> : null}
       </div>
-      <CanvasTools onFit={fit} isTooLarge={isTooLarge} />
+      <CanvasTools onFit={fit} onTouch={onTouch} area={drawing.area} />
     </section>
   );
 }

@@ -1,29 +1,48 @@
 import { useReactFlow, useStore } from "@xyflow/react";
 import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-react";
+import { useRef } from "react";
 import { useDocument } from "@/document/context";
+import { useDetail } from "@/session/detail";
 import { usePreferences } from "@/session/preferences";
 import { useArrange } from "@/session/useArrange";
 import { IconButton } from "@/ui/IconButton";
+import { isInSight } from "./fit";
 import { Overview } from "./Overview";
 import { PortLegend } from "./PortLegend";
+import type { Area } from "./shapes";
+import { useMoving } from "./useMoves";
 
-interface CanvasToolsProps {
+interface ControlsProps {
   onFit: () => void;
-  isTooLarge: boolean;
+  /** The view was changed by a person. */
+  onTouch: () => void;
 }
 
-/** Zoom, fit, layout, snap; what the signs mean, or an overview where not everything can be seen. */
-export function CanvasTools({ onFit, isTooLarge }: CanvasToolsProps) {
+interface CanvasToolsProps extends ControlsProps {
+  /** All that is drawn. */
+  area: Area | null;
+}
+
+/** Zoom, fit, layout, snap; what the signs mean, or an overview where not everything is seen. */
+export function CanvasTools({ area, ...controls }: CanvasToolsProps) {
   const hasMinimap = usePreferences((state) => state.hasMinimap);
+  const isMoving = useMoving((state) => state.isMoving);
+  const held = useRef(true);
+  const isWhole = useStore(({ transform: [x, y, zoom], width, height }) =>
+    isMoving || area === null || width === 0
+      ? held.current
+      : isInSight({ x, y, zoom }, area, width, height),
+  );
+  held.current = isWhole;
   return (
     <div className="canvas-tools">
-      <CanvasControls onFit={onFit} />
-      {hasMinimap || isTooLarge ? <Overview /> : <PortLegend />}
+      <CanvasControls {...controls} />
+      {hasMinimap || !isWhole ? <Overview /> : <PortLegend />}
     </div>
   );
 }
 
-function CanvasControls({ onFit }: { onFit: () => void }) {
+function CanvasControls({ onFit, onTouch }: ControlsProps) {
   const { zoomIn, zoomOut } = useReactFlow();
   const hasMinimap = usePreferences((state) => state.hasMinimap);
   const snaps = usePreferences((state) => state.snapsToGrid);
@@ -37,7 +56,10 @@ function CanvasControls({ onFit }: { onFit: () => void }) {
         size="small"
         label="Zoom out"
         keys="-"
-        onClick={() => void zoomOut({ duration: 120 })}
+        onClick={() => {
+          onTouch();
+          void zoomOut({ duration: 120 });
+        }}
       >
         <Minus size={15} />
       </IconButton>
@@ -47,7 +69,10 @@ function CanvasControls({ onFit }: { onFit: () => void }) {
         size="small"
         label="Zoom in"
         keys="+"
-        onClick={() => void zoomIn({ duration: 120 })}
+        onClick={() => {
+          onTouch();
+          void zoomIn({ duration: 120 });
+        }}
       >
         <Plus size={15} />
       </IconButton>
@@ -90,6 +115,7 @@ function CanvasControls({ onFit }: { onFit: () => void }) {
 }
 
 function Zoom() {
-  const percent = useStore((state) => Math.round(state.transform[2] * 100));
+  const stretch = useDetail(({ squeeze }) => (squeeze ? Math.max(squeeze.x, squeeze.y) : 1));
+  const percent = useStore((state) => Math.round(state.transform[2] * stretch * 100));
   return <span className="tabular w-11 text-center text-muted text-xs">{percent} %</span>;
 }

@@ -4,7 +4,9 @@ import type { Way } from "@/document/ways";
 import { useEdgeFacts } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
 import { Tooltip } from "@/ui/Tooltip";
+import { bundleText } from "./compact";
 import { EdgeOptions } from "./EdgeOptions";
+import { bundleTitle } from "./edgeWords";
 
 interface EdgeLabelProps {
   id: string;
@@ -19,6 +21,9 @@ interface EdgeLabelProps {
   color: string;
   isEvaluation: boolean;
   isSelected: boolean;
+  /** All edges that are drawn as this one; none where it is alone. */
+  bundle: readonly string[];
+  isCompact: boolean;
   /** Its free place; without one it is seen only while its edge is selected, at the spare place. */
   place: [number, number] | null;
   spare: [number, number];
@@ -26,10 +31,13 @@ interface EdgeLabelProps {
 
 /** What an edge says of itself, on free ground: its options, and in a run what it delivers. */
 export function EdgeLabel(props: EdgeLabelProps) {
-  const { id, run, stage, text, rate, isEvaluation, isSelected, place, spare } = props;
-  const { way, color } = props;
+  const { id, run, stage, rate, isEvaluation, isSelected, place, spare } = props;
+  const { way, color, bundle, isCompact } = props;
   const isLearning = way === "learning";
-  if ((text === "" && rate === "") || (place === null && !isSelected)) return null;
+  const count = bundle.length > 1 ? bundleText(bundle.length) : "";
+  // From afar only what is learned is named; the options of others are read where they are chosen.
+  const text = isCompact && !isLearning && !(isSelected && count === "") ? "" : props.text;
+  if ((text === "" && rate === "" && count === "") || (place === null && !isSelected)) return null;
   const [x, y] = place ?? spare;
   const label = (
     <div
@@ -40,7 +48,7 @@ export function EdgeLabel(props: EdgeLabelProps) {
       data-learning={isLearning || undefined}
       style={
         {
-          transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`,
+          transform: `translate(${x}px, ${y}px) scale(var(--unzoom)) translate(-50%, -50%)`,
           "--edge-color": color,
         } as React.CSSProperties
       }
@@ -48,7 +56,8 @@ export function EdgeLabel(props: EdgeLabelProps) {
     >
       {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
       <span>
-        <EdgeOptions id={id} way={way} isSelected={isSelected} />
+        {text === "" ? null : <EdgeOptions id={id} way={way} isSelected={isSelected} />}
+        {count === "" ? null : <span title={bundleTitle(bundle)}> {count}</span>}
         {text !== "" && rate !== "" ? " · " : ""}
         {rate}
       </span>

@@ -6,9 +6,10 @@ import { isAlwaysDead } from "@/document/deadEdges";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
 import { giverStage } from "@/document/flows";
 import { useEdgeActivity } from "@/live/hooks";
+import { useDetail } from "@/session/detail";
 import { portColor } from "@/ui/PortMark";
 import { EdgeLabel } from "./EdgeLabel";
-import { wayText } from "./edgeWords";
+import { bundleTitle, wayText } from "./edgeWords";
 import type { Route } from "./routes";
 
 /** An edge in the colour of its type, of learning in the learner's, with its options and, in a run, its rate. */
@@ -26,6 +27,8 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const live = useEdgeActivity(key, stage);
   const isDead = useSync((state) => isAlwaysDead(state.check?.plan, key));
   const route = props.data?.route as Route | undefined;
+  const bundle = props.data?.bundle as readonly string[] | undefined;
+  const compact = useDetail((state) => state.squeeze?.zoom ?? null);
   if (!edge || !route) return null;
 
   const portType = catalog.port_types[type ?? ""];
@@ -34,10 +37,11 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   return (
     <>
       <path d={route.path} className="loop-edge-halo" />
+      {bundle ? <title>{bundleTitle(bundle)}</title> : null}
       <BaseEdge
         id={id}
         path={route.path}
-        interactionWidth={18}
+        interactionWidth={compact === null ? 18 : 14 / compact}
         className="loop-edge"
         data-way={route.way}
         data-handle={portType?.handle || undefined}
@@ -45,6 +49,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         data-active={live?.isActive || undefined}
         data-bottleneck={live?.isBottleneck || undefined}
         data-dead={isDead || undefined}
+        data-bundle={bundle?.length}
         style={{ "--edge-color": color } as React.CSSProperties}
       />
       <EdgeLabel
@@ -52,7 +57,9 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         run={key}
         stage={stage}
         text={wayText(catalog, edge, route.way)}
-        rate={live?.label ?? ""}
+        rate={compact === null ? (live?.label ?? "") : ""}
+        bundle={bundle ?? []}
+        isCompact={compact !== null}
         way={route.way}
         color={color}
         isEvaluation={live?.isEvaluation ?? false}

@@ -5,9 +5,12 @@ import { foldTop, kindOf } from "@/document/geometry";
 import { isLearner } from "@/document/identities";
 import { softColor } from "@/lib/colors";
 import { useNodeActivity } from "@/live/hooks";
+import { useDetail } from "@/session/detail";
 import { CardHeader } from "./CardHeader";
 import { CardSockets } from "./CardSockets";
 import { CardValues } from "./CardValues";
+import { CompactCard } from "./CompactCard";
+import type { Dot } from "./compact";
 import { LearnBar } from "./LearnBar";
 import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
@@ -16,8 +19,10 @@ import { NodePort } from "./NodePort";
 import { PortFold } from "./PortFold";
 import type { Socket } from "./sockets";
 import { useNodePorts } from "./useNodePorts";
+import type { CardData } from "./useSockets";
 
 const NO_SOCKETS: readonly Socket[] = [];
+const NO_DOTS: readonly Dot[] = [];
 
 /** A box of the graph, drawn from the catalog. */
 export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: NodeProps) {
@@ -27,13 +32,10 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
   const activity = useNodeActivity(id);
   const hasFailed = useHasFailed(id);
   const learns = useDocument((state) => isLearner(catalog, state.document, id));
-  const ports = useNodePorts(id);
+  const isCompact = useDetail((state) => state.squeeze !== null);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
-  const rows = Math.max(ports.inputs.length, ports.outputs.length);
-  const fold = { node: id, fitting: ports.fitting, top: foldTop(rows), isReachable: selected };
-  const hasFold = ports.foldedInputs.length + ports.foldedOutputs.length > 0;
-
+  const { sockets = NO_SOCKETS, dots = NO_DOTS } = drawn as Partial<CardData>;
   return (
     <article
       className="loop-node"
@@ -45,17 +47,42 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
       style={{ "--node-color": color, "--node-soft": softColor(color) } as React.CSSProperties}
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
     >
-      <CardHeader node={id} isReachable={selected} />
+      {isCompact ? (
+        <CompactCard node={id} dots={dots} />
+      ) : (
+        <WholeCard node={id} learns={learns} isReachable={selected} />
+      )}
       {runId ? <LiveBadge node={id} /> : <NodeBadge node={id} />}
+      <CardSockets node={id} sockets={sockets} />
+    </article>
+  );
+});
+
+interface WholeCardProps {
+  node: string;
+  learns: boolean;
+  isReachable: boolean;
+}
+
+function WholeCard({ node, learns, isReachable }: WholeCardProps) {
+  const { runId } = useOpenLoop();
+  const ports = useNodePorts(node);
+  const rows = Math.max(ports.inputs.length, ports.outputs.length);
+  const fold = { node, fitting: ports.fitting, top: foldTop(rows), isReachable };
+  const hasFold = ports.foldedInputs.length + ports.foldedOutputs.length > 0;
+
+  return (
+    <>
+      <CardHeader node={node} isReachable={isReachable} />
       <div className="loop-node-ports" data-fold={hasFold || undefined}>
         <div>
           {ports.inputs.map((port) => (
-            <NodePort key={port.name} node={id} port={port} side="input" />
+            <NodePort key={port.name} node={node} port={port} side="input" />
           ))}
         </div>
         <div>
           {ports.outputs.map((port) => (
-            <NodePort key={port.name} node={id} port={port} side="output" />
+            <NodePort key={port.name} node={node} port={port} side="output" />
           ))}
         </div>
       </div>
@@ -71,9 +98,12 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
         ports={ports.foldedOutputs}
         isDrawnFrom={ports.drawnFrom === "outputs"}
       />
-      {runId ? <LiveNodeFooter node={id} /> : <CardValues node={id} isReachable={selected} />}
-      {learns ? <LearnBar node={id} isReachable={selected} /> : null}
-      <CardSockets node={id} sockets={(drawn.sockets as readonly Socket[]) ?? NO_SOCKETS} />
-    </article>
+      {runId ? (
+        <LiveNodeFooter node={node} />
+      ) : (
+        <CardValues node={node} isReachable={isReachable} />
+      )}
+      {learns ? <LearnBar node={node} isReachable={isReachable} /> : null}
+    </>
   );
-});
+}

@@ -23,6 +23,11 @@ export function wayName(edge: Edge, way: Way): string {
   return portRef(edge.to).port.replaceAll("_", " ");
 }
 
+/** All edges that one line stands for. */
+export function bundleTitle(keys: readonly string[]): string {
+  return [`${keys.length} edges`, ...keys].join("\n");
+}
+
 /** Room is kept for a rate before there is one, so that nothing moves when it comes. */
 export function labelWidth(text: string, way: Way, isLive: boolean): number {
   const words = [text, ...(isLive && way !== "tie" ? [RATE] : [])].filter(Boolean).join(" · ");

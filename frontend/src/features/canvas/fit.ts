@@ -1,52 +1,159 @@
 /**
- * How the graph is fitted into the window. It is never drawn smaller than it is written, so that its text can be read:
- * a graph that is too large for that is shown from its beginning, with an overview beside it. Pure.
+ * How the graph is fitted into the window: always the whole of it. Where whole cards could not be read any more, it is
+ * drawn with compact ones. Pure.
  */
-import { type FitViewOptions, getViewportForBounds, type Viewport } from "@xyflow/react";
-import type { Area } from "./shapes";
+import type { FitViewOptions, Viewport } from "@xyflow/react";
+import type { Squeeze } from "@/session/detail";
+import { growth, squeezeBoxes, trackIn } from "./compact";
+import type { Drawing } from "./routes";
+import type { Area, RouteBox } from "./shapes";
 
-/** Text of the canvas has 12 px at this zoom. */
-export const LEAST_FIT = 1;
+/** Below this zoom nobody reads the text of whole cards, which has 12 px. */
+export const READABLE = 0.7;
+/** From a graph of compact cards, so much closer than where all of it is seen, cards are drawn whole. */
+const CLOSER = 1.08;
+const LEAST_WHOLE = 0.75;
 
+/** Around the graph, in pixels of the window. */
 const AROUND = 28;
+const COMPACT_AROUND = 14;
+/** A window with more room than this for a graph shows it larger, up to so much. */
+const PLENTY = { width: 1400, height: 860 };
+const LARGEST = 1.3;
 /** So much of the canvas' lower edge lies under its tools: what is brought into sight stays above. */
 export const UNDER_TOOLS = 60;
 /** Kept around a box that is brought into sight. */
 const MARGIN = 16;
-export const FIT: FitViewOptions = { padding: `${AROUND}px`, minZoom: LEAST_FIT, maxZoom: 1 };
+/** Before the frame is measured. */
+export const FIRST_FIT: FitViewOptions = { padding: `${AROUND}px`, minZoom: 0.02, maxZoom: 1 };
 export const FIT_MILLISECONDS = 200;
 
-/**
- * @param start the box that a graph begins with: it is in sight where not everything can be
- */
-export function fitted(area: Area, start: Area, width: number, whole: number): Viewport {
-  const height = whole - UNDER_TOOLS;
-  const bounds = {
-    x: area.left,
-    y: area.top,
-    width: area.right - area.left,
-    height: area.bottom - area.top,
-  };
-  const view = getViewportForBounds(bounds, width, height, LEAST_FIT, 1, `${AROUND}px`);
-  const { zoom } = view;
-  const [spareX, spareY] = [width - bounds.width * zoom, height - bounds.height * zoom];
-  if (spareX < 2 * AROUND) view.x = Math.max(spareX / 2, AROUND / 4) - area.left * zoom;
-  if (spareY < 0) {
-    const wish = height / 2 - ((start.top + start.bottom) / 2) * zoom;
-    const [most, least] = [AROUND / 2 - area.top * zoom, height - AROUND / 2 - area.bottom * zoom];
-    view.y = Math.max(least, Math.min(most, wish));
-  } else if (spareY < 2 * AROUND) {
-    view.y = spareY / 2 - area.top * zoom;
-  }
-  return view;
+export interface Room {
+  width: number;
+  height: number;
+  /** What lies over the upper right corner. */
+  corner?: { width: number; height: number };
+  /** Whether frames are drawn around boxes. */
+  isFramed?: boolean;
 }
 
-/** Whether a graph is larger than the window even where it is drawn smallest. */
-export function isTooLarge(area: Area, width: number, height: number): boolean {
-  return (
-    (area.right - area.left) * LEAST_FIT > width ||
-    (area.bottom - area.top) * LEAST_FIT > height - UNDER_TOOLS
-  );
+export interface Planned {
+  squeeze: Squeeze | null;
+  view: Viewport;
+}
+
+/** The drawing of the loop with whole cards, or with compact ones. */
+export type Draw = (squeeze: Squeeze | null) => Drawing;
+
+/** How the whole graph is shown best. */
+export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room): Planned | null {
+  const { area } = draw(null);
+  if (area === null) return null;
+  const view = fittedBeside(area, boxes, room, AROUND, largest(room));
+  if (view.zoom >= READABLE) return { squeeze: null, view };
+  const squeeze = squeezeInto(boxes, draw, room);
+  const compact = draw(squeeze).area ?? area;
+  const cards = squeezeBoxes(boxes, squeeze);
+  return { squeeze, view: fittedBeside(compact, cards, room, COMPACT_AROUND, squeeze.zoom) };
+}
+
+/** The same with no card under what lies over the corner. */
+function fittedBeside(
+  area: Area,
+  boxes: readonly RouteBox[],
+  room: Room,
+  around: number,
+  most: number,
+): Viewport {
+  const { corner } = room;
+  const view = fitted(area, room, around, most);
+  if (!corner) return view;
+  const left = room.width - corner.width;
+  const isUnder = (box: RouteBox) =>
+    (box.x + box.width) * view.zoom + view.x > left && box.y * view.zoom + view.y < corner.height;
+  if (!boxes.some(isUnder)) return view;
+  const beside = fitted(area, { ...room, width: left }, around, most);
+  const below = fitted(area, { ...room, height: room.height - corner.height }, around, most);
+  return below.zoom > beside.zoom ? { ...below, y: below.y + corner.height } : beside;
+}
+
+function largest({ width, height }: Room): number {
+  const spare = Math.min(width / PLENTY.width, height / PLENTY.height);
+  return Math.max(1, Math.min(LARGEST, spare));
+}
+
+const ROUNDS = 6;
+/** A round that changes less than this is the last. */
+const NEAR = 0.02;
+/** The most that one axis is stretched against the other, and how large a card is drawn at most. */
+const MOST_STRETCH = 5;
+const LARGEST_CARD = 1;
+
+/** The stretch with which a graph of compact cards fills the window in both directions. */
+export function squeezeInto(boxes: readonly RouteBox[], draw: Draw, room: Room): Squeeze {
+  const { isFramed = false } = room;
+  const track = trackIn(room.height);
+  const [wide, high] = roomFor(room, COMPACT_AROUND);
+  let [x, y] = [1, 1];
+  let zoom = 0.5;
+  let squeeze: Squeeze = { x, y, ...growth(boxes, { x, y, zoom }, isFramed), zoom, track };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const { area } = draw(squeeze);
+    if (area === null) break;
+    const across = wide / (area.right - area.left);
+    const down = high / (area.bottom - area.top);
+    const most = LARGEST_CARD / Math.max(x, y);
+    zoom = Math.min(across, down, most);
+    const isNear = Math.abs(zoom / squeeze.zoom - 1) < NEAR;
+    const spare = Math.min(Math.max(across, down), most) / zoom;
+    if (isNear && spare < 1 + NEAR) break;
+    if (across > down) x *= spare;
+    else y *= spare;
+    const least = Math.min(x, y);
+    [x, y] = [Math.min(x / least, MOST_STRETCH), Math.min(y / least, MOST_STRETCH)];
+    zoom = Math.min(zoom * least, LARGEST_CARD / Math.max(x, y));
+    squeeze = { x, y, ...growth(boxes, { x, y, zoom }, isFramed), zoom, track };
+  }
+  return squeeze;
+}
+
+function roomFor({ width, height }: Room, around: number): [number, number] {
+  return [Math.max(1, width - 2 * around), Math.max(1, height - UNDER_TOOLS - 2 * around)];
+}
+
+/** All of an area, in the middle of what lies above the tools. */
+export function fitted(area: Area, room: Room, around: number, most: number): Viewport {
+  const [wide, high] = roomFor(room, around);
+  const [across, down] = [area.right - area.left, area.bottom - area.top];
+  const zoom = Math.min(most, wide / across, high / down);
+  return {
+    x: (room.width - across * zoom) / 2 - area.left * zoom,
+    y: (room.height - UNDER_TOOLS - down * zoom) / 2 - area.top * zoom,
+    zoom,
+  };
+}
+
+/** Whether a graph of compact cards that was zoomed to this is to be drawn with whole ones. */
+export function opensAt(squeeze: Squeeze, zoom: number): boolean {
+  const stretch = Math.max(squeeze.x, squeeze.y);
+  return zoom * stretch > Math.max(LEAST_WHOLE, CLOSER * squeeze.zoom * stretch);
+}
+
+/** The same place of the loop at the same place of the window, with the other kind of cards. */
+export function turned(
+  view: Viewport,
+  anchor: { x: number; y: number },
+  before: Squeeze | null,
+  after: Squeeze | null,
+): Viewport {
+  const from = before ?? { x: 1, y: 1 };
+  const to = after ?? { x: 1, y: 1 };
+  const zoom = (view.zoom * Math.max(from.x, from.y)) / Math.max(to.x, to.y);
+  return {
+    x: anchor.x - ((anchor.x - view.x) / view.zoom / from.x) * to.x * zoom,
+    y: anchor.y - ((anchor.y - view.y) / view.zoom / from.y) * to.y * zoom,
+    zoom,
+  };
 }
 
 /** Whether all of an area is seen, above the tools. */

@@ -17,13 +17,13 @@ export const FURTHEST_LABEL = 128;
 /** On the longest straight piece if there is one, else along the line; not across another line where that can be. */
 export function placeLabel(
   points: readonly Point[],
-  width: number,
+  [width, height]: readonly [number, number],
   taken: readonly Area[],
   lines: readonly Area[],
 ): Point | null {
   const near = [...straightPlaces(points, width), ...alongPlaces(points, SHIFTS)];
   const isFree = (place: Point, areas: readonly Area[], apart: number) => {
-    const area = labelArea(place, width);
+    const area = labelArea(place, width, height);
     return !areas.some((other) => overlap(area, other, apart));
   };
   let spare: Point | null = null;
@@ -42,12 +42,12 @@ export function placeLabel(
   );
 }
 
-export function labelArea([x, y]: Point, width: number): Area {
+export function labelArea([x, y]: Point, width: number, height = LABEL_HEIGHT): Area {
   return {
     left: x - width / 2,
-    top: y - LABEL_HEIGHT / 2,
+    top: y - height / 2,
     right: x + width / 2,
-    bottom: y + LABEL_HEIGHT / 2,
+    bottom: y + height / 2,
   };
 }
 

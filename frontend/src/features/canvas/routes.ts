@@ -49,9 +49,8 @@ export interface Drawing {
   sockets: ReadonlyMap<string, readonly Socket[]>;
   /** Where the lane of learning begins; null where nothing is learned. */
   laneTop: number | null;
-  /** All that is to be seen, and the box that it begins with; null without boxes. */
+  /** All that is to be seen; null without boxes. */
   area: Area | null;
-  start: Area | null;
 }
 
 const NOTHING: Drawing = {
@@ -59,13 +58,26 @@ const NOTHING: Drawing = {
   sockets: new Map(),
   laneTop: null,
   area: null,
-  start: null,
 };
 
-/** From the lowest box to the lane, in it to the first track, and from one track to the next. */
-const LANE_GAP = 32;
-const LANE_HEAD = 28;
-const TRACK = 28;
+/** What is as large on the canvas as words and signs make it. */
+export interface Measures {
+  /** From the lowest box to the lane of learning, in it to the first track, and from one track to the next. */
+  laneGap: number;
+  laneHead: number;
+  track: number;
+  labelHeight: number;
+  /** How far apart ends of lines stand at a bottom or a top, against those of whole cards. */
+  sockets: number;
+}
+
+const MEASURES: Measures = {
+  laneGap: 32,
+  laneHead: 28,
+  track: 28,
+  labelHeight: LABEL_HEIGHT,
+  sockets: 1,
+};
 /** Ports stick out of their box. */
 const PORT_REACH = 8;
 /** The signs of ports stick out less than what takes the pointer. */
@@ -79,11 +91,15 @@ const LEAST_AHEAD = 36;
 
 type Ends = [Point, Point];
 
-export function routeEdges(boxes: readonly RouteBox[], edges: readonly RouteEdge[]): Drawing {
+export function routeEdges(
+  boxes: readonly RouteBox[],
+  edges: readonly RouteEdge[],
+  measures: Measures = MEASURES,
+): Drawing {
   if (boxes.length === 0) return NOTHING;
   const byId = new Map(boxes.map((box) => [box.id, box]));
   const known = edges.filter(({ source, target }) => byId.has(source) && byId.has(target));
-  const sockets = planSockets(byId, known);
+  const sockets = planSockets(byId, known, measures.sockets);
   const areas = boxes.map(areaOf);
   const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
   const lines = new Map<string, { path: string; points: Point[] }>();
@@ -96,12 +112,13 @@ export function routeEdges(boxes: readonly RouteBox[], edges: readonly RouteEdge
     ...[...lines.values()].flatMap(({ points }) => piecesOf(points)),
   ]).bottom;
   const learned = known.filter(({ way }) => way === "learning");
-  const laneTop = learned.length > 0 ? bottom + LANE_GAP : null;
-  if (laneTop !== null) routeLearning(learned, byId, sockets, taken, laneTop, lines);
+  const laneTop = learned.length > 0 ? bottom + measures.laneGap : null;
+  if (laneTop !== null) {
+    routeLearning(learned, byId, sockets, taken, { ...measures, laneTop }, lines);
+  }
 
-  const routes = withLabels(known, taken.boxes, lines);
-  const [start = null] = taken.boxes.toSorted((a, b) => a.left - b.left || a.top - b.top);
-  return { routes, sockets, laneTop, area: extent(taken.boxes, routes), start };
+  const routes = withLabels(known, taken.boxes, lines, measures.labelHeight);
+  return { routes, sockets, laneTop, area: extent(taken.boxes, routes, measures.labelHeight) };
 }
 
 /** Straight curves first, so that those that go around see them. */
@@ -195,7 +212,7 @@ function routeLearning(
   boxes: ReadonlyMap<string, RouteBox>,
   sockets: ReadonlyMap<string, readonly Socket[]>,
   taken: Taken,
-  laneTop: number,
+  { laneTop, laneHead, track: apart }: Measures & { laneTop: number },
   lines: Map<string, { path: string; points: Point[] }>,
 ): void {
   const planned = edges
@@ -225,7 +242,7 @@ function routeLearning(
     let index = tracks.findIndex(isFree);
     if (index < 0) index = tracks.push([]) - 1;
     tracks[index]?.push(own);
-    const y = laneTop + LANE_HEAD + TRACK * index;
+    const y = laneTop + laneHead + apart * index;
     const points = plan.points.map(([x, at]): Point => [x, at === laneTop ? y : at]);
     lines.set(plan.edge.key, { path: roundedPath(points), points });
   }
@@ -239,6 +256,7 @@ function withLabels(
   edges: readonly RouteEdge[],
   boxes: readonly Area[],
   lines: ReadonlyMap<string, { path: string; points: Point[] }>,
+  labelHeight: number,
 ): Map<string, Route> {
   const taken = boxes.map(
     (box): Area => ({
@@ -268,8 +286,8 @@ function withLabels(
       .filter((piece) => piece.key !== key && overlap(piece.area, near))
       .map(({ area }) => area);
     const free = taken.filter((area) => overlap(area, near));
-    const label = placeLabel(line.points, width, free, others);
-    if (label) taken.push(labelArea(label, width));
+    const label = placeLabel(line.points, [width, labelHeight], free, others);
+    if (label) taken.push(labelArea(label, width, labelHeight));
     routes.set(key, { way, ...line, label });
   }
   return routes;
@@ -283,12 +301,16 @@ function grown({ left, top, right, bottom }: Area, by: number): Area {
   return { left: left - by, top: top - by, right: right + by, bottom: bottom + by };
 }
 
-function extent(boxes: readonly Area[], routes: ReadonlyMap<string, Route>): Area {
+function extent(
+  boxes: readonly Area[],
+  routes: ReadonlyMap<string, Route>,
+  labelHeight: number,
+): Area {
   const all = union([...boxes, ...[...routes.values()].flatMap(({ points }) => piecesOf(points))]);
   return {
     left: all.left - PORT_REACH,
     top: all.top - PORT_REACH,
     right: all.right + PORT_REACH,
-    bottom: all.bottom + LABEL_HEIGHT / 2 + 2,
+    bottom: all.bottom + labelHeight / 2 + 2,
   };
 }

@@ -19,10 +19,15 @@ const SOCKET_APART = 26;
 const SOCKET_RIGHT = 26;
 const LEAST_APART = 15;
 
-/** Of every box, from left to right, in an order in which lines of one box do not cross each other. */
+/**
+ * Of every box, from left to right, in an order in which lines of one box do not cross each other.
+ *
+ * @param scale how far apart they stand, against the ends at whole cards
+ */
 export function planSockets(
   boxes: ReadonlyMap<string, RouteBox>,
   edges: readonly RouteEdge[],
+  scale = 1,
 ): Map<string, Socket[]> {
   const found = new Map<string, Socket[]>();
   const add = (node: string, socket: Socket) => {
@@ -30,8 +35,8 @@ export function planSockets(
     if (list) list.push(socket);
     else found.set(node, [socket]);
   };
-  planTies(boxes, edges, add);
-  planLearning(boxes, edges, found, add);
+  planTies(boxes, edges, add, scale);
+  planLearning(boxes, edges, found, add, scale);
   return found;
 }
 
@@ -42,7 +47,9 @@ function planTies(
   boxes: ReadonlyMap<string, RouteBox>,
   edges: readonly RouteEdge[],
   add: Add,
+  scale: number,
 ): void {
+  const place = (count: number) => (TIE_LEFT + TIE_APART * count) * scale;
   const counts = new Map<string, number>();
   for (const edge of edges) {
     if (edge.way !== "tie" || edge.servant === null) continue;
@@ -52,7 +59,7 @@ function planTies(
     if (!low || !high) continue;
     const count = counts.get(servant) ?? 0;
     counts.set(servant, count + 1);
-    const x = Math.min(TIE_LEFT + TIE_APART * count, low.width - 14);
+    const x = Math.min(place(count), low.width - 14);
     const above = low.x + x - high.x;
     const isBelow = above >= 12 && above <= high.width - 12;
     const key = edge.key;
@@ -67,7 +74,7 @@ function planTies(
       port: highPort,
       isTarget: edge.target === master,
       side: "bottom",
-      x: isBelow ? above : TIE_LEFT + TIE_APART * count,
+      x: isBelow ? above : place(count),
     });
   }
 }
@@ -81,7 +88,10 @@ function planLearning(
   edges: readonly RouteEdge[],
   found: ReadonlyMap<string, Socket[]>,
   add: Add,
+  scale: number,
 ): void {
+  const [most, least] = [SOCKET_APART * scale, LEAST_APART * scale];
+  const right = SOCKET_RIGHT * scale;
   const ends = new Map<string, { key: string; port: string; isTarget: boolean; away: number }[]>();
   const middle = (box: RouteBox) => box.x + box.width / 2;
   for (const edge of edges) {
@@ -98,13 +108,11 @@ function planLearning(
     const ties = (found.get(node) ?? []).filter(({ side }) => side === "bottom");
     const from = Math.max(0, ...ties.map(({ x }) => x));
     const sorted = list.toSorted((a, b) => rank(a.away) - rank(b.away));
-    const room = box.width - SOCKET_RIGHT - from - LEAST_APART;
+    const room = box.width - right - from - least;
     const apart =
-      sorted.length < 2
-        ? SOCKET_APART
-        : Math.max(LEAST_APART, Math.min(SOCKET_APART, room / (sorted.length - 1)));
+      sorted.length < 2 ? most : Math.max(least, Math.min(most, room / (sorted.length - 1)));
     for (const [index, { key, port, isTarget }] of sorted.entries()) {
-      const x = Math.round(box.width - SOCKET_RIGHT - apart * (sorted.length - 1 - index));
+      const x = Math.round(box.width - right - apart * (sorted.length - 1 - index));
       add(node, { key, port, isTarget, isTie: false, side: "bottom", x });
     }
   }

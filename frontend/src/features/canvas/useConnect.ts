@@ -1,4 +1,5 @@
 /** Drawing edges: onto a port, onto a box, onto empty canvas (asks what to add), and moving an end. */
+
 import {
   type Connection,
   type FinalConnectionState,
@@ -14,6 +15,7 @@ import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import type { PortRef } from "@/document/types";
 import { useAddSearch } from "@/session/addSearch";
+import { toLoop } from "@/session/detail";
 import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
 
@@ -91,7 +93,7 @@ export function useConnect() {
       const screen = { x: point.clientX, y: point.clientY };
       show({
         screen,
-        flow: screenToFlowPosition(screen),
+        flow: toLoop(screenToFlowPosition(screen)),
         from: { ...start, isOutput: isFromOutput },
       });
     },

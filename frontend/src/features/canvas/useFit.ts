@@ -1,17 +1,30 @@
-import { useReactFlow, useStore, useStoreApi } from "@xyflow/react";
-import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useReactFlow, useStoreApi } from "@xyflow/react";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
+import { useDetail } from "@/session/detail";
 import { useSelection } from "@/session/selection";
 import { useViewport } from "@/session/viewport";
-import { broughtIntoSight, FIT_MILLISECONDS, fitted, isInSight, isTooLarge } from "./fit";
+import {
+  broughtIntoSight,
+  type Draw,
+  FIT_MILLISECONDS,
+  isInSight,
+  opensAt,
+  planFit,
+  READABLE,
+  type Room,
+  squeezeInto,
+  turned,
+} from "./fit";
 import type { Drawing } from "./routes";
+import type { RouteBox } from "./shapes";
 import { areaOfNode } from "./useReveal";
 
 interface Fit {
-  frame: RefObject<HTMLDivElement | null>;
   onTouch: () => void;
   fit: () => void;
-  /** The whole graph cannot be shown at once. */
-  isTooLarge: boolean;
+  /** A zoom by hand is over: from one kind of cards to the other, about the pointer where one turned the wheel. */
+  onRest: () => void;
+  onWheel: (event: React.WheelEvent) => void;
 }
 
 interface Size {
@@ -19,40 +32,50 @@ interface Size {
   height: number;
 }
 
+interface Shown {
+  boxes: readonly RouteBox[];
+  draw: Draw;
+  isFramed: boolean;
+  /** As it is drawn now. */
+  drawing: Drawing;
+}
+
+/** A wheel that was turned so long ago tells nothing of where one looks. */
+const AGO = 600;
+
 /**
  * Brings the whole graph into view: while the panels around it settle, until the user touches it, and
  * whenever a command asks for it.
  *
- * @param drawing all that is to be seen
+ * @param shown all that is to be seen
  */
-export function useFit(drawing: Drawing): Fit {
-  const frame = useRef<HTMLDivElement>(null);
+export function useFit(frame: RefObject<HTMLElement | null>, shown: Shown): Fit {
   const isTouched = useRef(false);
-  const now = useRef(drawing);
-  now.current = drawing;
+  const now = useRef(shown);
+  now.current = shown;
   const { setViewport } = useReactFlow();
-  const measured = useStore((state) => state.width);
-  const height = useStore((state) => state.height);
-  const [drawn, setDrawn] = useState({ width: 0, height: 0 });
+  const flow = useStoreApi();
 
   const show = useCallback(
     (duration: number) => {
-      const box = frame.current?.getBoundingClientRect();
-      const { area, start } = now.current;
-      if (!area || !start || !box || box.width === 0) return;
-      void setViewport(fitted(area, start, box.width, box.height), { duration });
+      const room = roomOf(frame.current, now.current.isFramed);
+      const planned = room && planFit(now.current.boxes, now.current.draw, room);
+      if (!planned) return;
+      const { squeeze, view } = planned;
+      const isSame = (useDetail.getState().squeeze === null) === (squeeze === null);
+      useDetail.setState({ squeeze });
+      void setViewport(view, { duration: isSame ? duration : 0 });
     },
-    [setViewport],
+    [frame, setViewport],
   );
 
   // A panel that opens beside a graph that was moved by hand covers nothing that was seen, where all can be seen.
-  const flow = useStoreApi();
   const before = useRef<Size | null>(null);
   const keepInSight = useCallback(
     (was: Size | null, { width, height }: Size) => {
       const [x, y, zoom] = flow.getState().transform;
       const view = { x, y, zoom };
-      const { area } = now.current;
+      const { area } = now.current.drawing;
       if (!was || !area) return;
       const [chosen] = useSelection.getState().nodes;
       const kept = isInSight(view, area, was.width, was.height)
@@ -64,6 +87,13 @@ export function useFit(drawing: Drawing): Fit {
     },
     [flow, setViewport],
   );
+
+  // Each graph begins with whole cards, and is fitted before it is seen.
+  useLayoutEffect(() => {
+    useDetail.setState({ squeeze: null });
+    show(0);
+    return () => useDetail.setState({ squeeze: null });
+  }, [show]);
 
   useEffect(() => {
     if (!frame.current) return;
@@ -83,7 +113,7 @@ export function useFit(drawing: Drawing): Fit {
       cancelAnimationFrame(pending);
       observer.disconnect();
     };
-  }, [show, keepInSight, flow]);
+  }, [frame, show, keepInSight, flow]);
 
   // A command shows everything, once the boxes stand where it left them.
   const wish = useViewport((state) => state.wish);
@@ -98,14 +128,44 @@ export function useFit(drawing: Drawing): Fit {
   const onTouch = useCallback(() => {
     isTouched.current = true;
   }, []);
+  // Who adds or takes away nodes looks at them: no panel that opens fits the graph anew.
+  const { length } = shown.boxes;
+  const began = useRef(length);
+  useEffect(() => {
+    if (length !== began.current) onTouch();
+  }, [length, onTouch]);
   const fit = useCallback(() => show(FIT_MILLISECONDS), [show]);
-  // React Flow measures after the first sight of the page, and what depends on it would jump.
-  useLayoutEffect(() => {
-    const { width = 0, height = 0 } = frame.current?.getBoundingClientRect() ?? {};
-    setDrawn({ width, height });
+
+  const wheel = useRef({ x: 0, y: 0, at: Number.NEGATIVE_INFINITY });
+  const onWheel = useCallback((event: React.WheelEvent) => {
+    wheel.current = { x: event.clientX, y: event.clientY, at: event.timeStamp };
   }, []);
-  const { area } = drawing;
-  const size = measured > 0 ? { width: measured, height } : drawn;
-  const tooLarge = area !== null && size.width > 0 && isTooLarge(area, size.width, size.height);
-  return { frame, onTouch, fit, isTooLarge: tooLarge };
+  const onRest = useCallback(() => {
+    const room = roomOf(frame.current, now.current.isFramed);
+    const box = frame.current?.getBoundingClientRect();
+    const { squeeze } = useDetail.getState();
+    const [x, y, zoom] = flow.getState().transform;
+    const isToTurn = squeeze ? opensAt(squeeze, zoom) : zoom < READABLE;
+    if (!room || !box || !isToTurn || now.current.boxes.length === 0) return;
+    const next = squeeze ? null : squeezeInto(now.current.boxes, now.current.draw, room);
+    const isWheel = performance.now() - wheel.current.at < AGO;
+    const anchor = isWheel
+      ? { x: wheel.current.x - box.left, y: wheel.current.y - box.top }
+      : { x: room.width / 2, y: room.height / 2 };
+    useDetail.setState({ squeeze: next });
+    void setViewport(turned({ x, y, zoom }, anchor, squeeze, next));
+  }, [frame, flow, setViewport]);
+
+  return { onTouch, fit, onRest, onWheel };
+}
+
+/** The frame, and what the page lays over its upper right corner. */
+function roomOf(frame: HTMLElement | null, isFramed: boolean): Room | null {
+  const box = frame?.getBoundingClientRect();
+  if (!frame || !box || box.width === 0) return null;
+  const over = frame.closest("main")?.querySelector("[data-over-graph]")?.getBoundingClientRect();
+  const { width, height } = box;
+  if (!over || over.width === 0) return { width, height, isFramed };
+  const corner = { width: box.right - over.left + 6, height: over.bottom - box.top + 6 };
+  return { width, height, corner, isFramed };
 }

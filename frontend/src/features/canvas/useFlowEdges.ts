@@ -1,15 +1,19 @@
 /** The document's edges as React Flow wants them; the same object as long as nothing changes. */
 import type { EdgeChange, Edge as FlowEdge, Node } from "@xyflow/react";
-import { useMemo, useRef } from "react";
+import { useCallback, useMemo, useRef } from "react";
 import type { Catalog } from "@/api/types";
 import { inputPort, outputPort } from "@/document/canConnect";
 import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
-import { edgeKeys, portRef } from "@/document/edges";
+import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/document/geometry";
 import type { LoopDocument } from "@/document/types";
 import { edgeWays } from "@/document/ways";
+import { formatPlural } from "@/lib/format";
+import type { Squeeze } from "@/session/detail";
 import { useSelection } from "@/session/selection";
+import { type CompactEdges, compactEdges, compactMeasures, squeezeBoxes } from "./compact";
 import { labelWidth, wayText } from "./edgeWords";
+import type { Draw } from "./fit";
 import { socketHandle } from "./handles";
 import { type Drawing, type Route, type RouteEdge, routeEdges } from "./routes";
 import type { RouteBox } from "./shapes";
@@ -19,10 +23,17 @@ import { nodeShape } from "./useFlowNodes";
 interface FlowEdges {
   edges: FlowEdge[];
   onEdgesChange: (changes: EdgeChange[]) => void;
+  boxes: readonly RouteBox[];
   drawing: Drawing;
+  /** Where edges begin and end at the sides of compact cards. */
+  dots: CompactEdges["dots"];
+  /** The drawing with whole or compact cards. */
+  draw: Draw;
 }
 
-export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
+const NO_BUNDLES: Pick<CompactEdges, "bundles" | "dots"> = { bundles: new Map(), dots: new Map() };
+
+export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null): FlowEdges {
   const catalog = useCatalog();
   const { store, runId } = useOpenLoop();
   const loopEdges = useDocument((state) => state.document.edges);
@@ -37,7 +48,26 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
     () => routeParts(catalog, store.getState().document, runId !== null),
     [store, loopEdges, shape, catalog, runId],
   );
-  const drawing = useMemo(() => routeEdges(nodes.map(boxOf), parts), [nodes, parts]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `loopEdges` are what is read of the document
+  const words = useMemo(() => {
+    const { document } = store.getState();
+    return (key: string) => {
+      const edge = document.edges[edgeIndex(document, key)];
+      return edge ? wayText(catalog, edge, "learning") : "";
+    };
+  }, [store, loopEdges, catalog]);
+  const boxes = useMemo(() => nodes.map(boxOf), [nodes]);
+  const drawWith = useCallback(
+    (by: Squeeze | null) => {
+      if (by === null) return { ...NO_BUNDLES, drawing: routeEdges(boxes, parts) };
+      const cards = squeezeBoxes(boxes, by);
+      const { edges, bundles, dots } = compactEdges(parts, cards, by, words);
+      return { bundles, dots, drawing: routeEdges(cards, edges, compactMeasures(by)) };
+    },
+    [boxes, parts, words],
+  );
+  const draw = useCallback((by: Squeeze | null) => drawWith(by).drawing, [drawWith]);
+  const { drawing, bundles, dots } = useMemo(() => drawWith(squeeze), [drawWith, squeeze]);
   const { routes, sockets } = drawing;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes and their ports
@@ -54,8 +84,12 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
       // An edge to a port that does not exist cannot be drawn; the problems list has it.
       if (!output || !inputPort(catalog, document, target)) continue;
       const route = routes.get(key);
+      const bundle = bundles.get(key);
+      // It is drawn as a part of another.
+      if (squeeze && !route) continue;
+      const isSelected = (bundle ?? [key]).some((one) => selected.has(one));
       const handles = [handleOf(sockets, key, source), handleOf(sockets, key, target)];
-      const mark = `${selected.has(key)} ${output.type} ${isReadonly} ${handles} ${routeMark(route)}`;
+      const mark = `${isSelected} ${bundle} ${output.type} ${isReadonly} ${handles} ${routeMark(route)}`;
       const old = cache.current.get(key);
       if (old?.mark === mark) {
         list.push(old.edge);
@@ -68,12 +102,14 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
         sourceHandle: handles[0] ?? source.port,
         target: target.node,
         targetHandle: handles[1] ?? target.port,
-        selected: selected.has(key),
-        data: { route },
-        reconnectable: !isReadonly,
+        selected: isSelected,
+        data: { route, ...(bundle ? { bundle } : {}) },
+        reconnectable: !isReadonly && !bundle,
         // Reached from its ends.
         domAttributes: { tabIndex: -1 },
-        ariaLabel: `${edge.from} to ${edge.to}`,
+        ariaLabel: bundle
+          ? `${formatPlural(bundle.length, "edge")} from ${source.node} to ${target.node}`
+          : `${edge.from} to ${edge.to}`,
       };
       cache.current.set(key, { mark, edge: made });
       list.push(made);
@@ -83,7 +119,7 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
       before.length === list.length && list.every((edge, index) => edge === before[index]);
     if (!isSame) lastEdges.current = list;
     return lastEdges.current;
-  }, [store, loopEdges, shape, routes, sockets, chosen, catalog, isReadonly]);
+  }, [store, loopEdges, shape, routes, sockets, bundles, squeeze, chosen, catalog, isReadonly]);
 
   const onEdgesChange = (changes: EdgeChange[]) => {
     const choice = new Set(useSelection.getState().edges);
@@ -98,10 +134,10 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
     useSelection.getState().select({ nodes: useSelection.getState().nodes, edges: [...choice] });
   };
 
-  return { edges, onEdgesChange, drawing };
+  return { edges, onEdgesChange, boxes, drawing, dots, draw };
 }
 
-function boxOf({ id, position, width, height }: Node): RouteBox {
+export function boxOf({ id, position, width, height }: Node): RouteBox {
   return { id, x: position.x, y: position.y, width: width ?? 0, height: height ?? 0 };
 }
 

@@ -10,6 +10,7 @@ import { useDocument, useOpenLoop } from "@/document/context";
 import { kindOf, nodeSize } from "@/document/geometry";
 import { canPlace, fetchArranging, placeNodes } from "@/document/layout";
 import type { LoopDocument, Point } from "@/document/types";
+import { toLoop, useDetail } from "@/session/detail";
 import { useSelection } from "@/session/selection";
 import { useTabStop } from "./useRoving";
 
@@ -102,7 +103,7 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
   }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, isReadonly]);
 
   const onNodesChange = (wanted: NodeChange[]) => {
-    const changes = steer(wanted, nodes);
+    const changes = steer(wanted.map(inLoop), nodes);
     const moved: Record<string, Point> = {};
     let isDragging = false;
     let choice: Set<string> | null = null;
@@ -110,7 +111,7 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
       if (change.type === "position" && change.position) {
         moved[change.id] = [Math.round(change.position.x), Math.round(change.position.y)];
         isDragging ||= change.dragging === true;
-      } else if (change.type === "dimensions" && change.dimensions) {
+      } else if (change.type === "dimensions" && change.dimensions && isWhole()) {
         measured.current.set(change.id, change.dimensions);
       } else if (change.type === "select") {
         choice ??= new Set(useSelection.getState().nodes);
@@ -145,6 +146,16 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
   };
 
   return { nodes, onNodesChange, onDragStop };
+}
+
+function isWhole(): boolean {
+  return useDetail.getState().squeeze === null;
+}
+
+/** React Flow tells of places on the canvas. */
+function inLoop(change: NodeChange): NodeChange {
+  if (change.type !== "position" || !change.position) return change;
+  return { ...change, position: toLoop(change.position) };
 }
 
 /** Which nodes there are, of which kinds and how large, as one comparable text. */

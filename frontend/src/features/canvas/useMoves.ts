@@ -15,8 +15,11 @@ interface Moves {
   onMoveEnd: () => void;
 }
 
-/** @param frame tells styles by `data-moving` */
-export function useMoves(frame: RefObject<HTMLElement | null>): Moves {
+/**
+ * @param frame tells styles by `data-moving`
+ * @param onRest whenever it rests, also where the page moved it
+ */
+export function useMoves(frame: RefObject<HTMLElement | null>, onRest?: () => void): Moves {
   const drawnAt = useRef(1);
   const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
   const onMove = useCallback((event: unknown, { zoom }: Viewport) => {
@@ -29,8 +32,11 @@ export function useMoves(frame: RefObject<HTMLElement | null>): Moves {
   }, []);
   const onMoveEnd = useCallback(() => {
     clearTimeout(resting.current);
-    resting.current = setTimeout(rest, REST);
-  }, []);
+    resting.current = setTimeout(() => {
+      rest();
+      onRest?.();
+    }, REST);
+  }, [onRest]);
   useEffect(() => {
     const leave = useMoving.subscribe(({ isMoving }) =>
       frame.current?.toggleAttribute("data-moving", isMoving),

@@ -1,5 +1,6 @@
 import { type ReactFlowState, useReactFlow, useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
+import { useDetail } from "@/session/detail";
 import { useSelection } from "@/session/selection";
 import { useViewport } from "@/session/viewport";
 import { broughtIntoSight } from "./fit";
@@ -30,7 +31,8 @@ export function useReveal(): void {
       const area = areaOfNode(state, wanted);
       if (!area) return;
       const [x, y, zoom] = state.transform;
-      if (isFocused && zoom < LEAST_ZOOM) {
+      // A compact card is read at any zoom, and its settings stand beside the graph.
+      if (isFocused && zoom < LEAST_ZOOM && useDetail.getState().squeeze === null) {
         const [middle, level] = [(area.left + area.right) / 2, (area.top + area.bottom) / 2];
         void setCenter(middle, level, { zoom: LEAST_ZOOM, duration: MILLISECONDS });
         return;

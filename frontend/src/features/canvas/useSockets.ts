@@ -1,25 +1,64 @@
 import type { Node } from "@xyflow/react";
 import { useMemo, useRef } from "react";
+import type { Squeeze } from "@/session/detail";
+import { type Dot, squeezeBoxes } from "./compact";
+import type { RouteBox } from "./shapes";
 import type { Socket } from "./sockets";
+import { boxOf } from "./useFlowEdges";
 
-/** The nodes with the ends of edges at their bottoms; the same objects as long as nothing changes. */
+/** What a card is told besides what the loop says of its node. */
+export interface CardData {
+  sockets: readonly Socket[];
+  dots: readonly Dot[];
+}
+
+interface Ends {
+  sockets: ReadonlyMap<string, readonly Socket[]>;
+  dots: ReadonlyMap<string, readonly Dot[]>;
+}
+
+/** The nodes as they stand on the canvas, with the ends of edges; the same objects as long as nothing changes. */
 export function useSockets(
   nodes: readonly Node[],
-  sockets: ReadonlyMap<string, readonly Socket[]>,
+  { sockets, dots }: Ends,
+  squeeze: Squeeze | null,
 ): Node[] {
+  const sizes = useMemo(() => {
+    const boxes = squeeze ? squeezeBoxes(nodes.map(boxOf), squeeze) : [];
+    return new Map(boxes.map((box) => [box.id, box]));
+  }, [nodes, squeeze]);
   const cache = useRef(new Map<string, { from: Node; mark: string; node: Node }>());
   return useMemo(
     () =>
       nodes.map((from) => {
-        const own = sockets.get(from.id) ?? [];
-        const mark = own.map((one) => `${one.key} ${one.x} ${one.side} ${one.isTarget}`).join(",");
+        const own = { sockets: sockets.get(from.id) ?? [], dots: dots.get(from.id) ?? [] };
+        const ends = `${own.sockets.map(socketMark)} ${own.dots.map(dotMark)}`;
+        const box = sizes.get(from.id);
+        const mark = box ? `${ends} ${Object.values(box)}` : ends;
         const old = cache.current.get(from.id);
         if (old?.from === from && old.mark === mark) return old.node;
-        const isSame = old?.mark === mark;
-        const node = { ...from, data: isSame ? old.node.data : { sockets: own } };
+        const data = old?.mark === mark ? old.node.data : { ...own };
+        const node = box ? squeezed(from, box, data) : { ...from, data };
         cache.current.set(from.id, { from, mark, node });
         return node;
       }),
-    [nodes, sockets],
+    [nodes, sockets, dots, sizes],
   );
+}
+
+function squeezed(
+  from: Node,
+  { x, y, width, height }: RouteBox,
+  data: Record<string, unknown>,
+): Node {
+  const size = { width, height };
+  return { ...from, data, position: { x, y }, ...size, measured: size };
+}
+
+function socketMark({ key, x, side, isTarget }: Socket): string {
+  return `${key} ${x} ${side} ${isTarget}`;
+}
+
+function dotMark({ port, isTarget, top }: Dot): string {
+  return `${port} ${isTarget} ${top}`;
 }

@@ -9,6 +9,9 @@ import { IconButton } from "@/ui/IconButton";
 import { Gain } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
+/** Of the list of ways that make a loop fit. */
+export const WAYS = "ways-to-fit";
+
 /** What the budget changes, each with its cost and its lock; taken or put back as one. */
 export function Changes({ budget }: { budget: Budget }) {
   const { answer, isTrying, own, share } = budget;
@@ -201,7 +204,7 @@ function Ways({
     );
   }
   return (
-    <div className="mt-3">
+    <div id={WAYS} tabIndex={-1} className="ways-to-fit mt-3">
       <h4 className="font-semibold text-sm">{formatPlural(ways.length, "way")} to make it fit</h4>
       <ul aria-label="Ways to make it fit">
         {ways.map((way) => (

@@ -10,6 +10,7 @@ import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { MemoryBar } from "@/ui/MemoryBar";
 import { Segmented } from "@/ui/Segmented";
+import { WAYS } from "./Changes";
 import { usePoolColor } from "./colors";
 import {
   fullestStage,
@@ -177,6 +178,13 @@ function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
   );
 }
 
+/** The ways stand beside, and may be in sight already: the focus says where. */
+function showWays(): void {
+  const ways = document.getElementById(WAYS);
+  ways?.focus({ preventScroll: true });
+  ways?.scrollIntoView({ block: "center" });
+}
+
 /** What is too much, and the fix as a button. */
 function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; budget: Budget }) {
   const { answer, isTrying } = budget;
@@ -202,15 +210,8 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
           ? `Most is ${formatName(part.part).toLowerCase()} of ${part.node}: ${formatBytes(part.bytes)} in ${worst.peak_stage}.`
           : null}
       </p>
-      {answer && !answer.fits && answer.ways.length > 0 ? (
-        <Button
-          size="small"
-          onClick={() =>
-            document
-              .querySelector("[aria-label='Ways to make it fit']")
-              ?.scrollIntoView({ block: "center" })
-          }
-        >
+      {answer && !answer.fits && budget.isSettled && answer.ways.length > 0 ? (
+        <Button size="small" onClick={showWays}>
           {answer.ways.length === 1 ? "See the way" : `See each of ${answer.ways.length} ways`}
         </Button>
       ) : null}

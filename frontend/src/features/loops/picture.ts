@@ -3,6 +3,7 @@
  * What is far outside of the window is in it too.
  */
 import { readFile } from "@/api/client";
+import { useDetail } from "@/session/detail";
 
 const AROUND = 32;
 /** Pixels of the picture for one of the canvas, as long as it stays within the most that browsers draw. */
@@ -20,6 +21,25 @@ interface Area {
 }
 
 export async function drawGraph(): Promise<Uint8Array> {
+  const { squeeze } = useDetail.getState();
+  if (squeeze === null) return await drawShown();
+  // A picture is looked at closely: its cards are whole.
+  useDetail.setState({ squeeze: null });
+  try {
+    await isDrawn();
+    return await drawShown();
+  } finally {
+    useDetail.setState({ squeeze });
+  }
+}
+
+/** The frame after the next begins with everything measured. */
+async function isDrawn(): Promise<void> {
+  for (let frame = 0; frame < 3; frame += 1)
+    await new Promise((done) => requestAnimationFrame(done));
+}
+
+async function drawShown(): Promise<Uint8Array> {
   const viewport = document.querySelector<HTMLElement>(".react-flow__viewport");
   const area = viewport && areaOf(viewport);
   if (!viewport || !area) throw new Error("There is nothing on the canvas yet.");

@@ -2,6 +2,7 @@ import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useCallback } from "react";
 import type { KindInfo } from "@/api/types";
 import { NODE_WIDTH } from "@/document/geometry";
+import { toLoop } from "@/session/detail";
 import { useAddNode } from "@/session/useAddNode";
 
 /** Adds a node in the middle of what is seen of the graph. */
@@ -12,10 +13,12 @@ export function useAddInMiddle(): (kind: KindInfo) => void {
   return useCallback(
     (kind) => {
       const box = flowStore.getState().domNode?.getBoundingClientRect();
-      const middle = screenToFlowPosition({
-        x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
-        y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
-      });
+      const middle = toLoop(
+        screenToFlowPosition({
+          x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
+          y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
+        }),
+      );
       const wish = { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 };
       add({ kind, at: wish });
     },

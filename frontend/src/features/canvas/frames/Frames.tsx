@@ -1,17 +1,25 @@
 import { type Node, ViewportPortal } from "@xyflow/react";
 import { useMemo } from "react";
-import { boxesOf } from "@/document/boxes";
+import { type Box, boxesOf } from "@/document/boxes";
 import { useDocument, useNodeColors, useOpenLoop } from "@/document/context";
 import { framesWhile } from "@/document/frames";
+import { useDetail } from "@/session/detail";
 import { useDropTarget } from "@/session/dropTarget";
+import { frameAround, squeezeBoxes } from "../compact";
 import { PoolFrame } from "./PoolFrame";
 
+interface FramesProps {
+  /** As they stand in the loop. */
+  nodes: readonly Node[];
+}
+
 /** Each pool of the hardware as a frame round the nodes that name it. */
-export function Frames({ nodes }: { nodes: readonly Node[] }) {
+export function Frames({ nodes }: FramesProps) {
   const { catalog } = useOpenLoop();
   const document = useDocument((state) => state.document);
   const aimed = useDropTarget((state) => state.pool);
   const colors = useNodeColors();
+  const squeeze = useDetail((state) => state.squeeze);
   const moved = useDropTarget((state) => state.moved);
   const frames = useMemo(() => {
     const after = nodes.map(({ id, position, width, height }) => {
@@ -19,8 +27,11 @@ export function Frames({ nodes }: { nodes: readonly Node[] }) {
     });
     const began = new Map(boxesOf(catalog, document, moved).map((box) => [box.id, box]));
     const before = after.map((box) => began.get(box.id) ?? box);
-    return framesWhile(catalog, document, before, after, new Set(moved));
-  }, [catalog, document, nodes, moved]);
+    const going = new Set(moved);
+    if (squeeze === null) return framesWhile(catalog, document, before, after, going);
+    const drawn = [before, after].map((boxes) => squeezeBoxes(boxes, squeeze)) as [Box[], Box[]];
+    return framesWhile(catalog, document, ...drawn, going, frameAround(squeeze));
+  }, [catalog, document, nodes, moved, squeeze]);
   if (frames.length === 0) return null;
   return (
     <ViewportPortal>

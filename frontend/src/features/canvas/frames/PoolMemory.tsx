@@ -14,9 +14,9 @@ export function PoolMemory({ pool }: { pool: string }) {
   return (
     <>
       <span className="pool-memory" aria-hidden="true">
-        {partsIn(gpu, gpu.peak_stage).map((part) => (
+        {partsIn(gpu, gpu.peak_stage).map((part, place) => (
           <i
-            key={`${part.part} ${part.node}`}
+            key={place}
             style={{
               width: `${(100 * part.bytes) / whole}%`,
               background: partColor(part.part),

@@ -1,4 +1,5 @@
 /** What a drag of boxes means besides their new places: lines to stand in, an edge to be inserted in, a pool. */
+
 import { type Node, type NodeChange, useReactFlow } from "@xyflow/react";
 import { useCallback, useMemo } from "react";
 import type { Box } from "@/document/boxes";
@@ -12,6 +13,7 @@ import { guide } from "@/document/guides";
 import { poolOf } from "@/document/pools";
 import { isUnconnected, spliceOf } from "@/document/splice";
 import type { Point } from "@/document/types";
+import { toCanvas } from "@/session/detail";
 import { aimAt, clearDropTarget, useDropTarget } from "@/session/dropTarget";
 import { placedLabel } from "@/session/usePlacing";
 import { edgeUnder } from "./edgeUnder";
@@ -32,10 +34,9 @@ export function useDragging() {
       const [only, ...more] = moved;
       let edge: string | null = null;
       if (only && more.length === 0 && isUnconnected(document, only.id)) {
-        const { x, y } = flowToScreenPosition({
-          x: only.x + only.width / 2,
-          y: only.y + only.height / 2,
-        });
+        const { x, y } = flowToScreenPosition(
+          toCanvas({ x: only.x + only.width / 2, y: only.y + only.height / 2 }),
+        );
         const kind = document.nodes[only.id]?.kind;
         edge = edgeUnder(x, y, (key) => {
           const found = document.edges[edgeIndex(document, key)];

@@ -5,6 +5,7 @@ import { useOpenLoop } from "@/document/context";
 import { edgeIndex } from "@/document/edges";
 import { poolAt } from "@/document/frames";
 import { spliceOf } from "@/document/splice";
+import { toLoop } from "@/session/detail";
 import { aimAt, clearDropTarget, useDropTarget } from "@/session/dropTarget";
 import { edgeUnder } from "./edgeUnder";
 
@@ -22,7 +23,7 @@ export function useNewHere() {
           const found = document.edges[edgeIndex(document, key)];
           return found !== undefined && spliceOf(catalog, document, found, kind) !== null;
         });
-        const point = screenToFlowPosition({ x, y });
+        const point = toLoop(screenToFlowPosition({ x, y }));
         const name = poolAt(catalog, document, boxesOf(catalog, document), kind, point);
         aimAt({ edge, pool: name === null ? null : { name, isLeft: false } });
       },

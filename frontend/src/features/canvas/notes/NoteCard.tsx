@@ -4,6 +4,7 @@ import { setNote } from "@/document/commands/setNote";
 import { useDocument } from "@/document/context";
 import { LEAST_NOTE } from "@/document/notes";
 import type { Note } from "@/document/types";
+import { useDetail } from "@/session/detail";
 import { useNewNote } from "@/session/useNotes";
 import { useNoteDrag } from "./useNoteDrag";
 
@@ -30,6 +31,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
     useNewNote.setState({ id: null });
   }, [isNew]);
 
+  const by = useDetail((state) => state.squeeze) ?? { x: 1, y: 1 };
   const [left, top] = move.value;
   const [width, height] = grow.value;
   const keep = () => {
@@ -41,10 +43,10 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
       aria-label={`Note: ${note.text || "empty"}`}
       className="canvas-note nopan nodrag nowheel"
       style={{
-        left,
-        top,
-        width: Math.max(LEAST_NOTE[0], width),
-        height: Math.max(LEAST_NOTE[1], height),
+        left: left * by.x,
+        top: top * by.y,
+        width: Math.max(LEAST_NOTE[0], width) * by.x,
+        height: Math.max(LEAST_NOTE[1], height) * by.y,
       }}
     >
       {isReadonly ? null : (

@@ -2,6 +2,7 @@ import { useReactFlow } from "@xyflow/react";
 import { type KeyboardEvent, type PointerEvent, useState } from "react";
 import { GRID } from "@/document/geometry";
 import type { Point } from "@/document/types";
+import { toLoop } from "@/session/detail";
 import { usePreferences } from "@/session/preferences";
 
 const STEPS: Record<string, Point> = {
@@ -32,10 +33,13 @@ export function useNoteDrag(point: Point, onDone: (point: Point) => void): NoteD
     const [startX, startY] = [event.clientX, event.clientY];
     const zoom = getZoom();
     const grid = usePreferences.getState().snapsToGrid ? GRID : 1;
-    const at = (now: globalThis.PointerEvent): Point => [
-      Math.round((point[0] + (now.clientX - startX) / zoom) / grid) * grid,
-      Math.round((point[1] + (now.clientY - startY) / zoom) / grid) * grid,
-    ];
+    const at = (now: globalThis.PointerEvent): Point => {
+      const by = toLoop({ x: (now.clientX - startX) / zoom, y: (now.clientY - startY) / zoom });
+      return [
+        Math.round((point[0] + by.x) / grid) * grid,
+        Math.round((point[1] + by.y) / grid) * grid,
+      ];
+    };
     const listening = new AbortController();
     const options = { signal: listening.signal };
     window.addEventListener("pointermove", (now) => setDragged(at(now)), options);

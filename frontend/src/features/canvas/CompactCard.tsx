@@ -1,0 +1,175 @@
+import { Handle, Position } from "@xyflow/react";
+import { Ban, Flame, Hourglass } from "lucide-react";
+import { Fragment, useMemo } from "react";
+import type { InputPort, OutputPort } from "@/api/types";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { kindOf } from "@/document/geometry";
+import { learningText, tellingValues } from "@/document/telling";
+import { formatName } from "@/lib/format";
+import { useLive } from "@/live/hooks";
+import { KindIcon } from "@/ui/KindIcon";
+import { portColor } from "@/ui/PortMark";
+import { BusyRing } from "./BusyRing";
+import type { Dot } from "./compact";
+import { liveNumber, rateNumber, settingNumber } from "./compactText";
+import { mainMetric } from "./mainMetric";
+import { portTitle } from "./NodePort";
+import { paceOf } from "./pace";
+import { stageRates } from "./stageText";
+import { summaryValues } from "./summary";
+import { useMeasured } from "./useNodePorts";
+import { usePortFit } from "./usePortFit";
+
+/** Where a card has room for more. */
+const MOST_VALUES = 3;
+
+interface CompactCardProps {
+  node: string;
+  dots: readonly Dot[];
+}
+
+/** A card of which no more is drawn than can be read from afar: sign, name, one number, state. The rest is its tooltip. */
+export function CompactCard({ node, dots }: CompactCardProps) {
+  const { catalog, store, runId } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  const { title, number, values, isTold } = useMemo(() => {
+    const { document } = store.getState();
+    const kind = kindOf(catalog, data?.kind);
+    const values = tellingValues(catalog, document, node);
+    const learns = data ? learningText(catalog, kind, data) : "";
+    const words = [kind?.title ?? formatName(data?.kind ?? "")];
+    words.push(...summaryValues(catalog, document, node).map(({ text }) => text));
+    const lines = [
+      node,
+      words.join(" · "),
+      ...values.map(({ label, text }) => `${label}: ${text}`),
+    ];
+    return {
+      values: values.slice(0, MOST_VALUES),
+      title: [...lines, ...(learns ? [`learns: ${learns}`] : [])].join("\n"),
+      number: settingNumber(values, learns),
+      // The values below it tell it too, where there is room for them.
+      isTold: learns === "",
+    };
+  }, [catalog, store, node, data]);
+  useMeasured(node, dots.map(({ port, isTarget, top }) => `${port} ${isTarget} ${top}`).join(","));
+  const kind = kindOf(catalog, data?.kind);
+  return (
+    <>
+      <div className="compact-card" title={title}>
+        <div className="compact-card-body">
+          <span className="loop-node-icon">
+            <KindIcon name={kind?.icon} />
+            {runId ? <BusyRing node={node} /> : null}
+          </span>
+          <span className="compact-card-words">
+            <span className="compact-card-name">
+              {node.split("_").map((word, place) => (
+                <Fragment key={place}>
+                  {place > 0 ? (
+                    <>
+                      _<wbr />
+                    </>
+                  ) : null}
+                  {word}
+                </Fragment>
+              ))}
+            </span>
+            {runId ? (
+              <LiveNumber node={node} />
+            ) : (
+              <span className="compact-card-number" data-told={isTold || undefined}>
+                {number}
+              </span>
+            )}
+          </span>
+          {runId ? <PaceSign node={node} /> : null}
+        </div>
+        {runId || values.length === 0 ? null : (
+          <dl className="compact-card-more">
+            {values.map(({ label, text }) => (
+              <div key={label}>
+                <dt>{label}</dt>
+                <dd>{text}</dd>
+              </div>
+            ))}
+          </dl>
+        )}
+      </div>
+      {dots.map((dot) => (
+        <CompactDot key={`${dot.port} ${dot.isTarget}`} node={node} dot={dot} />
+      ))}
+    </>
+  );
+}
+
+/** What tells most of a node in a run: its main number, or how many rows it handles. */
+function LiveNumber({ node }: { node: string }) {
+  const { catalog } = useOpenLoop();
+  const metric = useLive("series", (live) => liveNumber(mainMetric(catalog, live, node)), "");
+  const rate = useLive("gauges", (live) => rateNumber(stageRates(live.state.gauges, node)), "");
+  const [value = "", name = ""] = metric.split("|");
+  return (
+    <span className="compact-card-number tabular" title={name ? `${name}: ${value}` : rate}>
+      {value || rate}
+    </span>
+  );
+}
+
+/** That a node holds the others up or waits. The ring says how much it works. */
+function PaceSign({ node }: { node: string }) {
+  const state = useLive(
+    "gauges",
+    (live) => {
+      const pace = paceOf(live, node);
+      return pace.bottleneck === null ? pace.state : "bottleneck";
+    },
+    "none",
+  );
+  if (state === "bottleneck") {
+    return (
+      <span className="compact-card-pace" data-state={state} title="Most of the step's time">
+        <Flame role="img" aria-label={`${node} is the bottleneck`} />
+      </span>
+    );
+  }
+  if (state !== "starved" && state !== "blocked") return null;
+  const [Sign, word] = state === "starved" ? [Hourglass, "waits for rows"] : [Ban, "is blocked"];
+  return (
+    <span className="compact-card-pace" data-state={state} title={word}>
+      <Sign role="img" aria-label={`${node} ${word}`} />
+    </span>
+  );
+}
+
+/** A port without its name. */
+function CompactDot({ node, dot: { port: name, isTarget, top } }: { node: string; dot: Dot }) {
+  const { catalog } = useOpenLoop();
+  const kind = useDocument((state) => kindOf(catalog, state.document.nodes[node]?.kind));
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const { blocked, isOpen } = usePortFit(node, name, isTarget);
+  const ports: readonly (InputPort | OutputPort)[] =
+    (isTarget ? kind?.inputs : kind?.outputs) ?? [];
+  const port = ports.find((one) => one.name === name);
+  if (!port) return null;
+  return (
+    <Handle
+      id={name}
+      type={isTarget ? "target" : "source"}
+      position={isTarget ? Position.Left : Position.Right}
+      isConnectable={!isReadonly}
+      className="compact-dot"
+      data-blocked={blocked !== null || undefined}
+      data-open={isOpen || undefined}
+      style={
+        {
+          top,
+          "--port-color": portColor(catalog.port_types[port.type]?.color),
+        } as React.CSSProperties
+      }
+      title={portTitle(port, blocked)}
+      role="img"
+      aria-label={`${isTarget ? "input" : "output"} ${node}.${name}`}
+    />
+  );
+}
