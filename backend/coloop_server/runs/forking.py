@@ -19,8 +19,9 @@ import stat
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
 from coloop.errors import CheckpointError
 from coloop.marks import write_whole
@@ -136,7 +137,7 @@ def copy_file(
                 shutil.copyfileobj(file, written)
 
 
-def require_hash(file: IO[bytes], sha256: Any, shown: Path) -> None:
+def require_hash(file: BufferedReader, sha256: Any, shown: Path) -> None:
     """Refuse a file with names outside of the run unless it is what the run has written."""
     if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
         raise not_forked(
@@ -196,7 +197,7 @@ def opened_folder(name: str, within: int | None, shown: Path) -> Iterator[int]:
 
 
 @contextmanager
-def plain_file(name: str, within: int, above: Path) -> Iterator[IO[bytes]]:
+def plain_file(name: str, within: int, above: Path) -> Iterator[BufferedReader]:
     """A file that is neither a link nor anything else than a file."""
     shown = above / name
     descriptor = open_or_refuse(name, OPENED, within, shown)

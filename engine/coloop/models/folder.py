@@ -104,7 +104,7 @@ def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[
             return
         read = from_disk(model)
         for part in read.parts(places):
-            found = read.converted(part, lambda name: places[name].get_tensor(name))  # type: ignore[no-any-return]
+            found = read.converted(part, lambda name: places[name].get_tensor(name))
             yield from found.items()
 
 

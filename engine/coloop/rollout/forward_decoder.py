@@ -163,8 +163,8 @@ class ForwardDecoder:
 def _select(cache: Any, rows: Tensor) -> None:
     """Row i of a cache becomes what row rows[i] was."""
     for layer in cache.layers:
-        for states in (getattr(layer, name, None) for name in _STATES):
-            for index, state in (states or {}).items():
+        for states in filter(None, (getattr(layer, name, None) for name in _STATES)):
+            for index, state in states.items():
                 if state is not None:
                     states[index] = state.index_select(0, rows)
         if getattr(layer, "keys", None) is not None:

@@ -66,7 +66,7 @@ class WholeDecoder(ForwardDecoder):
         """The logits behind position last[i] of row i, (N, V) float32."""
         rows = max(READ_AT_ONCE // tokens.shape[1], 1)
         found = []
-        for part, ends in zip(tokens.split(rows), last.split(rows), strict=True):
+        for part, ends in zip(torch.split(tokens, rows), torch.split(last, rows), strict=True):
             logits = self._model(input_ids=part, use_cache=False).logits
             found.append(logits[torch.arange(len(part), device=self._device), ends].float())
         return torch.cat(found)

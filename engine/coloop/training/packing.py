@@ -140,7 +140,9 @@ def attend(
     for places in texts.batches:
         mixed, _ = sdpa_attention_forward(
             module,
-            *(_laid_out(states, places) for states in (query, key, value)),
+            _laid_out(query, places),
+            _laid_out(key, places),
+            _laid_out(value, places),
             _window(places.shape[1], sliding_window, query.device),
             scaling=scaling,
             dropout=dropout,
@@ -164,7 +166,7 @@ def _has_kernel(query: Tensor, value: Tensor, dropout: float) -> bool:
 def _laid_out(states: Tensor, places: Tensor) -> Tensor:
     """States (1, H, S, D) of the tokens at places (n, L), (n, H, L, D)."""
     chosen = states[0].index_select(1, places.flatten())  # (H, n * L, D)
-    return chosen.unflatten(1, places.shape).transpose(0, 1)
+    return chosen.view(-1, *places.shape, states.shape[-1]).transpose(0, 1)
 
 
 def _window(length: int, window: int | None, device: torch.device) -> Tensor | None:

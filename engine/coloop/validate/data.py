@@ -71,9 +71,7 @@ def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
         source = node.source if isinstance(node, DatasetNode) else None
         if not isinstance(node, DatasetNode) or not isinstance(source, FileSource | InlineSource):
             continue
-        if isinstance(source, FileSource) and (
-            facts.root is None or facts.is_outside(source.path)
-        ):
+        if isinstance(source, FileSource) and (facts.root is None or facts.is_outside(source.path)):
             continue
         problem = value_problem(source, node.columns, node.unfold, facts.root or Path())
         if problem is not None:

@@ -84,6 +84,7 @@ def codes_of(node: Node) -> Iterator[Place]:
 
 def code_files_of(facts: Facts, node: Node) -> Iterator[Place]:
     """Files with the user's Python that can be read from here."""
+    function: str | None
     match node:
         case RewardNode(source=PythonSource(file=str(file))):
             field, function = "source.file", "reward"

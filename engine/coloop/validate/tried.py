@@ -89,12 +89,14 @@ def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
     }
 
 
-def _new_errors(before: "Counter[object]", told: Iterable[Diagnostic], fix: Fix) -> bool:
+def _new_errors(
+    before: "Counter[tuple[str, str | None]]", told: Iterable[Diagnostic], fix: Fix
+) -> bool:
     drawn_further = _is_step(fix)
     return any(not (drawn_further and code in UNFINISHED) for code, _ in _errors(told) - before)
 
 
-def _errors(findings: Iterable[Diagnostic]) -> "Counter[object]":
+def _errors(findings: Iterable[Diagnostic]) -> "Counter[tuple[str, str | None]]":
     """Edges are named by their places, which a fix may move: code and node tell enough."""
     return Counter((one.code, one.node) for one in findings if one.is_error)
 

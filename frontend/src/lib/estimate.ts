@@ -9,6 +9,31 @@ export interface GpuGroup {
   gpu: GpuEstimate;
 }
 
+/** The fullest first; of GPUs whose memory is not known nothing can be said. */
+export function byPeak(a: GpuEstimate, b: GpuEstimate): number {
+  return (b.peak_bytes ?? 0) - (a.peak_bytes ?? 0);
+}
+
+/** What is free beside the peak, less than nothing where it is too much; null: not known. */
+export function spareOf(gpu: GpuEstimate): number | null {
+  return gpu.peak_bytes === null ? null : gpu.usable_bytes - gpu.peak_bytes;
+}
+
+/** What one time is longer than another; null where one of them is not known. */
+export function longerBy(
+  seconds: number | null | undefined,
+  before: number | null | undefined,
+): number | null {
+  return typeof seconds === "number" && typeof before === "number" ? seconds - before : null;
+}
+
+/** Which models have no numbers, and why. */
+export function unknownText(estimate: Estimate): string {
+  return estimate.unknown
+    .map(({ node, field, found, reason }) => `${node}, ${field}: \`${found}\` ${reason}`)
+    .join("\n");
+}
+
 /** GPUs of one pool that carry the same, in one line. */
 export function groupGpus(estimate: Estimate): GpuGroup[] {
   const groups: GpuGroup[] = [];

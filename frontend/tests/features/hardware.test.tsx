@@ -78,6 +78,8 @@ const check = (gpus: GpuEstimate[]): CheckAnswer => ({
     gpus,
     stages: [],
     rollout: {},
+    unknown: [],
+    guessed: [],
   },
   time: TIME,
   budget: 0.9,

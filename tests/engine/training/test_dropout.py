@@ -67,4 +67,3 @@ def test_only_texts_are_learned_with_dropout_unless_the_loop_says_so(
     port: str, setting: bool | None, expected: bool
 ) -> None:
     assert drops(port, Training(dropout=setting)) is expected
-

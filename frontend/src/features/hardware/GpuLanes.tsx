@@ -4,7 +4,7 @@ import type { Estimate, GpuEstimate } from "@/api/types";
 import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
 import { partColor } from "@/lib/colors";
-import { partNames } from "@/lib/estimate";
+import { byPeak, longerBy, partNames, spareOf, unknownText } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -87,10 +87,10 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
   const color = usePoolColor()(roles.map((role) => role.node));
   const { isOver, ...drop } = useDropRole(pool.name, budget);
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const worst = pool.gpus.toSorted((a, b) => b.peak_bytes - a.peak_bytes)[0];
+  const worst = pool.gpus.toSorted(byPeak)[0];
   if (!worst) return null;
   const lanes = pool.gpus.length > LANES ? [worst] : pool.gpus;
-  const spare = worst.usable_bytes - worst.peak_bytes;
+  const spare = spareOf(worst);
   const isCrowded = roles.length > ROLES;
   const chips = (isFirst: boolean) =>
     roles.map((role) => (
@@ -121,7 +121,14 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
         <span className="text-muted text-xs">{range}</span>
         <PoolSize pool={pool} budget={budget} />
         <span className="flex-1" />
-        {worst.fits ? (
+        {spare === null ? (
+          <span
+            className="text-muted text-xs"
+            title={budget.estimate ? unknownText(budget.estimate) : ""}
+          >
+            memory not known
+          </span>
+        ) : worst.fits ? (
           <span className="tabular text-xs">
             <b>{formatBytes(Math.max(spare, 0))}</b> <span className="text-muted">spare</span>
           </span>
@@ -148,14 +155,15 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
           </li>
         ))}
       </ul>
-      {worst.fits ? null : <OverBudget pool={pool} worst={worst} budget={budget} />}
+      {worst.fits !== false ? null : <OverBudget pool={pool} worst={worst} budget={budget} />}
     </div>
   );
 }
 
 function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
   const stage = verb === null ? gpu.peak_stage : fullestStage(gpu, verb);
-  const used = stage === null ? 0 : verb === null ? gpu.peak_bytes : sumIn(gpu, stage);
+  const used =
+    stage === null ? 0 : verb === null ? (gpu.peak_bytes ?? sumIn(gpu, stage)) : sumIn(gpu, stage);
   const isOver = used > gpu.usable_bytes;
   return (
     <>
@@ -190,10 +198,10 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
   const { answer, isTrying } = budget;
   const isReadonly = useDocument((state) => state.isReadonly);
   const place = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const over = worst.peak_bytes - worst.usable_bytes;
+  const over = -(spareOf(worst) ?? 0);
   const part = largestPart(worst);
   const canFit = answer?.fits && !isTrying;
-  const cost = canFit ? answer.after.step_seconds - answer.before.step_seconds : 0;
+  const cost = canFit ? longerBy(answer.after.step_seconds, answer.before.step_seconds) : null;
   return (
     <div
       role="alert"
@@ -224,7 +232,7 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
           title={isReadonly ? "The loop cannot be changed here" : undefined}
           onClick={() => !isReadonly && budget.take(answer.edits, "Make it fit")}
         >
-          Make it fit{Math.abs(cost) > 1e-3 ? ` ${gainText(cost)}` : ""}
+          Make it fit{Math.abs(cost ?? 0) > 1e-3 ? ` ${gainText(cost ?? 0)}` : ""}
         </Button>
       ) : null}
     </div>

@@ -2,6 +2,7 @@ import { Wrench } from "lucide-react";
 import { useState } from "react";
 import { useDocument, useSync } from "@/document/context";
 import { isOnCpu as isLoopOnCpu } from "@/document/pools";
+import { spareOf } from "@/lib/estimate";
 import { formatBytes, formatPlural } from "@/lib/format";
 import { useHardwareView } from "@/session/hardware";
 import { Button } from "@/ui/Button";
@@ -83,10 +84,8 @@ function BudgetCell({ budget }: { budget: Budget }) {
   const isReadonly = useDocument((state) => state.isReadonly);
   const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
   const gpu = budget.estimate?.gpus[0];
-  const worst = budget.estimate?.gpus.find((one) => !one.fits);
-  const spare = Math.min(
-    ...(budget.estimate?.gpus ?? []).map((one) => one.usable_bytes - one.peak_bytes),
-  );
+  const worst = budget.estimate?.gpus.find((one) => one.fits === false);
+  const spare = Math.min(...(budget.estimate?.gpus ?? []).flatMap((one) => spareOf(one) ?? []));
   if (!gpu) return null;
   const inForce =
     budget.estimate === budget.answer?.after ? budget.answer.budget_fraction : budget.own;
@@ -109,7 +108,7 @@ function BudgetCell({ budget }: { budget: Budget }) {
           <FitButton budget={budget} />
         ) : (
           <span className="tabular truncate text-muted">
-            spare {formatBytes(Math.max(spare, 0))}
+            {Number.isFinite(spare) ? `spare ${formatBytes(Math.max(spare, 0))}` : "not known"}
           </span>
         )}
         <span className="flex-1" />

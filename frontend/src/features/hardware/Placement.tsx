@@ -3,6 +3,7 @@ import { placeLoop } from "@/api/routes";
 import type { BackendOfLearner, PlaceAnswer, Placed } from "@/api/types";
 import { useDocument } from "@/document/context";
 import { toSpec } from "@/document/convert";
+import { longerBy } from "@/lib/estimate";
 import { formatBytes, formatSeconds } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -63,7 +64,7 @@ function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
             title={isReadonly ? "The loop cannot be changed here" : undefined}
             onClick={() => !isReadonly && budget.take(edits, "Use suggested placement")}
           >
-            Use suggested <Gain seconds={suggested.step_seconds - yours.step_seconds} />
+            Use suggested <Gain seconds={longerBy(suggested.step_seconds, yours.step_seconds)} />
           </Button>
         </>
       ) : (

@@ -1,6 +1,7 @@
 import type { PredictedTime } from "@/api/types";
 import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
+import { byPeak } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
 import { useHardwareView } from "@/session/hardware";
 import { MemoryBar } from "@/ui/MemoryBar";
@@ -39,7 +40,7 @@ function PoolCell({
   const open = useHardwareView((state) => state.open);
   const color = usePoolColor();
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const fullest = pool.gpus.toSorted((a, b) => b.peak_bytes - a.peak_bytes)[0];
+  const fullest = pool.gpus.toSorted(byPeak)[0];
   if (!fullest) return null;
   const drawn = pool.gpus.length > DRAWN ? [fullest] : pool.gpus;
   const nodes = rolesIn(pool.name, time).map((role) => role.node);
@@ -64,7 +65,7 @@ function PoolCell({
         />
         <b className="truncate">{isOnly ? range : pool.name}</b>
         <span
-          className={`tabular truncate ${fullest.fits ? "text-muted" : "font-medium text-error"}`}
+          className={`tabular truncate ${fullest.fits === false ? "font-medium text-error" : "text-muted"}`}
         >
           {formatBytes(fullest.peak_bytes)} of {formatBytes(fullest.usable_bytes)}
           {fullest.peak_stage ? ` in ${fullest.peak_stage}` : ""}

@@ -1,6 +1,7 @@
 import { Flame } from "lucide-react";
 import type { PredictedTime } from "@/api/types";
 import { useSync } from "@/document/context";
+import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
 import { useStageColor } from "./colors";
 import { limitOf, mainPhase, stepShares, verbShares } from "./lanes";
@@ -19,7 +20,7 @@ export function StepSplit({ time, before }: StepSplitProps) {
   const shares = stepShares(phase);
   const limit = limitOf(phase);
   if (!phase) return null;
-  const gain = before === "own" ? phase.step_seconds - (mainPhase(own)?.step_seconds ?? 0) : 0;
+  const gain = before === "own" ? longerBy(phase.step_seconds, mainPhase(own)?.step_seconds) : null;
   const whole = shares.reduce((sum, { seconds }) => sum + seconds, 0);
   const told = verbShares(shares).map(({ verb, seconds }) => `${verb} ${formatSeconds(seconds)}`);
   return (
@@ -28,8 +29,12 @@ export function StepSplit({ time, before }: StepSplitProps) {
       className="flex min-w-0 flex-[4_1_0] flex-col justify-between max-lg:flex-[2_1_0]"
     >
       <div className="flex min-w-0 items-center gap-2">
-        <b className="tabular whitespace-nowrap text-sm">{formatSeconds(phase.step_seconds)}</b>
-        <span className="whitespace-nowrap text-muted text-xs">a step</span>
+        <b className="tabular whitespace-nowrap text-sm">
+          {phase.step_seconds === null ? "Time not known" : formatSeconds(phase.step_seconds)}
+        </b>
+        {phase.step_seconds === null ? null : (
+          <span className="whitespace-nowrap text-muted text-xs">a step</span>
+        )}
         <Gain seconds={gain} />
         <span className="flex-1" />
         {limit ? (

@@ -119,7 +119,7 @@ export function verbShares(shares: readonly Share[]): { verb: string; seconds: n
 /** The stage that a step waits for longest, and its share of the step. */
 export function limitOf(phase: PhaseEstimate | null): { stage: string; share: number } | null {
   const longest = stepShares(phase).toSorted((a, b) => b.seconds - a.seconds)[0];
-  if (!longest || !phase || phase.step_seconds <= 0) return null;
+  if (!longest || !phase?.step_seconds) return null;
   return { stage: longest.stage, share: Math.min(longest.seconds / phase.step_seconds, 1) };
 }
 

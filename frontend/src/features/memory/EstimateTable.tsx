@@ -1,14 +1,21 @@
 import { Flame } from "lucide-react";
 import type { Estimate } from "@/api/types";
+import { unknownText } from "@/lib/estimate";
 import { formatCount, formatRate, formatSeconds } from "@/lib/format";
 
 /** The predicted time of a step, stage by stage, and the size of the models. */
 export function EstimateTable({ estimate }: { estimate: Estimate }) {
-  const slowest = Math.max(...estimate.stages.map((stage) => stage.seconds), 0);
+  const slowest = Math.max(...estimate.stages.map((stage) => stage.seconds ?? 0), 0);
   return (
     <>
       <p className="mb-2 text-sm">
-        A step takes about <b className="tabular">{formatSeconds(estimate.step_seconds)}</b>
+        {estimate.step_seconds === null ? (
+          "How long a step takes is not known"
+        ) : (
+          <>
+            A step takes about <b className="tabular">{formatSeconds(estimate.step_seconds)}</b>
+          </>
+        )}
         {estimate.bottleneck ? (
           <>
             ; most of it goes to <b>{estimate.bottleneck}</b>
@@ -16,6 +23,11 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
         ) : null}
         .
       </p>
+      {estimate.unknown.length > 0 ? (
+        <p className="mb-2 whitespace-pre-line text-sm text-warning">
+          Not known: {unknownText(estimate)}
+        </p>
+      ) : null}
       <table className="w-full text-xs">
         <thead className="text-left text-muted">
           <tr>
@@ -31,7 +43,7 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
               <td className="relative max-w-40 truncate py-1 pr-2">
                 <span
                   className="absolute inset-y-0.5 left-0 -z-0 rounded-1 bg-accent-soft"
-                  style={{ width: `${slowest > 0 ? (stage.seconds / slowest) * 100 : 0}%` }}
+                  style={{ width: `${slowest > 0 ? ((stage.seconds ?? 0) / slowest) * 100 : 0}%` }}
                 />
                 <span className="relative flex items-center gap-1 px-1">
                   <span className="truncate" title={stage.stage}>

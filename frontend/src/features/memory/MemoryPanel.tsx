@@ -3,7 +3,15 @@ import { useState } from "react";
 import type { Estimate } from "@/api/types";
 import { useSync } from "@/document/context";
 import { partColor } from "@/lib/colors";
-import { bytesIn, type GpuGroup, groupGpus, groupName, partNames, stagesOf } from "@/lib/estimate";
+import {
+  bytesIn,
+  type GpuGroup,
+  groupGpus,
+  groupName,
+  partNames,
+  spareOf,
+  stagesOf,
+} from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { classes } from "@/ui/classes";
 import { MemoryBar } from "@/ui/MemoryBar";
@@ -73,13 +81,13 @@ function GpuRow({ group }: { group: GpuGroup }) {
           {shown ? `${shown === gpu.peak_stage ? "worst in" : "in"} ${shown}` : "nothing runs here"}
         </span>
         <span className="flex-1" />
-        {gpu.fits ? null : (
+        {gpu.fits !== false ? null : (
           <span className="flex items-center gap-1 whitespace-nowrap font-medium text-error">
-            <TriangleAlert size={13} /> over by {formatBytes(gpu.peak_bytes - gpu.usable_bytes)}
+            <TriangleAlert size={13} /> over by {formatBytes(-(spareOf(gpu) ?? 0))}
           </span>
         )}
         <span className="tabular whitespace-nowrap">
-          {formatBytes(used)}{" "}
+          {gpu.peak_bytes === null ? "not known" : formatBytes(used)}{" "}
           <span className="text-muted">of {formatBytes(gpu.usable_bytes)} usable</span>
         </span>
       </div>

@@ -17,7 +17,7 @@ export function ConfirmRunDialog() {
   const isStarting = useStarting((state) => state.isStarting);
   const { start } = useRunControls();
   const missing = useSync((state) => state.check?.missing ?? null);
-  const over = estimate ? groupGpus(estimate).filter((group) => !group.gpu.fits) : [];
+  const over = estimate ? groupGpus(estimate).filter((group) => group.gpu.fits === false) : [];
   return (
     <Dialog
       title={missing ? "The hardware is not here" : "This may run out of memory"}

@@ -42,7 +42,7 @@ export function useRunControls(): RunControls {
           return;
         }
         const { yaml, check } = present;
-        const isDoubtful = check.missing || check.estimate?.gpus.some((gpu) => !gpu.fits);
+        const isDoubtful = check.missing || check.estimate?.gpus.some((gpu) => gpu.fits === false);
         if (!force && isDoubtful) {
           useDialogs.getState().show("confirmRun");
           return;

@@ -1,16 +1,16 @@
 import { useSync } from "@/document/context";
 import { partColor } from "@/lib/colors";
-import { partsIn } from "@/lib/estimate";
+import { byPeak, partsIn } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
 
 /** Memory of the fullest GPU of a pool, as it is predicted. */
 export function PoolMemory({ pool }: { pool: string }) {
   const gpu = useSync((state) => {
     const own = state.check?.estimate?.gpus.filter((one) => one.pool === pool) ?? [];
-    return own.toSorted((a, b) => b.peak_bytes - a.peak_bytes)[0] ?? null;
+    return own.toSorted(byPeak)[0] ?? null;
   });
   if (!gpu || gpu.usable_bytes <= 0) return null;
-  const whole = Math.max(gpu.usable_bytes, gpu.peak_bytes);
+  const whole = Math.max(gpu.usable_bytes, gpu.peak_bytes ?? 0);
   return (
     <>
       <span className="pool-memory" aria-hidden="true">
@@ -25,9 +25,10 @@ export function PoolMemory({ pool }: { pool: string }) {
         ))}
       </span>
       <span
-        className={`pool-memory-text tabular whitespace-nowrap ${gpu.fits ? "text-muted" : "text-error"}`}
+        className={`pool-memory-text tabular whitespace-nowrap ${gpu.fits === false ? "text-error" : "text-muted"}`}
       >
-        {formatBytes(gpu.peak_bytes)} / {formatBytes(gpu.usable_bytes)}
+        {gpu.peak_bytes === null ? "not known" : formatBytes(gpu.peak_bytes)} /{" "}
+        {formatBytes(gpu.usable_bytes)}
       </span>
     </>
   );
