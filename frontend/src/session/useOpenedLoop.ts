@@ -28,7 +28,7 @@ import { catalogQuery } from "@/session/useServerCatalog";
 /** How long a loop stays open that no page shows; after that it is opened from the server again. */
 const KEPT_OPEN = 60 * 60 * 1000;
 
-const openKey = (id: string) => ["open", id] as const;
+const openKey = (id: string) => ["opened-loop", id] as const;
 
 interface OpenedLoop {
   open: OpenLoop | null;
@@ -89,7 +89,8 @@ async function open(client: QueryClient, id: string, preset: string | null): Pro
     if (state.revision !== before.revision) void client.invalidateQueries({ queryKey: ["loops"] });
   });
   const unwatch = client.getQueryCache().subscribe(({ type, query }) => {
-    if (type !== "removed" || query.queryKey[0] !== "open" || query.queryKey[1] !== id) return;
+    if (type !== "removed" || query.queryKey[0] !== "opened-loop" || query.queryKey[1] !== id)
+      return;
     unsubscribe();
     unlist();
     unwatch();

@@ -5,7 +5,7 @@ import type { Catalog } from "@/api/types";
 /** The catalog of the server, asked for once: it is the same as long as the server is. */
 export const catalogQuery = queryOptions({
   queryKey: ["catalog"],
-  queryFn: fetchCatalog,
+  queryFn: () => fetchCatalog(),
   staleTime: Number.POSITIVE_INFINITY,
 });
 

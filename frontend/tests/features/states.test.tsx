@@ -51,6 +51,8 @@ describe("the memory of a GPU", () => {
       parameters: {},
       notes: [],
       advice: [],
+      unknown: [],
+      guessed: [],
     }) as unknown as Estimate;
 
   it("says the worst stage, and of another one only its name", () => {

@@ -38,13 +38,13 @@ export function useDraftEntry(path: Path): DraftEntry {
   const write: FormSettings["write"] = (at, value) => {
     const last = now.current;
     if (last === null) return;
-    const root = { value: structuredClone(last.value) };
-    const inside: Path = ["value", ...at.slice(path.length + 1)];
+    const root = { whole: structuredClone(last.value) };
+    const inside: Path = ["whole", ...at.slice(path.length + 1)];
     if (value !== undefined) writePath(root, inside, value);
     else if (typeof readPath(root, inside) === "string") writePath(root, inside, "");
     else removePath(root, inside, 1);
-    show({ key: last.key, value: root.value });
-    if (!lacksText(root.value)) finish();
+    show({ key: last.key, value: root.whole });
+    if (!lacksText(root.whole)) finish();
   };
   return {
     begun,
