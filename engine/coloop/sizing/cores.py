@@ -15,8 +15,8 @@ HALF_GAIN = 2.0
 """How much faster products are in bfloat16, on a processor that has instructions for them."""
 SLOWER_AROUND = 1.8
 """What lies around products, on a core without AVX-512: nine preset loops measured on one with
-AVX2, in seconds of the processor, took 0.4 to 2.1 times what is so predicted, half of them within
-1.4."""
+AVX2, in seconds of the processor, took 0.42 to 2.31 times what is so predicted in 18 phases, nine
+of them within 1.5 times; the number was chosen on these loops."""
 THREADS_EXPONENT = 0.25
 """Speed of products over threads of one process that are wide enough for them
 (`threads.WIDTH_OF_THREAD`): two are 1.2 times as fast as one. Of what lies around them threads gain
