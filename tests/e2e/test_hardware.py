@@ -80,7 +80,7 @@ def test_a_placement_is_taken_and_roles_are_moved(
     page.get_by_role("button", name="Open hardware").click()
     expect(page.get_by_role("article", name="Suggested placement")).to_contain_text("fits")
     page.get_by_role("button", name=re.compile("^Use suggested")).click()
-    expect(page.get_by_role("group", name="Pool solver")).to_contain_text("GPU 0-4")
+    expect(page.get_by_role("group", name="Pool solver")).to_contain_text(re.compile(r"GPU 0-\d"))
 
     # A role is moved by the mouse and by its menu.
     chip = page.get_by_role("button", name="verifier learn, in verifier: move").first

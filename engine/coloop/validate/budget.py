@@ -70,6 +70,8 @@ def models_are_known(
     for one in prediction.unknown:
         if not one.found:  # no model is drawn yet: told as such
             continue
+        if root is None and "/" not in one.found:  # a folder that nobody could look into
+            continue
         others = [f"`{node}`" for node in one.nodes if node != one.node]
         also = f" and {', '.join(others)}" if others else ""
         yield found(
