@@ -56,8 +56,9 @@ LOOK = """() => {
     while (walker.nextNode()) {
         const holder = walker.currentNode.parentElement;
         if (walker.currentNode.textContent.trim() === "" || !holder.checkVisibility()) continue;
+        const size = parseFloat(getComputedStyle(holder).fontSize);
         texts.push([walker.currentNode.textContent,
-            parseFloat(getComputedStyle(holder).fontSize) * scaleOf(holder.closest("div, button"))]);
+            size * scaleOf(holder.closest("div, button"))]);
     }
     return {
         nodes: named("article[aria-label]", (one) => one.getAttribute("aria-label")),
