@@ -83,7 +83,7 @@ interface PoolLanesProps {
 }
 
 function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
-  const roles = rolesIn(pool.name, budget.time);
+  const roles = rolesIn(pool.name, budget.time, pool.gpus);
   const color = usePoolColor()(roles.map((role) => role.node));
   const { isOver, ...drop } = useDropRole(pool.name, budget);
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));

@@ -43,7 +43,7 @@ function PoolCell({
   const fullest = pool.gpus.toSorted(byPeak)[0];
   if (!fullest) return null;
   const drawn = pool.gpus.length > DRAWN ? [fullest] : pool.gpus;
-  const nodes = rolesIn(pool.name, time).map((role) => role.node);
+  const nodes = rolesIn(pool.name, time, pool.gpus).map((role) => role.node);
   return (
     <button
       type="button"

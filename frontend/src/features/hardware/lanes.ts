@@ -73,11 +73,16 @@ export interface Role {
 
 const PLACED = ["generate", "score", "learn"];
 
-/** Who does what in a pool. */
-export function rolesIn(pool: string, time: PredictedTime | null): Role[] {
+/** Who does what in a pool; where no times are known, as its memory tells. */
+export function rolesIn(
+  pool: string,
+  time: PredictedTime | null,
+  gpus: readonly GpuEstimate[] = [],
+): Role[] {
   const spans = (time?.phases ?? []).flatMap((phase) => phase.spans);
-  const stages = [...new Set(spans.filter((one) => one.pool === pool).map((one) => one.stage))];
-  return stages
+  const timed = spans.filter((one) => one.pool === pool).map((one) => one.stage);
+  const held = gpus.flatMap(({ parts }) => parts.flatMap(({ stages }) => stages));
+  return [...new Set(spans.length > 0 ? timed : held)]
     .map((stage) => ({ node: nodeOf(stage), verb: verbOf(stage) }))
     .filter((role) => PLACED.includes(role.verb));
 }
