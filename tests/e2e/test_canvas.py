@@ -121,7 +121,7 @@ def check(page: Page) -> None:
     for (card, box), (name, words) in zip(seen["nodes"], seen["names"], strict=False):
         assert card.partition(",")[0] == name
         assert words[3] - words[1] >= 11, name
-        assert words[2] - words[0] >= min(24, 5 * len(name)), name
+        assert words[2] - words[0] >= min(24, 4 * len(name)), name
         inside = [box[0] <= words[0], words[2] <= box[2]]
         inside += [box[1] - ROUNDING <= words[1], words[3] <= box[3] + ROUNDING]
         assert all(inside), name
