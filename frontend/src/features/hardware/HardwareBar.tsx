@@ -9,6 +9,7 @@ import { Button } from "@/ui/Button";
 import { BudgetSlider } from "./BudgetSlider";
 import { HardwarePicker } from "./HardwarePicker";
 import { poolsOf } from "./lanes";
+import { OfBefore } from "./OfBefore";
 import { PoolBars } from "./PoolBars";
 import { StepSplit } from "./StepSplit";
 import { type Budget, useBudget, useResetTrial } from "./useBudget";
@@ -62,19 +63,6 @@ function MachineNote({ budget: { estimate, isOfBefore } }: { budget: Budget }) {
       {isOnCpu
         ? formatPlural(estimate.gpus.length, "process", "processes")
         : `${formatBytes(first.capacity_bytes)} each`}
-    </span>
-  );
-}
-
-/** Beside numbers of a loop that cannot be read any more. */
-export function OfBefore() {
-  return (
-    <span
-      role="status"
-      className="text-warning text-xs"
-      title="The loop has errors. Memory and time are those of its last state that could be read."
-    >
-      last readable state
     </span>
   );
 }
