@@ -206,7 +206,7 @@ def test_a_budget_says_what_changes_and_what_each_costs(client: TestClient) -> N
     spec = _preset(client, "grpo-qwen2.5-7b-8xH100")
 
     more = _fit(client, spec, budget_fraction=1.0)
-    less = _fit(client, spec, budget_fraction=0.38)
+    less = _fit(client, spec, budget_fraction=0.44)
 
     assert (more["fits"], less["fits"]) == (True, True)
     assert more["verdict"].startswith("Fits:")
@@ -221,7 +221,7 @@ def test_a_budget_says_what_changes_and_what_each_costs(client: TestClient) -> N
         )
     gpu = less["after"]["gpus"][0]
     assert gpu["peak_bytes"] <= gpu["usable_bytes"] < less["before"]["gpus"][0]["usable_bytes"]
-    assert min(less["after"]["step_seconds"], more["after"]["step_seconds"]) > 0
+    assert less["after"]["step_seconds"] >= more["after"]["step_seconds"]
     assert less["after_time"]["phases"][0]["spans"]
 
 

@@ -178,8 +178,8 @@ class Idle(NamedTuple):
 
 OF_ENGINES: Final[Mapping[str, Idle]] = {
     "script": Idle(fine=((),), read_by=("torch",)),
-    # one process writes, and a cache is as large as the rows at once want it
-    "gpu_memory_utilization": Idle(),
+    # the cache of the torch engine is as large as the rows at once want it
+    "gpu_memory_utilization": Idle(read_by=("vllm",)),
     "tensor_parallel": Idle(fine=(1,)),
 }
 OF_BACKENDS: Final[Mapping[str, Idle]] = {

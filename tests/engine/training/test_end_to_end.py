@@ -132,7 +132,7 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(varlen, "varlen_attn", kernel)
     monkeypatch.setattr(packing, "_has_kernel", has_kernel)
     monkeypatch.setattr(forward, "attend_by_products", lambda *_: None)  # of a CPU alone
-    monkeypatch.setattr(forward, "learn_lean", lambda _: [])
+    monkeypatch.setattr(forward, "learn_lean", lambda *_: [])
     return calls
 
 

@@ -158,7 +158,8 @@ TOO_FAR = 5.0
 
 
 def with_dropout(name: str, ranks: Ranks, **fields: Any) -> tuple[TrainBackend, Any]:
-    training = section(name, {**MOMENTUM, "lr": 0.5}, mini_batch=None, **fields)
+    wanted = {"mini_batch": None, "dropout": True, **fields}
+    training = section(name, {**MOMENTUM, "lr": 0.5}, **wanted)
     return build(name, ranks, training, HALF), training
 
 

@@ -139,7 +139,7 @@ def test_it_says_and_teaches_what_rows_alone_do(
     expected, gradients = measured(exact, batch, ForwardOptions(), HEADS[head])
     half = ForwardOptions(autocast=torch.bfloat16)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forwards, "learn_lean", lambda _: [])
+        patch.setattr(forwards, "learn_lean", lambda *_: [])
         rough_said, rough_gradients = measured(rough, batch, half, HEADS[head])
     assert not shared_rows
 
