@@ -17,6 +17,8 @@ import {
 import type { LoopDocument } from "./types";
 
 const KEPT_TEXTS = 200;
+/** Of a text that belongs to no state of the document. */
+const NO_STATE = -1;
 
 export interface StoreDispatchOptions extends DispatchOptions {
   /** A field that may change during a run, so also where the loop is locked. */
@@ -34,6 +36,8 @@ export interface DocumentState {
   redo: () => string | null;
   /** Text and document that belong together; `null` for the current state of the document. */
   setText: (text: string, state: number | null) => void;
+  /** The text may be older than the document, also when an undo brings this document back: it is written anew. */
+  outdateText: () => void;
 }
 
 export type DocumentStore = StoreApi<DocumentState>;
@@ -94,6 +98,10 @@ export function createDocumentStore({
         texts.set(at, newText);
         if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value as number);
         if (at === get().history.state) set({ text: newText, textState: at });
+      },
+      outdateText: () => {
+        texts.clear();
+        set({ textState: NO_STATE });
       },
     };
   });

@@ -103,6 +103,9 @@ function service() {
   return { loops, network, fetch, saveElsewhere };
 }
 
+/** Nothing of a browser outlives it: what it has open would remove the drafts of the next. */
+let close = () => {};
+
 const seen = { page: "", open: null as OpenLoop | null, error: null as unknown };
 
 function Page({ id, path }: { id: string; path: string }) {
@@ -138,6 +141,10 @@ function browser() {
     return { client, page };
   };
   let { client, page } = start();
+  close = () => {
+    page.unmount();
+    client.clear();
+  };
   const go = async (path: string) => {
     await act(async () => location.navigate(path));
     await pass(1);
@@ -145,8 +152,7 @@ function browser() {
   const reload = async () => {
     window.dispatchEvent(new Event("pagehide"));
     await pass(0);
-    page.unmount();
-    client.clear();
+    close();
     await pass(0);
     ({ client, page } = start());
     await pass(10 * LATENCY);
@@ -190,7 +196,9 @@ describe("a loop on all its pages", () => {
     await anew();
   });
   async function anew() {
+    close();
     cleanup();
+    await pass(0);
     localStorage.clear();
     (
       await import("idb-keyval").then((module) => module as unknown as { kept: Map<string, 0> })
@@ -290,6 +298,18 @@ describe("a loop on all its pages", () => {
     expect(seen.open?.syncStore.getState()).toMatchObject({ save: "saved", conflict: null });
     expect(seedOf(seen.open)).toBe(6);
     expect(seedIn(here.loops.get("a")?.yaml ?? "")).toBe(6);
+  });
+
+  it("an undo after a reload brings back what was edited before it, and saves that", async () => {
+    const { reload } = browser();
+    await settle();
+    edit(seen.open as OpenLoop, 5);
+    await reload();
+    edit(seen.open as OpenLoop, 0);
+    seen.open?.store.getState().undo();
+    await settle();
+    expect(seedOf(seen.open)).toBe(5);
+    expect(seedIn(here.loops.get("a")?.yaml ?? "")).toBe(5);
   });
 
   type Step =

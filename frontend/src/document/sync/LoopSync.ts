@@ -132,8 +132,8 @@ export class LoopSync {
     this.saver.cameOf(draft.base ?? null, draft.sent ?? []);
     if (draft.brokenText === null) this.tell({ type: "settled" });
     else this.tell({ type: "opened", text: draft.brokenText });
-    // The draft's text may be older than its document: let the server write it anew.
-    this.document.setState({ textState: -1 });
+    // The draft was kept between an edit and its text.
+    this.document.getState().outdateText();
   }
 
   /** Text as the user types it. It is kept until the server has read it. */

@@ -72,7 +72,9 @@ export class Saver {
     const { text, textState, history, document } = this.document.getState();
     const { revision, yaml, name } = this.known;
     if (this.isWanted && revision === NOT_SAVED) return true;
-    return textState !== history.state || text !== yaml || document.name !== name;
+    if (textState !== history.state || text !== yaml || document.name !== name) return true;
+    // What was sent without an answer may be there by now.
+    return this.doubtful.some((one) => one.yaml !== yaml || one.document.name !== name);
   }
 
   /** From now on this is what the server has. */
