@@ -125,6 +125,7 @@ def test_gradients_that_wait_are_there_at_the_loss(grpo):
             "micro_batch": 1,
             "gradient_checkpointing": True,
             "backend": "fsdp2",
+            "loss_chunk": 1 << 20,  # whole logits: the peak is at the loss
         }
         spec = grpo(
             nodes={
