@@ -58,5 +58,5 @@ def test_a_chat_without_an_answer_ends_the_run_with_its_row(
     ended = runner(written(tmp_path, chat("1+1", "2"), chat("1+1", "2")[:2]))
 
     assert ended.state is RunStateName.FAILED
-    assert "actor: row" in ended.error.message
-    assert "none of the role `assistant` to imitate" in ended.error.message
+    assert "talks.jsonl, line 2, column `messages`" in ended.error.message
+    assert "no message of the role `assistant` to learn from" in ended.error.message
