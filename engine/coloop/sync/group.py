@@ -20,12 +20,14 @@ import hmac
 import json
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,6 +38,7 @@ from coloop.portions import portion_bytes
 from coloop.sync.buckets import bytes_of, in_buckets
 from coloop.sync.protocol import Opened, Parcel, Weights
 
+T = TypeVar("T")
 ALIGNMENT = 16
 """Bytes at whose multiples weights begin in a bucket, whatever their type."""
 WAIT_SECONDS = 300.0
@@ -93,6 +96,21 @@ class Meeting:
             time.sleep(pause)
             pause = min(1.5 * pause, MOST_PAUSE)
 
+    def wait_for(self, make: Callable[[], T]) -> T:
+        """What is made together with all others, in a thread of its own: it has no other way to
+        hear that one of them has broken off. Raises as `wait_until` does."""
+        made: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                made.set_result(make())
+            except Exception as error:
+                made.set_exception(error)
+
+        threading.Thread(target=run, name="meeting", daemon=True).start()
+        self.wait_until(made.done, "no other end came")
+        return made.result()
+
     def break_off(self, reason: object) -> str:
         """Others wait no more; what is told first is what they hear, and what is returned."""
         said = "it was given up" if isinstance(reason, GeneratorExit) else str(reason)
@@ -134,18 +152,7 @@ class Broadcast:
 
     def __init__(self, kind: str, meeting: Meeting, number: int, device: str) -> None:
         self._meeting, self._device = meeting, device
-        inner, size = PrefixStore("group", meeting.store), meeting.receivers + 1
-        timeout = timedelta(seconds=LONGER * WAIT_SECONDS)
-        if kind == "gloo":
-            from torch._C._distributed_c10d import ProcessGroupGloo
-
-            self._group: Any = ProcessGroupGloo(inner, number, size, timeout)
-        else:
-            from torch._C._distributed_c10d import ProcessGroupNCCL
-
-            options = ProcessGroupNCCL.Options()
-            options._timeout = timeout
-            self._group = ProcessGroupNCCL(inner, number, size, options)
+        self._group: Any = meeting.wait_for(lambda: _group_of(kind, meeting, number))
 
     def give(self, key: str, bucket: Tensor) -> None:
         """Called by who sends when others know of it; returns when the bucket may be changed."""
@@ -174,6 +181,23 @@ class Broadcast:
             torch.cuda.current_stream(bucket.device).synchronize()
 
 
+def _group_of(kind: str, meeting: Meeting, number: int) -> Any:
+    """Waits for all others."""
+    # A connection of its own: one that waits is closed to all else.
+    own: Any = meeting.store.clone()  # type: ignore[attr-defined]
+    inner, size = PrefixStore("group", own), meeting.receivers + 1
+    timeout = timedelta(seconds=LONGER * WAIT_SECONDS)
+    if kind == "gloo":
+        from torch._C._distributed_c10d import ProcessGroupGloo
+
+        return ProcessGroupGloo(inner, number, size, timeout)
+    from torch._C._distributed_c10d import ProcessGroupNCCL
+
+    options = ProcessGroupNCCL.Options()
+    options._timeout = timeout
+    return ProcessGroupNCCL(inner, number, size, options)
+
+
 @dataclass(slots=True)
 class _End:
     """This end of a meeting."""
@@ -183,14 +207,22 @@ class _End:
     is_sender: bool
     turn: int = 0
     """Transfers that were begun."""
+    _number: int | None = None
+    """Of this end among all; None until they have met."""
     _transport: Broadcast | None = None
 
-    def transport(self, kind: str, device: str) -> Broadcast:
-        """Waits for all others where they have not met yet."""
-        if self._transport is None:
+    def meet(self) -> int:
+        """The number of this end among all, once all are there."""
+        if self._number is None:
             number = 0 if self.is_sender else self.meeting.come("here")
             self.meeting.wait_for_all("here")
-            self._transport = Broadcast(kind, self.meeting, number, device)
+            self._number = number
+        return self._number
+
+    def transport(self, kind: str, device: str) -> Broadcast:
+        """Made together with all others, once there is something to take."""
+        if self._transport is None:
+            self._transport = Broadcast(kind, self.meeting, self.meet(), device)
         return self._transport
 
     def leave(self) -> None:
@@ -290,23 +322,24 @@ class GroupChannel:
             self._leave(ends)
 
     def _deliver(self, end: _End, weights: Weights, dtype: torch.dtype | None) -> None:
-        transport, meeting = end.transport(self._kind, self._device), end.meeting
+        end.meet()
+        meeting = end.meeting
         end.turn += 1
         bucket = 0
         for bucket, part in enumerate(in_buckets(weights, self._bucket_bytes, dtype), start=1):
             key = f"{end.turn}/{bucket}"
             flat, rows = _packed(part, dtype, self._device)
             meeting.tell(key, json.dumps({"size": flat.numel(), "weights": rows}))
-            transport.give(key, flat)
+            end.transport(self._kind, self._device).give(key, flat)
         meeting.tell(f"{end.turn}/{bucket + 1}", END)
 
     def _received(self, end: _End) -> Iterator[tuple[str, Tensor]]:
-        transport = end.transport(self._kind, self._device)
+        end.meet()
         end.turn += 1
         bucket = 1
         while (said := end.meeting.hear(key := f"{end.turn}/{bucket}")) != END:
             told = json.loads(said)
-            flat = transport.take(key, told["size"])
+            flat = end.transport(self._kind, self._device).take(key, told["size"])
             for name, kind, shape, start in told["weights"]:
                 yield name, _view(flat, kind, shape, start)
             bucket += 1

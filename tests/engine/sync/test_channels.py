@@ -1,8 +1,10 @@
 """The contract of every weight channel: what is pushed arrives, else it is told."""
 
 import errno
+import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -519,13 +521,18 @@ class HangingGroup:
 def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
     how: str, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if how == "too long":
-        monkeypatch.setattr(group_module, "WAIT_SECONDS", 0.5)
     hanging, weights = HangingGroup(), list(loaded.model.named_parameters())
     real: list[Any] = []
     sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
     sender.invite("both", 0, 1)
     parcel = sender.send(weights, version=1)
+    with ThreadPoolExecutor(1) as lane:
+        taking = lane.submit(list, receiver.receive(parcel))
+        sender.deliver(parcel)
+        taking.result()
+    parcel = sender.send(weights, version=2)
+    if how == "too long":
+        monkeypatch.setattr(group_module, "WAIT_SECONDS", 0.5)
 
     def break_in(key: str) -> None:
         """The receiver has come for the first bucket, and dies in it."""
@@ -537,7 +544,6 @@ def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
 
     with ThreadPoolExecutor(1) as lane:
         taking = lane.submit(list, receiver.receive(parcel))
-        sender._ends["both"].transport("gloo", "cpu")
         monkeypatch.setattr(sender._ends["both"].meeting, "wait_for_all", break_in)
         reason = "pool write has died" if how == "told" else "did not reach all within 0.5 s"
         with pytest.raises(WeightsNotUpdated, match=reason):
@@ -549,13 +555,29 @@ def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
     assert hanging.is_aborted
     monkeypatch.undo()
     sender.invite("both", 1, 1)  # they meet anew
-    parcel = sender.send(weights, version=2)
+    parcel = sender.send(weights, version=3)
     with ThreadPoolExecutor(1) as lane:
         taking = lane.submit(list, receiver.receive(parcel))
         sender.deliver(parcel)
         assert fingerprint(taking.result()) == fingerprint(weights)
     sender.close()
     receiver.close()
+
+
+def test_one_that_dies_before_all_are_joined_is_not_waited_for(loaded: LoadedModel) -> None:
+    """The sender has told of a bucket, and is gone before bytes can flow."""
+    sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
+    sender.invite("both", 0, 1)
+    parcel = sender.send([("a", torch.zeros(4))], version=1)
+    row = ["a", "float32", [4], 0]
+    sender._ends["both"].meeting.tell("1/1", json.dumps({"size": 16, "weights": [row]}))
+    with ThreadPoolExecutor(1) as lane:
+        taking = lane.submit(list, receiver.receive(parcel))
+        while not sender._ends["both"].meeting.store.check(["group/0/1"]):
+            time.sleep(0.001)
+        GroupChannel.give_up(parcel, "pool train has died")
+        with pytest.raises(WeightsNotUpdated, match="pool train has died"):
+            taking.result()
 
 
 def test_who_stops_reading_is_told_to_all_at_once(loaded: LoadedModel) -> None:
