@@ -2,10 +2,11 @@
 
 import gc
 import os
+import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,12 +14,27 @@ from xdist.scheduler import LoadScopeScheduling
 
 from coloop.ray_settings import AT_EVEN_PRIORITY
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 ROOT = Path(__file__).resolve().parents[1]
 RAY_CPUS = 8
 SHARED = ("ray", "e2e")
 """Marks of tests that have one cluster, or one server and browser, in common: they take longest."""
 LONG = ("tests/presets/", "tests/engine/training/")
 """Where files take long of which others would be over, and wait, if they came in their order."""
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP elsewhere.example 127.0.0.1",
+)
 
 os.environ["COLOOP_CORES"] = "1"
 os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_VNNI"
@@ -112,3 +128,18 @@ def local_ray() -> Iterator[None]:
     yield
     ray.shutdown()
     os.environ["PYTHONPATH"] = before
+
+
+@pytest.fixture(scope="session")
+def chromium() -> "Iterator[Browser]":
+    """The one browser of the test session: Playwright starts once in a process."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no Chromium; `make chromium` installs it where it can")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=found, headless=True, args=[*CHROMIUM_OPTIONS]
+        )
+        yield browser
+        browser.close()

@@ -2,7 +2,6 @@
 arrives there opens nothing here."""
 
 import contextlib
-import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 from tests.backend.servers import Server, environment_of, servers, settings_in
-from tests.e2e.conftest import BROWSERS, CHROMIUM_OPTIONS, PAGE
+from tests.e2e.conftest import PAGE
 
 pytestmark = [pytest.mark.attack, pytest.mark.e2e]
 
@@ -98,18 +97,10 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def window() -> Iterator[BrowserContext]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip("no Chromium; `make chromium` installs it where it can")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=found, headless=True, args=[*CHROMIUM_OPTIONS]
-        )
-        with browser.new_context() as window:
-            window.set_default_timeout(60_000)
-            yield window
-        browser.close()
+def window(chromium: Browser) -> Iterator[BrowserContext]:
+    with chromium.new_context() as window:
+        window.set_default_timeout(60_000)
+        yield window
 
 
 @pytest.mark.parametrize("way", ["?token=", "#token="])

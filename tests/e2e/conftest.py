@@ -34,24 +34,12 @@ from playwright.sync_api import (  # noqa: E402
     ConsoleMessage,
     Page,
     expect,
-    sync_playwright,
 )
 
 Answer = TypeVar("Answer")
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path(os.environ.get("COLOOP_STATIC_DIR", ROOT / "backend" / "coloop_server" / "_static"))
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM_OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP elsewhere.example 127.0.0.1",
-)
 SHOTS = Path(os.environ.get("COLOOP_SHOTS", ROOT / "test-results"))
 """Where pictures of the page are left: the last of a test that failed, and what looks otherwise."""
 SIZES = ((1440, 900), (1024, 768))
@@ -286,19 +274,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The service with its default launcher: the first run starts a Ray that later runs share."""
     with serving(tmp_path_factory.mktemp("e2e")) as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip("no Chromium; `make chromium` installs it where it can")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=found, headless=True, args=[*CHROMIUM_OPTIONS]
-        )
-        yield browser
-        browser.close()
 
 
 def signed_in(chromium: Browser, server: Server, **options: Any) -> BrowserContext:

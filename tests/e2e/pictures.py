@@ -12,9 +12,8 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tests.conftest import BROWSERS, CHROMIUM_OPTIONS
 from tests.e2e.conftest import (
-    BROWSERS,
-    CHROMIUM_OPTIONS,
     FINAL,
     PAGE,
     ROOT,

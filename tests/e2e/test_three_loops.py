@@ -73,7 +73,6 @@ def test_two_halves_shows_two_learners_alive_at_once_each_with_its_own_curve(
 
     saw = seen()
     assert any({"tens", "units"} <= set(moment.split()) for moment in saw["together"])
-    assert {"tens", "units"} <= set(saw["rates"])
     assert saw["phases"][-2:] == ["warm-up", "together"]
     for title in ("Loss", "Reward"):
         chart = page.get_by_role("figure", name=title, exact=False).first
