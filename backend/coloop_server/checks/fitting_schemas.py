@@ -72,7 +72,9 @@ class FitResult(Output):
     over_bytes: int
     """By how much the worst GPU is still over."""
     verdict: str
-    """In a sentence."""
+    """In a sentence; the least budget that fits where ways were looked for."""
+    refusal: str | None
+    """Why a run would not take the answer, whatever its memory; None: it would."""
     changes: list[FittedValue]
     edits: list[Change]
     """What makes the fitted loop of the loop as it is."""
