@@ -289,6 +289,7 @@ def test_a_budget_that_only_an_engine_on_several_gpus_meets_is_not_met(client: T
 
     assert found["fits"] is False
     assert found["after"]["step_seconds"] is None
+    assert [one["seconds"] for one in found["changes"] if one["seconds"] is not None] == []
     assert found["over_bytes"] > 0
     way = next(one for one in found["ways"] if one["touches"] == "budget")
     assert f"The least that fits is {way['reason']}." in found["verdict"]

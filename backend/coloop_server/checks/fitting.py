@@ -46,7 +46,7 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
         over_bytes=found.over_bytes,
         verdict=verdict_of(found, ways),
         refusal=refused_words(found.refusals) if found.refusals else None,
-        changes=[_value(found.spec, change, locks) for change in found.changes],
+        changes=[_value(found, change, locks) for change in found.changes],
         edits=edits,
         ways=[_way(way, locks) for way in ways],
         yaml=text,
@@ -121,19 +121,19 @@ def size_text(count: int) -> str:
     return f"{size:.{digits}f} {units[0]}"
 
 
-def _value(spec: LoopSpec, change: Solved, locks: Collection[str]) -> FittedValue:
+def _value(found: Solution, change: Solved, locks: Collection[str]) -> FittedValue:
     head, _, rest = change.path.partition(".")
     name = change.path.rpartition(".")[2]
     return FittedValue(
         path=change.path,
         node=rest.partition(".")[0] if head == "nodes" else None,
-        title=_title(spec, change.path),
+        title=_title(found.spec, change.path),
         old=change.old,
         new=change.new,
         old_text=shown(name, change.old_value),
         new_text=shown(name, change.new_value),
         reason=change.reason,
-        seconds=change.seconds,
+        seconds=change.seconds if found.fits else None,
         is_written=change.is_written,
         is_locked=change.path in locks,
     )

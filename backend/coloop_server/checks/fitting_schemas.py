@@ -45,7 +45,7 @@ class FittedValue(Output):
     new_text: str
     reason: str
     seconds: float | None
-    """What it adds to a step; None: counted together with the one above."""
+    """What it adds to a step; None: counted together with the one above, or nothing fits."""
     is_written: bool
     """Whether the loop will say it; else the compiler chooses it anew and nothing is written."""
     is_locked: bool

@@ -14,10 +14,11 @@ from coloop import presets
 from coloop.errors import SpecProblem
 from coloop.estimate.relaxing import LEAST_GAIN_BYTES, FitChange, value_at
 from coloop.estimate.solving import Solution, Solved, solve
+from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.paths import apply_overrides
-from coloop.spec.solvable import is_solvable
+from coloop.spec.solvable import SECTIONS, is_solvable
 
 Touches = Literal["lock", "budget", "hardware", "learning"]
 MOST_HARDWARE = 4
@@ -292,9 +293,13 @@ def _tried(
 
 
 def _short(path: str) -> str:
-    """`actor micro batch` of `nodes.actor.training.micro_batch`."""
-    _, node, _, name = path.split(".", 3)
-    return f"{name.replace('_', ' ')} of {node}"
+    """`micro batch of actor` of `nodes.actor.training.micro_batch`; what several sections of a node
+    have says in which it is: `tensor parallel, training, of actor`."""
+    _, node, section, name = path.split(".", 3)
+    field = SECTIONS[section].model_fields.get(name) if section in SECTIONS else None
+    title = (field and field.title) or title_of(name)
+    title = title.lower() if title[1:].islower() else title
+    return f"{title}, of {node}" if "," in title else f"{title} of {node}"
 
 
 def _changed(solution: Solution, path: str | None = None) -> str:

@@ -221,6 +221,17 @@ def test_a_message_never_speaks_of_a_command_line():
     assert not [text for text in texts if "--" in text or "coloop " in text or "`fit`" in text]
 
 
+def test_a_way_says_which_of_two_settings_of_one_name_it_is_about():
+    spec, locks = build(nodes={"actor": TIGHT}), [CHECKPOINTING, TENSOR]
+    failed = solve(spec, locks=locks)
+
+    titles = {way.title for way in ways_of(spec, failed, locks) if way.touches == "lock"}
+
+    assert titles == {"Unlock gradient checkpointing of actor"} | {
+        "Unlock tensor parallel, training, of actor"
+    }
+
+
 def test_locks_are_read_from_the_layout():
     spec = build(layout={"$locks": [TENSOR], "actor": [1, 2]})
 

@@ -37,7 +37,11 @@ export function Changes({ budget }: { budget: Budget }) {
           </p>
           <ul className="mt-1">
             {changes.map((change) => (
-              <ChangeRow key={change.path} change={change} />
+              <ChangeRow
+                key={change.path}
+                change={change}
+                isPromised={answer.fits && answer.refusal === null}
+              />
             ))}
           </ul>
           {changes.length === 0 ? (
@@ -70,7 +74,7 @@ function isTold({ node, old_text, new_text, is_locked }: FittedValue): boolean {
   return node !== null && (is_locked || old_text !== new_text);
 }
 
-function ChangeRow({ change }: { change: FittedValue }) {
+function ChangeRow({ change, isPromised }: { change: FittedValue; isPromised: boolean }) {
   return (
     <li
       className="flex items-center gap-2 border-line border-b py-1.5 text-sm"
@@ -89,7 +93,7 @@ function ChangeRow({ change }: { change: FittedValue }) {
         <b className="text-text">{change.new_text}</b>
       </span>
       <span className="tabular min-w-14 shrink-0 whitespace-nowrap text-right text-xs">
-        <CostText seconds={change.seconds} />
+        {isPromised ? <CostText seconds={change.seconds} /> : null}
       </span>
     </li>
   );

@@ -4,7 +4,7 @@ import type { Estimate, GpuEstimate } from "@/api/types";
 import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
 import { partColor } from "@/lib/colors";
-import { byPeak, longerBy, partNames, spareOf, unknownText } from "@/lib/estimate";
+import { longerBy, overOf, partNames, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -87,7 +87,7 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
   const color = usePoolColor()(roles.map((role) => role.node));
   const { isOver, ...drop } = useDropRole(pool.name, budget);
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const worst = pool.gpus.toSorted(byPeak)[0];
+  const worst = worstOf(pool.gpus);
   if (!worst) return null;
   const lanes = pool.gpus.length > LANES ? [worst] : pool.gpus;
   const spare = spareOf(worst);
@@ -198,7 +198,7 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
   const { answer, isTrying } = budget;
   const isReadonly = useDocument((state) => state.isReadonly);
   const place = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const over = -(spareOf(worst) ?? 0);
+  const over = overOf(worst);
   const part = largestPart(worst);
   const canFit = answer?.fits && !isTrying;
   const cost = canFit ? longerBy(answer.after.step_seconds, answer.before.step_seconds) : null;
