@@ -108,7 +108,7 @@ def fit(
         before=before,
         after=after,
         least_over_bytes=least,
-        refusals=prices.refusals(spec),
+        refusals=prices.refusals_of_answer(spec),
     )
 
 

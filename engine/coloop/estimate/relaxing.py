@@ -63,6 +63,12 @@ class Prices:
         unrolled = self.unrolled if spec is self.unrolled.spec else self.unrolled.again(spec)
         return outlook_of(spec, unrolled, root=self.root).refusals
 
+    def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
+        """The same of an answer: in the words of the loop that was asked about, where it is refused
+        as well."""
+        found = self.refusals(answer)
+        return (self.refusals(self.unrolled.spec) or found) if found else ()
+
     def runs_as_well(self, tried: LoopSpec, spec: LoopSpec) -> bool:
         """Whether a run takes of one variant all that it takes of another."""
         before = {(one.node, one.field) for one in self.refusals(spec)}

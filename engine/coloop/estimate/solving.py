@@ -124,7 +124,7 @@ def solve(
         after=after,
         tried=prices.asked,
         least_over_bytes=least,
-        refusals=prices.refusals(found),
+        refusals=prices.refusals_of_answer(found),
     )
 
 

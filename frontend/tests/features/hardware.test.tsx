@@ -269,6 +269,21 @@ describe("what no run would take", () => {
     expect(scrolled).toHaveBeenCalled();
     expect(screen.getByRole("status").textContent).toBe(VERDICT);
   });
+
+  it("has ways that only come closer called that", async () => {
+    const closer = failed(0.9).ways.map((one) => ({ ...one, over_bytes: GIB, step_seconds: null }));
+    fitLoop.mockImplementation(async () => ({ ...failed(0.9), ways: closer }));
+    const { wrapper, syncStore } = insideLoop();
+    syncStore.setState({ check: check([gpu("main", 0, false)]) });
+    render(<View />, { wrapper });
+    await vi.advanceTimersByTimeAsync(400);
+
+    expect(await screen.findByRole("button", { name: "See what comes closer" })).toBeDefined();
+    expect(screen.getByRole("list", { name: "Ways to come closer" }).textContent).toContain(
+      "still 1.00 GiB over",
+    );
+    expect(screen.queryByText(/to make it fit/)).toBeNull();
+  });
 });
 
 describe("what is over", () => {

@@ -10,7 +10,7 @@ import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { MemoryBar } from "@/ui/MemoryBar";
 import { Segmented } from "@/ui/Segmented";
-import { WAYS } from "./Changes";
+import { isWayOut, WAYS } from "./Changes";
 import { usePoolColor } from "./colors";
 import {
   fullestStage,
@@ -220,7 +220,11 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
       </p>
       {answer && !answer.fits && budget.isSettled && answer.ways.length > 0 ? (
         <Button size="small" onClick={showWays}>
-          {answer.ways.length === 1 ? "See the way" : `See each of ${answer.ways.length} ways`}
+          {isWayOut(answer.ways)
+            ? answer.ways.length === 1
+              ? "See the way"
+              : `See each of ${answer.ways.length} ways`
+            : "See what comes closer"}
         </Button>
       ) : null}
       {canFit ? (

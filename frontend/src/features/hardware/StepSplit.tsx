@@ -3,6 +3,7 @@ import type { PredictedTime } from "@/api/types";
 import { useSync } from "@/document/context";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
+import { RichText } from "@/ui/RichText";
 import { useStageColor } from "./colors";
 import { limitOf, mainPhase, stepShares, verbShares } from "./lanes";
 
@@ -30,7 +31,7 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
       >
         <b className="text-error text-sm">Does not fit</b>
         <p className="line-clamp-2 text-muted text-xs" title={unfit}>
-          {unfit}
+          <RichText text={unfit} />
         </p>
       </section>
     );
