@@ -2368,7 +2368,7 @@ export interface components {
             reason: string;
             /**
              * Seconds
-             * @description What it adds to a step; None: counted together with the one above.
+             * @description What it adds to a step; None: counted together with the one above, or nothing fits.
              */
             seconds: number | null;
             /** Title */
