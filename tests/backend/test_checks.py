@@ -166,6 +166,26 @@ def test_a_patch_of_nothing_is_refused_with_its_path(client: TestClient, loop: s
     assert answer.json()["detail"]["diagnostics"][0]["code"] == "structure.unknown_path"
 
 
+def test_what_is_exported_says_nothing_that_forms_made_untrue(client: TestClient) -> None:
+    """As the page does: the loop with another machine, written into the text that was there."""
+    preset = client.get("/api/presets/loops/grpo-qwen2.5-7b-8xH100").json()
+    made = client.post("/api/loops", json={"name": "mine", "yaml": preset["yaml"]}).json()
+    spec = preset["spec"] | {"hardware": {"preset": "32xH100"}}
+
+    patched = client.post("/api/spec/patch", json={"yaml": preset["yaml"], "spec": spec}).json()
+    seen = {"If-Match": f'"{made["revision"]}"'}
+    saved = client.put(f"/api/loops/{made['id']}", json={"yaml": patched["yaml"]}, headers=seen)
+    exported = client.get(f"/api/loops/{made['id']}").json()["yaml"]
+
+    assert saved.status_code == 200
+    assert "eight H100" in preset["yaml"]
+    assert exported == patched["yaml"]
+    assert "32xH100" in exported
+    assert "eight H100" not in exported
+    again = client.post("/api/spec/patch", json={"yaml": preset["yaml"], "spec": preset["spec"]})
+    assert again.json()["yaml"] == preset["yaml"]
+
+
 def test_a_dump_reads_back_as_the_same_loop(client: TestClient, loop: str) -> None:
     spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
 

@@ -9,11 +9,11 @@ from coloop.diagnostics import Change
 from coloop.estimate.solving import Solution, Solved, solve
 from coloop.estimate.ways import Way, ways_of
 from coloop.plan.refused import refused_words
+from coloop.presets import patched
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.solvable import LOCKS, locks_of
-from coloop.spec.text.patch import patch
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
 from coloop_server.checks.schemas import LoopInput, PredictedTime
 from coloop_server.checks.service import parsed_of, refusal_of, root_of
@@ -37,7 +37,7 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
         locks=locks,
     )
     edits = edits_of(found.changes)
-    text = None if body.yaml is None else patch(body.yaml, edits)
+    text = None if body.yaml is None else patched(body.yaml, edits)
     ways: tuple[Way, ...] = ()
     if body.with_ways and not found.fits:
         ways = ways_of(spec, found, locks, root, lambda other: refusal_of(other, root))
