@@ -11,10 +11,10 @@ from coloop.errors import SpecProblem
 from coloop.estimate import Estimate
 from coloop.plan.refused import outlook_of
 from coloop.plan.unrolled import Unrolled
+from coloop.presets import patched
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.paths import apply_overrides, check_path
-from coloop.spec.text.patch import patch
 from coloop.validate import validate
 from coloop_server.errors import Conflict, Invalid
 from coloop_server.foreign import check_remote_code, remote_code
@@ -100,7 +100,7 @@ def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:
     try:
         apply_overrides(spec, overrides)
         changes = [Change(op="set", path=path, value=value) for path, value in overrides.items()]
-        return patch(text, changes)
+        return patched(text, changes)
     except SpecProblem as problem:
         raise invalid("an override does not fit", problem.diagnostics) from problem
 

@@ -137,9 +137,11 @@ class Settings(BaseSettings):
     @classmethod
     def fill_folders(cls, values: dict[str, Any]) -> dict[str, Any]:
         data_dir = Path(values.get("data_dir") or DEFAULT_DATA_DIR)
-        is_default = data_dir == DEFAULT_DATA_DIR
-        runs_dir = values.get("runs_dir") or (Path("runs") if is_default else data_dir / "runs")
-        files = data_dir.absolute().parent if is_default else data_dir / FILES
+        # The same folder is the same, whether the server was started beside it or it was named.
+        is_beside = data_dir.name == DEFAULT_DATA_DIR.name
+        around = data_dir.expanduser().absolute().parent
+        runs_dir = values.get("runs_dir") or (around if is_beside else data_dir) / "runs"
+        files = around if is_beside else data_dir / FILES
         roots = values.get("allowed_roots") or (files,)
         return {**values, "data_dir": data_dir, "runs_dir": runs_dir, "allowed_roots": roots}
 

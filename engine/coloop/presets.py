@@ -10,13 +10,15 @@ path.
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from coloop.diagnostics import Change
 from coloop.errors import PresetNotFound
+from coloop.spec.text.patch import patch
 from coloop.spec.text.reader import data_of
 
 GIB = 2**30
@@ -173,6 +175,50 @@ def _description_field(text: str) -> str:
         r"^description:\s*(?P<quote>[\"']?)(?P<text>[^\n]*?)(?P=quote)\s*$", text, re.M
     )
     return found["text"] if found and found["text"] not in (">", "|", ">-", "|-") else ""
+
+
+def patched(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
+    """A loop's text after these changes (`spec.text.patch`), without the comment at its head that a
+    preset brought once the machine or a model is another: it tells of the preset as it ships.
+
+    A comment of the user's own stays.
+    """
+    new = patch(text, changes)
+    comment = tuple(_leading_comment(new))
+    if comment not in _shipped_comments() or _is_told_of_both(data_of(text), data_of(new)):
+        return new
+    lines = new.splitlines(keepends=True)
+    head = next(at for at, line in enumerate(lines) if not line.startswith("#"))
+    while head < len(lines) and not lines[head].strip():
+        head += 1
+    return "".join(lines[head:])
+
+
+@lru_cache(maxsize=1)
+def _shipped_comments() -> frozenset[tuple[str, ...]]:
+    """What stands at the head of the loops that ship with coloop."""
+    paths = [*_index("loops").values(), *_index("new").values()]
+    found = (tuple(_leading_comment(path.read_text(encoding="utf-8"))) for path in paths)
+    return frozenset(comment for comment in found if comment)
+
+
+def _is_told_of_both(before: Any, after: Any) -> bool:
+    """Whether two states of a loop have one machine, and every model of the first."""
+    machine, models = _machine_and_models(before)
+    other, found = _machine_and_models(after)
+    return machine == other and all(found.get(name) == model for name, model in models.items())
+
+
+def _machine_and_models(document: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    hardware, nodes = document.get("hardware"), document.get("nodes")
+    machine = dict(hardware) if isinstance(hardware, Mapping) else {}
+    machine.pop("memory_budget", None)
+    models = {
+        name: node["model"]
+        for name, node in (nodes.items() if isinstance(nodes, Mapping) else ())
+        if isinstance(node, Mapping) and "model" in node
+    }
+    return machine, models
 
 
 # Hardware

@@ -166,6 +166,26 @@ def test_a_patch_of_nothing_is_refused_with_its_path(client: TestClient, loop: s
     assert answer.json()["detail"]["diagnostics"][0]["code"] == "structure.unknown_path"
 
 
+def test_what_is_exported_says_nothing_that_forms_made_untrue(client: TestClient) -> None:
+    """As the page does: the loop with another machine, written into the text that was there."""
+    preset = client.get("/api/presets/loops/grpo-qwen2.5-7b-8xH100").json()
+    made = client.post("/api/loops", json={"name": "mine", "yaml": preset["yaml"]}).json()
+    spec = preset["spec"] | {"hardware": {"preset": "32xH100"}}
+
+    patched = client.post("/api/spec/patch", json={"yaml": preset["yaml"], "spec": spec}).json()
+    seen = {"If-Match": f'"{made["revision"]}"'}
+    saved = client.put(f"/api/loops/{made['id']}", json={"yaml": patched["yaml"]}, headers=seen)
+    exported = client.get(f"/api/loops/{made['id']}").json()["yaml"]
+
+    assert saved.status_code == 200
+    assert "eight H100" in preset["yaml"]
+    assert exported == patched["yaml"]
+    assert "32xH100" in exported
+    assert "eight H100" not in exported
+    again = client.post("/api/spec/patch", json={"yaml": preset["yaml"], "spec": preset["spec"]})
+    assert again.json()["yaml"] == preset["yaml"]
+
+
 def test_a_dump_reads_back_as_the_same_loop(client: TestClient, loop: str) -> None:
     spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
 
@@ -206,9 +226,10 @@ def test_a_budget_says_what_changes_and_what_each_costs(client: TestClient) -> N
     spec = _preset(client, "grpo-qwen2.5-7b-8xH100")
 
     more = _fit(client, spec, budget_fraction=1.0)
-    less = _fit(client, spec, budget_fraction=0.44)
+    less = _fit(client, spec, budget_fraction=0.45)
 
     assert (more["fits"], less["fits"]) == (True, True)
+    assert (more["refusal"], less["refusal"]) == (None, None)
     assert more["verdict"].startswith("Fits:")
     path = "nodes.actor.training.gradient_checkpointing"
     freed = next(one for one in more["changes"] if one["path"] == path)
@@ -251,6 +272,64 @@ def test_what_cannot_fit_names_ways_that_each_do(client: TestClient) -> None:
     assert found["ways"][0]["unlocks"][0] in (path, chunk)
     assert found["ways"][0]["edits"][-1]["path"] == "layout.$locks"
     assert bare["ways"] == []
+
+
+LARGE = {"nodes.actor.model.path": "Qwen/Qwen2.5-32B", "hardware.preset": "32xH100"}
+"""One GPU has no room for its weights, so that an engine would want several."""
+
+
+def _changed(client: TestClient, name: str, values: dict[str, str]) -> dict[str, Any]:
+    edits = [{"op": "set", "path": path, "value": value} for path, value in values.items()]
+    text = client.get(f"/api/presets/loops/{name}").json()["yaml"]
+    changed = client.post("/api/spec/patch", json={"yaml": text, "changes": edits}).json()
+    found: dict[str, Any] = changed["spec"]
+    return found
+
+
+def test_an_answer_that_a_run_refuses_says_so(client: TestClient) -> None:
+    spec = _changed(client, "grpo-qwen2.5-7b-8xH100", LARGE)
+
+    found = _fit(client, spec)
+    checked = client.post("/api/check", json={"spec": spec}).json()
+    told = [one for one in checked["report"]["diagnostics"] if one["code"].startswith("run.")]
+
+    assert found["fits"] is True
+    assert found["refusal"] == "`run` refuses it: " + told[0]["message"].partition(": ")[2]
+    assert found["refusal"] in found["verdict"]
+    gpu = checked["estimate"]["gpus"][0]
+    spare = round((gpu["usable_bytes"] - gpu["peak_bytes"]) / 2**20)
+    assert found["verdict"].startswith(f"Fits: {spare} MiB spare on main in actor.generate.")
+    assert "over" not in found["verdict"].partition("`run`")[0]
+
+
+def test_a_budget_that_only_an_engine_on_several_gpus_meets_is_not_met(client: TestClient) -> None:
+    spec = _preset(client, "grpo-qwen2.5-7b-8xH100")
+
+    found = _fit(client, spec, budget_fraction=0.38)
+
+    assert found["fits"] is False
+    assert found["after"]["step_seconds"] is None
+    assert [one["seconds"] for one in found["changes"] if one["seconds"] is not None] == []
+    assert found["over_bytes"] > 0
+    way = next(one for one in found["ways"] if one["touches"] == "budget")
+    assert f"The least that fits is {way['reason']}." in found["verdict"]
+    least = next(one["value"] for one in way["edits"] if one["path"] == "hardware.memory_budget")
+    assert _fit(client, spec, budget_fraction=least)["fits"] is True
+    assert _fit(client, spec, budget_fraction=least - 0.01, with_ways=False)["fits"] is False
+
+
+def test_what_a_run_refuses_is_not_told_to_be_forced(client: TestClient) -> None:
+    large = LARGE | {"hardware.preset": "8xH100"}
+    hints = {}
+    for name, values in (("refused", large), ("taken", {"hardware.preset": "1xH100"})):
+        spec = _changed(client, "grpo-qwen2.5-7b-8xH100", values)
+        checked = client.post("/api/check", json={"spec": spec}).json()
+        found = checked["report"]["diagnostics"]
+        hints[name] = next(one["hint"] for one in found if one["code"] == "memory.over_budget")
+
+    assert "`run` refuses it: an engine over 2 GPUs" in hints["refused"]
+    assert "has to be forced" not in hints["refused"]
+    assert "a run has to be forced" in hints["taken"]
 
 
 def test_two_budgets_are_refused(client: TestClient) -> None:

@@ -81,3 +81,54 @@ def test_a_loop_trains_stops_resumes_and_is_forked(
     assert real.get(f"/api/runs/{fork}/report").status_code == 200
     assert real.get(f"/api/runs/{fork}/samples").json()["rows"][0]["completion"] is not None
     assert min(one["step"] for one in events(fork) if one["type"] == "stage.started") > stopped_at
+
+
+def test_a_fork_has_what_was_set_and_goes_on_from_the_checkpoint(
+    settings: Settings, loop: str, eventually: Callable[..., Any]
+) -> None:
+    """Fields that no run takes while it goes on, as the dialog sends them."""
+    driver = (sys.executable, "-m", "coloop", "run", "--local")
+    with signed_in(settings.model_copy(update={"driver": driver})) as client:
+
+        def ended(run_id: str) -> dict[str, Any]:
+            final = ("finished", "failed")
+            shown = f"/api/runs/{run_id}"
+            eventually(lambda: client.get(shown).json()["state"] in final, 200)
+            found: dict[str, Any] = client.get(shown).json()
+            return found
+
+        def forked(values: dict[str, Any]) -> dict[str, Any]:
+            body = {"step": 2, "set": values}
+            return ended(client.post(f"/api/runs/{parent}/fork", json=body).json()["id"])
+
+        def texts(run_id: str) -> list[str]:
+            rows = client.get(f"/api/runs/{run_id}/samples").json()["rows"]
+            return [row["completion"] for row in rows if row["step"] == 3]
+
+        kept = loop + "run: {checkpoint_every: 1}\n"
+        parent = client.post("/api/runs", json={"yaml": kept}).json()["id"]
+        assert ended(parent)["state"] == "finished"
+
+        as_it_was, seeded = forked({}), forked({"run.seed": 7})
+        fields = {
+            "nodes.actor.rollout.completions_per_prompt": 2,
+            "nodes.problems.rows_per_step": 4,
+        }
+        smaller = forked(fields)
+        refused = forked({"nodes.actor.training.optimizer.name": "sgd"})
+        path = f"/api/runs/{parent}/fork"
+        over = client.post(path, json={"step": 2, "set": {"schedule.steps": 2}})
+        wrong = client.post(path, json={"set": {"run.seed": "a"}})
+
+        assert [one["state"] for one in (as_it_was, seeded, smaller)] == ["finished"] * 3
+        assert texts(as_it_was["id"]) == texts(parent)
+        assert texts(seeded["id"]) != texts(parent)
+        assert (Path(seeded["folder"]) / "spec.yaml").read_text().count("seed: 7") == 1
+        assert len(texts(smaller["id"])) < len(texts(parent))
+        assert refused["state"] == "failed"
+        assert "`training.optimizer.name`" in refused["error"]["message"]
+        assert "set them back" in refused["error"]["message"]
+        assert (over.status_code, over.json()["code"]) == (409, "run.nothing_left")
+        assert "set it to 3 or more" in over.json()["message"]
+        assert wrong.status_code == 422
+        assert "a whole number is expected" in wrong.json()["message"]

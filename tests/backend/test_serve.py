@@ -106,6 +106,11 @@ def test_folders_follow_the_data_folder(tmp_path: Path, monkeypatch: pytest.Monk
     assert moved.allowed_roots[0] == tmp_path / "elsewhere" / "files"
     assert default.database == f"sqlite:///{tmp_path}/.coloop/coloop.db"
 
+    monkeypatch.chdir("/")
+    named = Settings(data_dir=default.data_dir)
+    assert (named.data_dir, named.allowed_roots[0]) == (default.data_dir, tmp_path)
+    assert named.runs_dir == default.runs_dir
+
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:

@@ -102,3 +102,51 @@ def test_a_placement_is_taken_and_roles_are_moved(
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Hardware: 8xH200")).to_be_visible()
     assert "8xH200" in saved_yaml(page)
+
+
+def test_what_another_machine_makes_untrue_is_not_exported(
+    preset: Callable[[str], Page], saved_yaml: Callable[[Page], str]
+) -> None:
+    """What the preset says of itself at its head goes, its name follows; undo brings both back."""
+    page = preset("grpo-qwen2.5-7b-8xH100")
+    text = saved_yaml(page)
+
+    page.get_by_role("button", name="Hardware: 8xH100").click()
+    page.get_by_placeholder("Find hardware").fill("8xH200")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Hardware: 8xH200")).to_be_visible()
+    changed = saved_yaml(page)
+    page.get_by_role("button", name=re.compile("^Undo")).click()
+    expect(page.get_by_role("button", name="Hardware: 8xH100")).to_be_visible()
+
+    assert "over eight H100" in text
+    assert "name: grpo-qwen2.5-7b-8xH200" in changed
+    assert "H100" not in changed
+    assert saved_yaml(page) == text
+
+
+def test_what_a_budget_cannot_meet_is_promised_no_time(preset: Callable[[str], Page]) -> None:
+    """Below what fits the bar says the least that does; above it the step is told again."""
+    page = preset("grpo-qwen2.5-7b-8xH100")
+    step = page.get_by_role("region", name="Predicted step")
+    slider = page.get_by_role("slider", name="Memory budget")
+
+    slider.fill("0.38")
+    expect(step).to_contain_text("Does not fit")
+    expect(step).to_contain_text(re.compile(r"The least that fits is \d+% of each GPU, \d+ GiB"))
+    expect(step).not_to_contain_text(re.compile(r"[−+]\d"))
+    least = re.search(r"(\d+)% of each", step.inner_text())
+    assert least is not None
+
+    page.get_by_role("button", name="See changes").click()
+    changes = page.get_by_role("region", name="What the budget changes")
+    over = re.search(r"[\d.]+ GiB over", changes.get_by_role("status").inner_text())
+    assert over is not None
+    expect(page.get_by_role("alert")).to_contain_text(f"{over[0]} budget on GPU 0-7")
+    page.get_by_role("button", name=re.compile("^See ")).click()
+    expect(page.locator("#ways-to-fit")).to_be_focused()
+
+    slider = page.get_by_role("slider", name="Memory budget")
+    slider.fill(f"{int(least[1]) / 100}")
+    expect(changes.get_by_role("status")).to_contain_text("Fits:")
+    expect(page.get_by_role("button", name="Apply")).to_have_attribute("aria-disabled", "false")

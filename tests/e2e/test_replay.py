@@ -83,9 +83,13 @@ def test_a_finished_run_is_replayed_step_by_step_and_at_its_end_is_what_it_was(
     expect(fork.get_by_role("button", name="Fork from step 5")).to_be_visible()
     fork.get_by_label("Checkpoint", exact=True).click()
     page.get_by_role("option", name="step 0").click()
+    # With another seed, which no run takes while it goes on.
+    fork.get_by_label("Seed", exact=True).fill("7")
+    expect(fork.get_by_role("list", name="What will differ")).to_contain_text("7")
     fork.get_by_role("button", name="Fork from step 0").click()
     page.wait_for_url(lambda url: not url.endswith("/replayed"))
     forked = server.get(f"/runs/{page.url.rsplit('/', 1)[1]}")
     assert forked["name"] == "replayed from 0"
     assert server.get(f"/runs/{forked['id']}/checkpoints")["steps"] == [0]
+    assert server.get(f"/runs/{forked['id']}/spec")["spec"]["run"]["seed"] == 7
     server.end_runs()

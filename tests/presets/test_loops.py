@@ -229,3 +229,58 @@ def test_a_loop_preset_runs_from_its_first_phase_to_its_last(name: str, tmp_path
     planned = [phase.name for phase in compile_plan(spec_of(shortened(name))).phases]
     assert set(planned) == set(entered)
     assert any("loss" in e["metrics"] for e in events if e["type"] == "metrics")
+
+
+LARGE = "grpo-qwen2.5-7b-8xH100"
+HEAD = "# GRPO on Qwen2.5-7B over eight H100"
+
+
+def _set(path: str, value: object) -> list[Change]:
+    return [Change(op="set", path=path, value=value)]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("hardware.preset", "32xH100"),
+        ("hardware.pools", {"main": {"gpus": 4}}),
+        ("nodes.actor.model.path", "Qwen/Qwen2.5-32B"),
+        ("nodes.actor.model", {"type": "scratch", "architecture": "tiny-qwen3"}),
+    ],
+)
+def test_what_a_preset_says_of_itself_goes_with_its_machine_or_model(path, value):
+    text = presets.load_loop_text(LARGE)
+
+    new = presets.patched(text, _set(path, value))
+
+    assert text.startswith(HEAD)
+    assert new.startswith("coloop: 1\n")
+    assert "eight H100" not in new
+    assert presets.patched(text.replace("\n", "\r\n"), _set(path, value)).startswith("coloop: 1")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("schedule.steps", 7),
+        ("hardware.memory_budget", 0.8),
+        ("nodes.actor.training.optimizer.lr", 2e-6),
+        ("nodes.other", {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}}),
+        ("name", "mine"),
+    ],
+)
+def test_what_a_preset_says_of_itself_stays_with_other_changes(path, value):
+    assert presets.patched(presets.load_loop_text(LARGE), _set(path, value)).startswith(HEAD)
+
+
+def test_a_comment_of_ones_own_stays():
+    text = presets.load_loop_text(LARGE)
+    for own in ("# Ours, on eight H100.\n" + text, text.replace(HEAD, "# Mine on eight H100")):
+        assert presets.patched(own, _set("hardware.preset", "32xH100")).startswith(own[:20])
+
+
+def test_comments_of_all_presets_are_known():
+    for name in presets.loop_names():
+        text = presets.load_loop_text(name)
+        new = presets.patched(text, _set("hardware", {"preset": "1xL4"}))
+        assert not new.startswith("#"), name

@@ -6,14 +6,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from coloop.diagnostics import Change
-from coloop.estimate.relaxing import GIB
 from coloop.estimate.solving import Solution, Solved, solve
 from coloop.estimate.ways import Way, ways_of
+from coloop.plan.refused import refused_words
+from coloop.presets import patched
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.solvable import LOCKS, locks_of
-from coloop.spec.text.patch import patch
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
 from coloop_server.checks.schemas import LoopInput, PredictedTime
 from coloop_server.checks.service import parsed_of, refusal_of, root_of
@@ -37,15 +37,16 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
         locks=locks,
     )
     edits = edits_of(found.changes)
-    text = None if body.yaml is None else patch(body.yaml, edits)
+    text = None if body.yaml is None else patched(body.yaml, edits)
     ways: tuple[Way, ...] = ()
     if body.with_ways and not found.fits:
         ways = ways_of(spec, found, locks, root, lambda other: refusal_of(other, root))
     return FitResult(
         fits=found.fits,
         over_bytes=found.over_bytes,
-        verdict=verdict_of(found),
-        changes=[_value(found.spec, change, locks) for change in found.changes],
+        verdict=verdict_of(found, ways),
+        refusal=refused_words(found.refusals) if found.refusals else None,
+        changes=[_value(found, change, locks) for change in found.changes],
         edits=edits,
         ways=[_way(way, locks) for way in ways],
         yaml=text,
@@ -78,8 +79,18 @@ def edits_of(changes: Iterable[Any]) -> list[Change]:
     ]
 
 
-def verdict_of(found: Solution) -> str:
-    """Whether it fits, in a sentence."""
+def verdict_of(found: Solution, ways: Collection[Way] = ()) -> str:
+    """Whether it fits, and where not the least that would; whether a run takes it."""
+    told = _memory_of(found)
+    least = next((way.reason for way in ways if way.touches == "budget" and not way.unlocks), None)
+    if least is not None:
+        told += f" The least that fits is {least}."
+    if found.refusals:
+        told += f" {refused_words(found.refusals)}."
+    return told
+
+
+def _memory_of(found: Solution) -> str:
     gpu = found.binding
     if gpu is None:
         return "Nothing runs on a GPU."
@@ -88,30 +99,41 @@ def verdict_of(found: Solution) -> str:
         return f"Not known: {unknown[0].reason}."
     if gpu.peak_bytes is None:
         return f"Not known: {gpu.reason}."
-    room = (gpu.usable_bytes - gpu.peak_bytes) / GIB
+    room = gpu.usable_bytes - gpu.peak_bytes
     if found.fits:
-        return f"Fits: {room:.0f} GiB spare on {gpu.pool} in {gpu.peak_stage or 'no stage'}."
+        return f"Fits: {size_text(room)} spare on {gpu.pool} in {gpu.peak_stage or 'no stage'}."
     if found.over_bytes:
-        return (
-            f"{found.over_bytes / GIB:.1f} GiB over on {gpu.pool} in {gpu.peak_stage}; "
-            f"with everything that may change still {found.least_over_bytes / GIB:.1f}."
-        )
+        least = found.least_over_bytes
+        still = "nothing that may change takes less"
+        if least < found.over_bytes:
+            still = f"with everything that may change still {size_text(least)}"
+        return f"{size_text(found.over_bytes)} over on {gpu.pool} in {gpu.peak_stage}; {still}."
     return f"Does not fit on {gpu.pool}: {gpu.reason}."
 
 
-def _value(spec: LoopSpec, change: Solved, locks: Collection[str]) -> FittedValue:
+def size_text(count: int) -> str:
+    """Bytes as the page writes them: three digits, in the largest unit of which there is one."""
+    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 999.5 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    digits = 0 if units[0] == "B" or size >= 100 else 1 if size >= 10 else 2
+    return f"{size:.{digits}f} {units[0]}"
+
+
+def _value(found: Solution, change: Solved, locks: Collection[str]) -> FittedValue:
     head, _, rest = change.path.partition(".")
     name = change.path.rpartition(".")[2]
     return FittedValue(
         path=change.path,
         node=rest.partition(".")[0] if head == "nodes" else None,
-        title=_title(spec, change.path),
+        title=_title(found.spec, change.path),
         old=change.old,
         new=change.new,
         old_text=shown(name, change.old_value),
         new_text=shown(name, change.new_value),
         reason=change.reason,
-        seconds=change.seconds,
+        seconds=change.seconds if found.fits else None,
         is_written=change.is_written,
         is_locked=change.path in locks,
     )

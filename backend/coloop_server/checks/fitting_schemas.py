@@ -45,7 +45,7 @@ class FittedValue(Output):
     new_text: str
     reason: str
     seconds: float | None
-    """What it adds to a step; None: counted together with the one above."""
+    """What it adds to a step; None: counted together with the one above, or nothing fits."""
     is_written: bool
     """Whether the loop will say it; else the compiler chooses it anew and nothing is written."""
     is_locked: bool
@@ -72,7 +72,9 @@ class FitResult(Output):
     over_bytes: int
     """By how much the worst GPU is still over."""
     verdict: str
-    """In a sentence."""
+    """In a sentence; the least budget that fits where ways were looked for."""
+    refusal: str | None
+    """Why a run would not take the answer, whatever its memory; None: it would."""
     changes: list[FittedValue]
     edits: list[Change]
     """What makes the fitted loop of the loop as it is."""

@@ -12,13 +12,13 @@ from coloop.plan.ladder import ladders_of
 from coloop.plan.refused import outlook_of
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
+from coloop.presets import patched
 from coloop.sizing import Resolved
 from coloop.spec.changes import diff
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import Parsed, content_hash, dump, from_dict, parse
 from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
-from coloop.spec.text.patch import patch
 from coloop.validate import validate
 from coloop_server.checks.machine import missing_here
 from coloop_server.checks.schemas import (
@@ -190,7 +190,7 @@ def read_text(text: str) -> ParseResult:
 def patch_text(body: PatchText) -> PatchResult:
     """Change a text and nothing else in it. The result may be a draft with errors."""
     try:
-        text = patch(body.yaml, changes_of(body))
+        text = patched(body.yaml, changes_of(body))
     except SpecProblem as problem:
         raise invalid("the text cannot be changed so", problem.diagnostics) from problem
     parsed = parse(text)

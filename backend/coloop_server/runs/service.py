@@ -29,7 +29,7 @@ from coloop_server.settings import Settings
 MAX_NAME = 200
 MAX_ID_STEM = 60
 
-SEED = "run.seed"
+SEED, STEPS = "run.seed", "schedule.steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +239,8 @@ def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) 
     with supervisor.sessions() as session:
         source = repository.get_run(session, run_id)
         folder = require_folder(source)
+    checkpoint = choose_checkpoint(folder, new.step)
+    require_steps_left(checkpoint, new.set)
     wanted = Wanted(
         yaml=new.yaml if new.yaml is not None else source.yaml,
         overrides=new.set,
@@ -247,9 +249,20 @@ def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) 
         trust=new.trust,
         loop_id=source.loop_id,
         parent_id=source.id,
-        checkpoint=choose_checkpoint(folder, new.step),
+        checkpoint=checkpoint,
     )
     return queue(supervisor, settings, wanted)
+
+
+def require_steps_left(checkpoint: Path, overrides: Mapping[str, Any]) -> None:
+    """A fork whose length is set has at least one step after its checkpoint."""
+    steps, begun = overrides.get(STEPS), int(checkpoint.name.removeprefix("step-"))
+    if isinstance(steps, int) and steps <= begun:
+        raise Conflict(
+            "run.nothing_left",
+            f"`{STEPS}: {steps}` is over at the checkpoint of step {begun}; set it to "
+            f"{begun + 1} or more, or begin at an earlier checkpoint",
+        )
 
 
 def edit(

@@ -15,10 +15,10 @@ from coloop.estimate.missing import unknown_hint
 from coloop.estimate.solving import solve
 from coloop.estimate.ways import ways_of
 from coloop.marks import write_whole
-from coloop.plan.refused import outlook_of
+from coloop.plan.refused import outlook_of, refused_words
+from coloop.presets import patched
 from coloop.spec.graph import LoopSpec
 from coloop.spec.solvable import locks_of
-from coloop.spec.text.patch import patch
 from coloop.validate import validate
 
 CANNOT_FIT = 1
@@ -50,7 +50,7 @@ def fit_command(
             _print_ways(checked, found, stderr=prints_loop)
         return CANNOT_FIT
     if out is not None:
-        text = patch(
+        text = patched(
             checked.source.text,
             [Change(op="set", path=change.path, value=change.new) for change in found.changes],
         )
@@ -87,6 +87,8 @@ def _print_changes(found: Fit, *, stderr: bool) -> None:
         out.print(f"[bold red]does not fit[/]: {gib(found.over_bytes)} over{still}")
     elif place is not None:
         out.print(f"[bold red]does not fit[/]: {escape(place.reason or '')}")
+    if found.refusals:
+        out.print(f"[bold red]does not run[/]: {escape(refused_words(found.refusals))}")
 
 
 def _print_ways(checked: Checked, found: Fit, *, stderr: bool) -> None:

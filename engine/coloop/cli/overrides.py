@@ -7,8 +7,9 @@ from pathlib import Path
 from coloop.cli.source import Source
 from coloop.diagnostics import Change
 from coloop.errors import SpecProblem
+from coloop.presets import patched
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import parse, patch
+from coloop.spec.io import parse
 from coloop.spec.paths import field_info
 from coloop.spec.text.reader import Reading, read
 
@@ -23,7 +24,7 @@ def with_settings(loop: Source, settings: Sequence[str]) -> Source:
         if not equals or not path.strip():
             raise SpecProblem(f"--set wants path=value, found {setting!r}")
         changes.append(_change(loop, path.strip(), value))
-    return replace(loop, text=patch(loop.text, changes))
+    return replace(loop, text=patched(loop.text, changes))
 
 
 def _change(loop: Source, path: str, text: str) -> Change:

@@ -30,6 +30,7 @@ from coloop.errors import (
     SpecProblem,
     SpecUnreadable,
 )
+from coloop.plan.refused import outlook_of
 from coloop.plan.runnable import check_runs
 from coloop.run_ids import new_run_id
 from coloop.run_lock import busy_words, patient_holder
@@ -264,6 +265,9 @@ def _checked(
         _refuse(console, f"{loop.name} is not valid", errors or found, as_json)
     over = [one for one in found if one.code == OVER_BUDGET]
     if over and not force:
+        # What no flag makes run is not told to be forced.
+        if refused := outlook_of(parsed.spec, root=loop.root).refusals:
+            _refuse(console, refused[0].message, [*refused], as_json)
         _refuse(console, "over the memory budget; run it anyway with --force", over, as_json)
     if found and not as_json:
         print_diagnostics(found, stderr=True)

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from math import floor
 from pathlib import Path
 
+from coloop.diagnostics import Diagnostic
 from coloop.estimate.relaxing import (
     GIB,
     FitChange,
     Prices,
+    as_it_is,
     merged,
     most_over,
     relax,
+    with_changes,
     worst_of,
 )
 from coloop.estimate.report import DecisionEstimate, Explanation, GpuEstimate
@@ -27,7 +30,6 @@ PINNED = (
     "gradient_checkpointing",
     "loss_chunk",
     "max_num_seqs",
-    "gpu_memory_utilization",
     "zero_stage",
 )
 """Open settings that are written down once the loop fits; engines, backends and micro-batches by
@@ -45,6 +47,8 @@ class Fit:
     after: Explanation
     least_over_bytes: int
     """By how much the worst GPU is over with everything that may change; 0 where it fits."""
+    refusals: tuple[Diagnostic, ...]
+    """Why a run would not take what was found, whatever its memory."""
 
     @property
     def fits(self) -> bool:
@@ -87,10 +91,13 @@ def fit(
     least = most_over(after)
     changes += relaxed
     if not after.estimate.fits:
-        spec, after = asked, prices.of(asked)
-        changes, least = [budget] if budget is not None else [], min(least, most_over(after))
+        spec, pins, after = as_it_is(asked, before, prices)
+        changes = [*([budget] if budget is not None else []), *pins]
+        least = min(least, most_over(after))
     else:
-        pins = [pin for pin in _pins(after) if pin.path not in locks]
+        pins = [
+            pin for pin in _pins(after) if pin.path not in locks and _is_read(pin, spec, prices)
+        ]
         pinned = apply_overrides(spec, {pin.path: pin.new for pin in pins})
         checked = prices.of(pinned)
         if checked.estimate.fits:
@@ -101,6 +108,7 @@ def fit(
         before=before,
         after=after,
         least_over_bytes=least,
+        refusals=prices.refusals_of_answer(spec),
     )
 
 
@@ -136,6 +144,12 @@ def _pins(explanation: Explanation) -> list[FitChange]:
         for decision in explanation.decisions
         if decision.value is not None and _is_pinned(decision)
     ]
+
+
+def _is_read(pin: FitChange, spec: LoopSpec, prices: Prices) -> bool:
+    """Whether a run takes what is decided also where the loop says it."""
+    said = with_changes(spec, [pin])
+    return said is not None and prices.runs_as_well(said, spec)
 
 
 def _is_pinned(decision: DecisionEstimate) -> bool:

@@ -12,9 +12,11 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
+from coloop.diagnostics import Diagnostic
 from coloop.errors import SpecProblem
 from coloop.estimate.estimator import explain
 from coloop.estimate.report import Explanation, GpuEstimate
+from coloop.plan.refused import outlook_of
 from coloop.plan.unread import unread_by_backend
 from coloop.plan.unrolled import Unrolled
 from coloop.sizing.facts import resolve_architecture
@@ -55,6 +57,22 @@ class Prices:
         self.asked += 1
         first = spec is self.unrolled.spec
         return explain(spec, self.unrolled if first else self.unrolled.again(spec), root=self.root)
+
+    def refusals(self, spec: LoopSpec) -> tuple[Diagnostic, ...]:
+        """What stands against a run of one variant."""
+        unrolled = self.unrolled if spec is self.unrolled.spec else self.unrolled.again(spec)
+        return outlook_of(spec, unrolled, root=self.root).refusals
+
+    def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
+        """The same of an answer: in the words of the loop that was asked about, where it is refused
+        as well."""
+        found = self.refusals(answer)
+        return (self.refusals(self.unrolled.spec) or found) if found else ()
+
+    def runs_as_well(self, tried: LoopSpec, spec: LoopSpec) -> bool:
+        """Whether a run takes of one variant all that it takes of another."""
+        before = {(one.node, one.field) for one in self.refusals(spec)}
+        return all((one.node, one.field) in before for one in self.refusals(tried))
 
 
 def relax(
@@ -132,9 +150,31 @@ def _on_one_gpu(
 
 def spread_engines(explanation: Explanation) -> Iterator[str]:
     """Engines that the compiler spreads over several GPUs."""
+    yield from (path for path, gpus in _gpus_of_engines(explanation) if gpus > 1)
+
+
+def _gpus_of_engines(explanation: Explanation) -> Iterator[tuple[str, int]]:
+    """How many GPUs the compiler gives each engine for which the loop does not say it."""
     for one in explanation.decisions:
-        if one.path.endswith(".rollout.tensor_parallel") and one.value > 1:
-            yield one.path
+        if one.path.endswith(".rollout.tensor_parallel"):
+            yield one.path, one.value
+
+
+def as_it_is(
+    spec: LoopSpec, before: Explanation, prices: Prices
+) -> tuple[LoopSpec, list[FitChange], Explanation]:
+    """A loop for which nothing was found that a run would take: as it is, its engines on as many
+    GPUs as `before` under any budget. Else less memory, with more GPUs to an engine, would seem to
+    fit where more does not, or to be faster."""
+    after = prices.of(spec)
+    had = dict(_gpus_of_engines(before))
+    pins = [
+        FitChange(path=path, old=None, new=had[path], reason="engines keep their number of GPUs")
+        for path, gpus in _gpus_of_engines(after)
+        if had.get(path, gpus) != gpus
+    ]
+    held = with_changes(spec, pins)
+    return (spec, [], after) if not pins or held is None else (held, pins, prices.of(held))
 
 
 def _next(
@@ -154,7 +194,7 @@ def _next(
         if tried is None or not is_carried_out(tried, change, current):
             continue
         outcome = prices.of(tried)
-        if not _is_better(outcome, current, worst):
+        if not _is_better(outcome, current, worst) or not prices.runs_as_well(tried, spec):
             continue
         found = change, tried, outcome
         if outcome.estimate.step_of_parts <= (1 + LITTLE) * current.estimate.step_of_parts:

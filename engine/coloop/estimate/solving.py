@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coloop.diagnostics import Diagnostic
 from coloop.estimate.fit import budget_change
 from coloop.estimate.relaxing import (
     FitChange,
     Prices,
+    as_it_is,
     merged,
     most_over,
     relax,
-    spread_engines,
     value_at,
     with_changes,
     worst_of,
@@ -67,6 +68,8 @@ class Solution:
     """Variants that were priced."""
     least_over_bytes: int
     """By how much the worst GPU is over with everything that may change; 0 where it fits."""
+    refusals: tuple[Diagnostic, ...]
+    """Why a run would not take what was found, whatever its memory."""
 
     @property
     def fits(self) -> bool:
@@ -111,8 +114,8 @@ def solve(
         changes += taken
         changes = [*kept, *merged(changes)]
     else:  # half of an answer is none: the loop stays as it is
-        found, changes, after = start, kept, prices.of(start)
-        least = min(least, most_over(after))
+        found, pins, after = as_it_is(start, before, prices)
+        changes, least = [*kept, *pins], min(least, most_over(after))
     written = [change for change in changes if value_at(spec, change.path) != change.new]
     return Solution(
         spec=found,
@@ -121,6 +124,7 @@ def solve(
         after=after,
         tried=prices.asked,
         least_over_bytes=least,
+        refusals=prices.refusals_of_answer(found),
     )
 
 
@@ -158,7 +162,7 @@ def _take_back(
             outcome = prices.of(tried)
             gain = current.estimate.step_of_parts - outcome.estimate.step_of_parts
             is_faster = gain > LEAST_GAIN * current.estimate.step_of_parts
-            if outcome.estimate.fits and is_faster and not [*spread_engines(outcome)]:
+            if outcome.estimate.fits and is_faster and prices.runs_as_well(tried, spec):
                 spec, current = tried, outcome
                 changes.append(change)
         if len(changes) == count:

@@ -6,24 +6,23 @@ ones; shorter texts and adapters do, and are only ever offered.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from math import ceil
+from math import floor
 from pathlib import Path
 from typing import Any, Literal
 
 from coloop import presets
 from coloop.errors import SpecProblem
-from coloop.estimate.relaxing import LEAST_GAIN_BYTES, FitChange, over_of, value_at
+from coloop.estimate.relaxing import LEAST_GAIN_BYTES, FitChange, value_at
 from coloop.estimate.solving import Solution, Solved, solve
+from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.paths import apply_overrides
-from coloop.spec.solvable import is_solvable
+from coloop.spec.solvable import SECTIONS, is_solvable
 
 Touches = Literal["lock", "budget", "hardware", "learning"]
 MOST_HARDWARE = 4
 """Hardware presets that are tried."""
-BUDGET_STEPS = (0.0, 0.02, 0.05, 0.1)
-"""By how much more than what is lacking the budget is raised."""
 HALVINGS = 3
 MOST_CLOSER = 4
 """Ways that are named where none fits."""
@@ -63,8 +62,8 @@ def ways_of(
     closest first.
 
     Args:
-        refusal: a way that leads to a loop that a run does not take, where it takes this one, is
-            none.
+        refusal: a way that leads to a loop that a run does not take is none, where it takes this
+            one or what another way leads to.
     """
     if failed.after.estimate.unknown:
         return ()
@@ -76,8 +75,9 @@ def ways_of(
     ]
     if not any(solution.fits for _, solution in tried):
         tried += _both(spec, failed, locks, root)
-    if refusal(spec) is None:
-        tried = [(way, solution) for way, solution in tried if refusal(solution.spec) is None]
+    taken = [(way, solution) for way, solution in tried if refusal(solution.spec) is None]
+    if any(solution.fits for _, solution in taken) or refusal(spec) is None:
+        tried = taken
     fitting = [way for way, solution in tried if solution.fits]
     if fitting:
         return tuple(fitting)
@@ -153,22 +153,22 @@ def _without_locks(
 def _with_more(
     spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
 ) -> Iterator[tuple[Way, Solution]]:
-    """The least budget that fits."""
-    gpus = failed.after.estimate.gpus
-    budget = _budget(failed)
-    if not gpus or budget >= 1:
-        return
-    lacking = max(over_of(gpu) * budget / max(gpu.usable_bytes, 1) for gpu in gpus)
-    for more in BUDGET_STEPS:
-        wanted = min(ceil((budget + lacking + more) * 100) / 100, 1.0)
-        solution = solve(spec, budget_fraction=wanted, root=root, locks=locks)
+    """The least budget that fits, in percent: less memory never fits where more does not."""
+    found: Solution | None = None
+    too_little, enough = floor(_budget(failed) * 100), 101
+    while enough - too_little > 1:
+        percent = 100 if found is None else (too_little + enough) // 2
+        solution = solve(spec, budget_fraction=percent / 100, root=root, locks=locks)
         if solution.fits:
-            size = max(gpu.usable_bytes for gpu in solution.after.estimate.gpus)
-            reason = f"{wanted:.0%} of each GPU, {size / 2**30:.0f} GiB"
-            yield _way("budget", f"Allow {wanted:.0%} of the memory", reason, solution)
+            found, enough = solution, percent
+        elif found is None:
             return
-        if wanted >= 1:
-            return
+        else:
+            too_little = percent
+    if found is not None:
+        size = max(gpu.usable_bytes for gpu in found.after.estimate.gpus)
+        reason = f"{enough}% of each GPU, {size / 2**30:.0f} GiB"
+        yield _way("budget", f"Allow {enough}% of the memory", reason, found)
 
 
 def _on_other_hardware(
@@ -293,9 +293,13 @@ def _tried(
 
 
 def _short(path: str) -> str:
-    """`actor micro batch` of `nodes.actor.training.micro_batch`."""
-    _, node, _, name = path.split(".", 3)
-    return f"{name.replace('_', ' ')} of {node}"
+    """`micro batch of actor` of `nodes.actor.training.micro_batch`; what several sections of a node
+    have says in which it is: `tensor parallel, training, of actor`."""
+    _, node, section, name = path.split(".", 3)
+    field = SECTIONS[section].model_fields.get(name) if section in SECTIONS else None
+    title = (field and field.title) or title_of(name)
+    title = title.lower() if title[1:].islower() else title
+    return f"{title}, of {node}" if "," in title else f"{title} of {node}"
 
 
 def _changed(solution: Solution, path: str | None = None) -> str:

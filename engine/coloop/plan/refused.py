@@ -5,6 +5,7 @@ a kind that does not run is also an algorithm and edges that do not, and the sam
 for by every writer. What follows from another finding is left out, what is the same is told once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,17 @@ class Outlook:
         """One line for a person, or nothing where a run would start."""
         if not self.refusals:
             return None
-        causes = [cause_of(one.message) for one in self.refusals]
-        return f"valid, but `run` refuses it: {'; '.join(causes)}"
+        return f"valid, but {refused_words(self.refusals)}"
 
     def to_json(self) -> dict[str, Any]:
         """The same for programs."""
         told = [one.model_dump(mode="json", exclude_none=True) for one in self.refusals]
         return {"runs": not told, "refusals": told}
+
+
+def refused_words(refusals: Sequence[Diagnostic]) -> str:
+    """What stands against a run, wherever it is told: no flag makes it start."""
+    return f"`run` refuses it: {'; '.join(cause_of(one.message) for one in refusals)}"
 
 
 def outlook_of(

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from coloop.spec.graph import LoopSpec
 from coloop.spec.rollout import Rollout
 from coloop.spec.training import Training
 
-SECTIONS = {"training": Training, "rollout": Rollout}
+SECTIONS: dict[str, type[BaseModel]] = {"training": Training, "rollout": Rollout}
 """Sections of a node that have such fields."""
 
 

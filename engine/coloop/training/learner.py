@@ -188,8 +188,11 @@ class Learner(ScoresTexts):
         try:
             self._states.load_state_dict(state)
         except (KeyError, ValueError, RuntimeError) as error:
+            why = " ".join(str(error).split()).rstrip(".")
             raise CheckpointError(
-                f"trainer state does not fit weights group {self.group!r}: {error}"
+                f"the checkpoint's state of `{self.group}` does not fit its `model` and "
+                f"`training.optimizer.name` as they are now: {why}; a run that goes on keeps both: "
+                "set them back, or begin a new run from these weights: `model: {type: run, ...}`"
             ) from error
         self._updates = state["updates"]
         self._phase_done = state["phase_done"]

@@ -2,12 +2,14 @@
 Warnings, which a person may overrule."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity, likeness
 from coloop.estimate import Estimate, estimate
 from coloop.estimate.missing import unknown_hint
 from coloop.estimate.report import GpuEstimate, UnknownModel
+from coloop.plan.refused import outlook_of, refused_words
 from coloop.plan.unrolled import Unrolled
 from coloop.sizing.flow import observed_tokens
 from coloop.sizing.rows import rows_of
@@ -17,6 +19,7 @@ from coloop.spec.nodes import DatasetNode
 from coloop.validate.facts import found
 
 GIB = 2**30
+FORCED = "a run has to be forced"
 LONGEST_STEP_SECONDS = 6 * 3600.0
 """A step that takes longer is taken for a mistake."""
 LIKELY = 0.85
@@ -30,12 +33,13 @@ def memory_is_enough(
     spec = unrolled.spec
     prediction = known if known is not None else estimate(spec, unrolled, root=root)
     reported: set[str] = set()
+    all_the_same = cache(lambda: _all_the_same(unrolled, root))
     for gpu in prediction.gpus:
         if gpu.fits is not False or gpu.pool in reported:
             continue
         reported.add(gpu.pool)
         if gpu.peak_bytes is None or gpu.peak_bytes <= gpu.usable_bytes:
-            yield _starved(spec, gpu)
+            yield _starved(spec, gpu, all_the_same())
             continue
         largest = sorted(gpu.parts, key=lambda part: -part.bytes)
         resident = [part for part in largest if gpu.peak_stage in part.stages][:2]
@@ -45,19 +49,24 @@ def memory_is_enough(
             f"the pool `{gpu.pool}` needs {_gib(gpu.peak_bytes)} of {_gib(gpu.usable_bytes)} in "
             f"`{gpu.peak_stage}`" + (f", most for {held}" if held else ""),
             severity=Severity.WARNING,
-            hint="smaller micro-batches, sharding, offload or more GPUs; a run has to be forced",
+            hint=f"smaller micro-batches, sharding, offload or more GPUs; {all_the_same()}",
             field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
         )
 
 
-def _starved(spec: LoopSpec, gpu: GpuEstimate) -> Diagnostic:
+def _all_the_same(unrolled: Unrolled, root: Path | None) -> str:
+    """What becomes of a run that is started over its budget."""
+    refusals = outlook_of(unrolled.spec, unrolled, root=root).refusals
+    return f"{refused_words(refusals)}, forced or not" if refusals else FORCED
+
+
+def _starved(spec: LoopSpec, gpu: GpuEstimate, all_the_same: str) -> Diagnostic:
     """An engine that cannot start, though everything else has room."""
     return found(
         "memory.over_budget",
         f"in the pool `{gpu.pool}` {gpu.reason}",
         severity=Severity.WARNING,
-        hint="give the engine more memory, write shorter texts, or take more GPUs; a run has to be "
-        "forced",
+        hint=f"give the engine more memory, write shorter texts, or take more GPUs; {all_the_same}",
         field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
     )
 

@@ -2271,6 +2271,11 @@ export interface components {
              */
             over_bytes: number;
             /**
+             * Refusal
+             * @description Why a run would not take the answer, whatever its memory; None: it would.
+             */
+            refusal: string | null;
+            /**
              * Spec
              * @description The same as data.
              */
@@ -2282,7 +2287,7 @@ export interface components {
             tried: number;
             /**
              * Verdict
-             * @description In a sentence.
+             * @description In a sentence; the least budget that fits where ways were looked for.
              */
             verdict: string;
             /**
@@ -2363,7 +2368,7 @@ export interface components {
             reason: string;
             /**
              * Seconds
-             * @description What it adds to a step; None: counted together with the one above.
+             * @description What it adds to a step; None: counted together with the one above, or nothing fits.
              */
             seconds: number | null;
             /** Title */

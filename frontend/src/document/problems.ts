@@ -69,6 +69,21 @@ export function toneOf(
   return worstSeverity(faults) ?? (steps.length > 0 ? "next step" : null);
 }
 
+/** What can be drawn, checked and estimated, but not run by this version. */
+const REFUSED = "run.not_yet_runnable";
+
+/** Why no run takes a valid loop, forced or not; null: one would. */
+export function refusalOf(diagnostics: readonly Diagnostic[]): string | null {
+  const refusal = diagnostics.find((one) => one.code === REFUSED)?.message;
+  if (refusal === undefined) return null;
+  return plainText(refusal.charAt(0).toUpperCase() + refusal.slice(1));
+}
+
+/** A message where nothing is set in code. */
+export function plainText(message: string): string {
+  return message.replaceAll("`", "");
+}
+
 export function worstSeverity(diagnostics: readonly Diagnostic[]): Severity | null {
   let worst: Severity | null = null;
   for (const { severity } of diagnostics) {

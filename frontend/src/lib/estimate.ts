@@ -9,9 +9,24 @@ export interface GpuGroup {
   gpu: GpuEstimate;
 }
 
-/** The fullest first; of GPUs whose memory is not known nothing can be said. */
-export function byPeak(a: GpuEstimate, b: GpuEstimate): number {
-  return (b.peak_bytes ?? 0) - (a.peak_bytes ?? 0);
+/** Those that do not fit first, else the fullest: what decides whether all of them do. */
+function byNeed(a: GpuEstimate, b: GpuEstimate): number {
+  return Number(b.fits === false) - Number(a.fits === false) || fullness(b) - fullness(a);
+}
+
+function fullness(gpu: GpuEstimate): number {
+  return (gpu.peak_bytes ?? 0) / Math.max(gpu.usable_bytes, 1);
+}
+
+/** The GPU that stands for all of them; null: there is none. */
+export function worstOf(gpus: readonly GpuEstimate[]): GpuEstimate | null {
+  return gpus.toSorted(byNeed)[0] ?? null;
+}
+
+/** By how much a GPU is over at its peak, or in one stage; 0 where that is within. */
+export function overOf(gpu: GpuEstimate, stage: string | null = null): number {
+  const used = stage === null ? (gpu.peak_bytes ?? 0) : bytesIn(gpu, stage);
+  return Math.max(used - gpu.usable_bytes, 0);
 }
 
 /** What is free beside the peak, less than nothing where it is too much; null: not known. */

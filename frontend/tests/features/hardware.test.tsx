@@ -11,6 +11,7 @@ import { decidedText } from "@/document/decided";
 import { isSolvable, locksOf, setLock } from "@/document/locks";
 import { stageInk } from "@/features/hardware/colors";
 import { HardwareBar } from "@/features/hardware/HardwareBar";
+import { HardwareView } from "@/features/hardware/HardwareView";
 import {
   fullestStage,
   idleShare,
@@ -23,6 +24,8 @@ import {
 } from "@/features/hardware/lanes";
 import { StepSplit } from "@/features/hardware/StepSplit";
 import { giveUp, moveTo, PAUSE_MILLISECONDS, useTrial } from "@/features/hardware/trial";
+import { MemoryPanel } from "@/features/memory/MemoryPanel";
+import { overOf, worstOf } from "@/lib/estimate";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
@@ -90,6 +93,7 @@ const check = (gpus: GpuEstimate[]): CheckAnswer => ({
 const answer = (budget: number): FitAnswer =>
   ({
     fits: true,
+    refusal: null,
     budget_fraction: budget,
     changes: [],
     edits: [{ op: "set", path: "hardware.memory_budget", value: budget }],
@@ -97,6 +101,12 @@ const answer = (budget: number): FitAnswer =>
     after: check([gpu("main", 0)]).estimate,
     after_time: { ...TIME, phases: [{ ...TIME.phases[0], step_seconds: 8 }] },
   }) as unknown as FitAnswer;
+
+const View = () => (
+  <QueryClientProvider client={new QueryClient()}>
+    <HardwareView />
+  </QueryClientProvider>
+);
 
 const Bar = () => (
   <QueryClientProvider client={new QueryClient()}>
@@ -180,6 +190,124 @@ describe("the budget that is tried", () => {
 
     expect(screen.getByRole("button", { name: "Make it fit" })).toBeDefined();
     expect(screen.getByRole("img", { name: /over budget/ })).toBeDefined();
+  });
+});
+
+describe("what no run would take", () => {
+  const VERDICT = "3.18 GiB over on main. The least that fits is 43% of each GPU, 34 GiB.";
+  const way = { touches: "budget" as const, title: "Allow 43% of the memory", reason: "43%" };
+  const failed = (budget: number): FitAnswer => ({
+    ...answer(budget),
+    fits: false,
+    verdict: VERDICT,
+    ways: [{ ...way, unlocks: [], step_seconds: 12, over_bytes: 0, edits: [] }],
+    after: check([gpu("main", 0, false)]).estimate as FitAnswer["after"],
+  });
+
+  it("is promised no time: the bar says the least that fits", async () => {
+    fitLoop.mockImplementation(async ({ budget_fraction }) => failed(budget_fraction));
+    const { wrapper, syncStore } = insideLoop();
+    syncStore.setState({ check: check([gpu("main", 0)]) });
+    render(<Bar />, { wrapper });
+
+    fireEvent.change(screen.getByRole("slider", { name: "Memory budget" }), {
+      target: { value: "0.38" },
+    });
+    await vi.advanceTimersByTimeAsync(PAUSE_MILLISECONDS);
+
+    const step = screen.getByRole("region", { name: "Predicted step" });
+    await waitFor(() => expect(step.isConnected ? step.textContent : "").not.toMatch(/10\.0 s/));
+    const told = screen.getByRole("region", { name: "Predicted step" }).textContent;
+    expect(told).toContain("Does not fit");
+    expect(told).toContain("The least that fits is 43%");
+    expect(told).not.toMatch(/[−+]\d/);
+    expect(screen.getByRole("button", { name: "Apply" })).toHaveProperty("ariaDisabled", "true");
+  });
+
+  it("is promised no time either where it fits and is refused", async () => {
+    const refusal = "`run` refuses it: an engine over 2 GPUs";
+    fitLoop.mockImplementation(async ({ budget_fraction }) => ({
+      ...answer(budget_fraction),
+      refusal,
+    }));
+    const { wrapper, syncStore } = insideLoop();
+    const found = check([gpu("main", 0)]);
+    const refused = {
+      code: "run.not_yet_runnable",
+      severity: "warning" as const,
+      message: "not yet runnable: an engine over 2 GPUs",
+      fixes: [],
+    };
+    syncStore.setState({ check: { ...found, report: { ok: true, diagnostics: [refused] } } });
+    render(<Bar />, { wrapper });
+    expect(screen.getByText(/not runnable/).parentElement?.title).toBe(
+      "Not yet runnable: an engine over 2 GPUs",
+    );
+
+    fireEvent.change(screen.getByRole("slider", { name: "Memory budget" }), {
+      target: { value: "0.5" },
+    });
+    await vi.advanceTimersByTimeAsync(PAUSE_MILLISECONDS);
+
+    const step = screen.getByRole("region", { name: "Predicted step" });
+    await waitFor(() => expect(step.textContent).toContain("8.00 s"));
+    expect(step.textContent).not.toMatch(/[−+]\d/);
+  });
+
+  it("has its ways shown and pointed at", async () => {
+    fitLoop.mockImplementation(async () => failed(0.9));
+    const { wrapper, syncStore } = insideLoop();
+    syncStore.setState({ check: check([gpu("main", 0, false)]) });
+    render(<View />, { wrapper });
+    await vi.advanceTimersByTimeAsync(400);
+
+    const scrolled = vi.fn();
+    Element.prototype.scrollIntoView = scrolled;
+    fireEvent.click(await screen.findByRole("button", { name: "See the way" }));
+
+    expect(document.activeElement?.textContent).toContain("Allow 43% of the memory");
+    expect(scrolled).toHaveBeenCalled();
+    expect(screen.getByRole("status").textContent).toBe(VERDICT);
+  });
+
+  it("has ways that only come closer called that", async () => {
+    const closer = failed(0.9).ways.map((one) => ({ ...one, over_bytes: GIB, step_seconds: null }));
+    fitLoop.mockImplementation(async () => ({ ...failed(0.9), ways: closer }));
+    const { wrapper, syncStore } = insideLoop();
+    syncStore.setState({ check: check([gpu("main", 0, false)]) });
+    render(<View />, { wrapper });
+    await vi.advanceTimersByTimeAsync(400);
+
+    expect(await screen.findByRole("button", { name: "See what comes closer" })).toBeDefined();
+    expect(screen.getByRole("list", { name: "Ways to come closer" }).textContent).toContain(
+      "still 1.00 GiB over",
+    );
+    expect(screen.queryByText(/to make it fit/)).toBeNull();
+  });
+});
+
+describe("what is over", () => {
+  it("is over by what is shown of it, in every moment", () => {
+    const full = gpu("main", 0, false);
+
+    expect(overOf(full)).toBe(18 * GIB);
+    expect(overOf(full, "actor.learn")).toBe(18 * GIB);
+    expect(overOf(full, "actor.generate")).toBe(0);
+    expect(worstOf([gpu("main", 0), { ...gpu("main", 1), peak_bytes: GIB, fits: false }])).toEqual(
+      expect.objectContaining({ index: 1 }),
+    );
+  });
+
+  it("says so of the moment that is chosen in the table", () => {
+    const { wrapper, syncStore } = insideLoop();
+    syncStore.setState({ check: check([gpu("main", 0, false)]) });
+    render(<MemoryPanel />, { wrapper });
+    expect(screen.getByText(/over by 18\.0 GiB/)).toBeDefined();
+
+    fireEvent.click(screen.getByRole("button", { name: "actor.generate" }));
+
+    expect(screen.queryByText(/over by/)).toBeNull();
+    expect(screen.getByText(/over in actor\.learn/)).toBeDefined();
   });
 });
 

@@ -101,3 +101,27 @@ def test_an_estimate_of_what_does_not_fit_prints_no_time(coloop, loop):
     assert "one step takes" not in told
     assert "no time of" in told
     assert "it does not fit" in told
+
+
+def test_what_a_run_refuses_is_said_to_be_refused_and_not_to_be_forced(coloop, loop):
+    """Its engine would want two GPUs, and it is over its memory besides."""
+    checked, fitted = coloop("validate", loop(), *LARGE), coloop("fit", loop(), *LARGE)
+    started = coloop("run", loop(), *LARGE)
+    told = [" ".join((one.out + one.err).split()) for one in (checked, fitted, started)]
+
+    assert "`run` refuses it: an engine over 2 GPUs" in told[0]
+    assert "does not run: `run` refuses it: an engine over 2 GPUs" in told[1]
+    assert "not yet runnable: an engine over 2 GPUs" in told[2]
+    assert started.code != 0
+    assert not any("--force" in one or "to be forced" in one for one in told)
+
+
+def test_what_is_only_over_its_memory_may_be_forced(coloop, loop):
+    model = "nodes.actor.model={type: pretrained, path: Qwen/Qwen2.5-7B}"
+    settings = ("--set", model, "--set", "hardware.preset=1xH100")
+    checked, started = coloop("validate", loop(), *settings), coloop("run", loop(), *settings)
+    told = [" ".join((one.out + one.err).split()) for one in (checked, started)]
+
+    assert "a run has to be forced" in told[0]
+    assert "run it anyway with --force" in told[1]
+    assert "refuses" not in "".join(told)

@@ -4,6 +4,7 @@ import pytest
 
 from coloop.estimate import estimate
 from coloop.estimate.fit import fit
+from coloop.plan.refused import outlook_of
 from coloop.spec.paths import get_value
 
 GIB = 2**30
@@ -24,7 +25,8 @@ def test_open_settings_are_written_down_once_the_loop_fits(grpo):
     found = fit(grpo())
 
     assert get_value(found.spec, "nodes.actor.training.gradient_checkpointing") is not None
-    assert get_value(found.spec, "nodes.actor.rollout.gpu_memory_utilization") is not None
+    assert get_value(found.spec, "nodes.actor.rollout.max_num_seqs") is not None
+    assert outlook_of(found.spec).refusals == ()
     assert estimate(found.spec).fits
 
 

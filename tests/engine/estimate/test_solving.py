@@ -1,11 +1,14 @@
 """A budget solved again: what changes, what it costs, what stays, and what else would help."""
 
+from itertools import pairwise
+
 import pytest
 from tests.engine.estimate.conftest import build
 
 from coloop import presets
 from coloop.estimate import estimate
 from coloop.estimate.backends import advise_backends
+from coloop.estimate.fit import fit
 from coloop.estimate.placing import place
 from coloop.estimate.solving import solve
 from coloop.estimate.ways import ways_of
@@ -157,6 +160,51 @@ def test_a_run_would_take_what_is_offered(name):
             assert outlook_of(found.spec).refusals == ()
 
 
+@pytest.mark.parametrize("solver", [fit, solve])
+@pytest.mark.parametrize(
+    ("model", "preset"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "8xH100"),
+        ("Qwen/Qwen2.5-14B", "32xH100"),
+        ("Qwen/Qwen2.5-32B", "8xH100"),
+        ("Qwen/Qwen2.5-32B", "32xH100"),
+        ("meta-llama/Llama-3.1-70B", "32xH100"),
+    ],
+)
+def test_less_memory_neither_fits_what_did_not_nor_is_faster(solver, model, preset):
+    changes = {"nodes.actor.model.path": model, "hardware.preset": preset}
+    spec = apply_overrides(_loop("grpo-qwen2.5-7b-8xH100"), changes)
+
+    found = [solver(spec, budget_fraction=percent / 100) for percent in range(100, 20, -4)]
+
+    for more, less in pairwise(found):
+        assert more.fits or not less.fits
+        assert bool(less.refusals) >= bool(more.refusals)
+        if less.after.estimate.step_seconds is not None:
+            assert less.after.estimate.step_seconds >= more.after.estimate.step_seconds - 1e-6
+
+
+@pytest.mark.parametrize("solver", [fit, solve])
+def test_a_budget_makes_no_loop_one_that_a_run_refuses(solver):
+    spec = _loop("grpo-qwen2.5-7b-8xH100")
+
+    for percent in range(100, 20, -2):
+        found = solver(spec, budget_fraction=percent / 100)
+        assert found.refusals == outlook_of(found.spec).refusals == ()
+
+
+def test_settings_that_a_run_refuses_are_not_found():
+    """Layers of this type of model are not shared, and those of no adapter."""
+    adapter = {"path": "Qwen/Qwen2.5-7B-Instruct", "lora": {"rank": 16}}
+    for solver in (fit, solve):
+        for model in ({"path": "google/gemma-2-9b"}, adapter):
+            spec = build(nodes={"actor": TIGHT | {"model": model}})
+            found = solver(spec, budget_fraction=0.8, locks=[CHECKPOINTING])
+
+            assert found.refusals == outlook_of(found.spec).refusals == ()
+            assert not [one for one in found.changes if one.path == TENSOR and one.new]
+
+
 def test_a_message_never_speaks_of_a_command_line():
     texts = []
     for name in ON_GPUS:
@@ -171,6 +219,17 @@ def test_a_message_never_speaks_of_a_command_line():
 
     assert texts
     assert not [text for text in texts if "--" in text or "coloop " in text or "`fit`" in text]
+
+
+def test_a_way_says_which_of_two_settings_of_one_name_it_is_about():
+    spec, locks = build(nodes={"actor": TIGHT}), [CHECKPOINTING, TENSOR]
+    failed = solve(spec, locks=locks)
+
+    titles = {way.title for way in ways_of(spec, failed, locks) if way.touches == "lock"}
+
+    assert titles == {"Unlock gradient checkpointing of actor"} | {
+        "Unlock tensor parallel, training, of actor"
+    }
 
 
 def test_locks_are_read_from_the_layout():

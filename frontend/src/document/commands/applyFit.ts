@@ -1,6 +1,7 @@
 import type { Catalog, Change } from "@/api/types";
 import { defineCommand } from "../command";
 import { locksOf, writeLocks } from "../locks";
+import { keepTrueName } from "../trueName";
 import type { LoopDocument } from "../types";
 import { applyChanges } from "./applyChanges";
 
@@ -17,6 +18,7 @@ export const applyFit = defineCommand<ApplyFit>(
   (draft, { catalog, edits, unlocks = [] }) => {
     const changes = edits.filter((edit) => !edit.path.startsWith("layout."));
     applyChanges.recipe(draft, { catalog, changes });
+    keepTrueName(draft as LoopDocument);
     if (unlocks.length === 0) return;
     const kept = locksOf(draft as LoopDocument).filter((path) => !unlocks.includes(path));
     writeLocks(draft, kept);

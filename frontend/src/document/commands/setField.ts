@@ -1,6 +1,7 @@
 import type { Json } from "@/api/types";
 import { type Path, removePath, writePath } from "@/lib/paths";
 import { defineCommand } from "../command";
+import { keepTrueName } from "../trueName";
 
 interface SetField {
   node: string;
@@ -18,5 +19,6 @@ export const setField = defineCommand<SetField>(
     if (!data) return;
     if (value === undefined) removePath(data, path, keep);
     else writePath(data, path, value);
+    if (path[0] === "model") keepTrueName(draft);
   },
 );

@@ -2,6 +2,7 @@ import type { Catalog } from "@/api/types";
 import { type Field, readSchema, sectionSchema } from "@/catalog/schema";
 import { isObject } from "@/lib/paths";
 import { defineCommand } from "../command";
+import { keepTrueName } from "../trueName";
 
 const PLAIN = new Set<Field["shape"]>(["number", "text"]);
 
@@ -13,6 +14,7 @@ export const setHardware = defineCommand<{ catalog: Catalog; preset: string }>(
     const described = describing(catalog);
     const kept = Object.entries(hardware).filter(([name]) => !described.has(name));
     draft.rest.hardware = { ...Object.fromEntries(kept), preset };
+    keepTrueName(draft);
   },
 );
 

@@ -2,6 +2,7 @@ import type { Json } from "@/api/types";
 import { type Path, removePath, writePath } from "@/lib/paths";
 import { defineCommand } from "../command";
 import { findPlace } from "../place";
+import { keepTrueName } from "../trueName";
 
 interface SetValue {
   path: Path;
@@ -17,5 +18,6 @@ export const setValue = defineCommand<SetValue>(
     const place = findPlace(draft, path);
     if (value === undefined) removePath(place.root, place.path, keep);
     else writePath(place.root, place.path, value);
+    if (path[0] === "hardware" || path[0] === "nodes") keepTrueName(draft);
   },
 );

@@ -2,10 +2,11 @@ import { Lock, LockOpen, Undo2 } from "lucide-react";
 import type { FittedValue, FitWay } from "@/api/types";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { setLock, useLocks } from "@/document/locks";
-import { formatPlural, formatSeconds, formatShare } from "@/lib/format";
+import { formatBytes, formatPlural, formatSeconds, formatShare } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
+import { RichText } from "@/ui/RichText";
 import { Gain } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
@@ -33,11 +34,15 @@ export function Changes({ budget }: { budget: Budget }) {
             className={`mt-1 text-xs ${answer.fits || !budget.isSettled ? "text-muted" : "text-error"}`}
             role="status"
           >
-            {budget.isSettled ? answer.verdict : "Looking for settings…"}
+            <RichText text={budget.isSettled ? answer.verdict : "Looking for settings…"} />
           </p>
           <ul className="mt-1">
             {changes.map((change) => (
-              <ChangeRow key={change.path} change={change} />
+              <ChangeRow
+                key={change.path}
+                change={change}
+                isPromised={answer.fits && answer.refusal === null}
+              />
             ))}
           </ul>
           {changes.length === 0 ? (
@@ -70,7 +75,7 @@ function isTold({ node, old_text, new_text, is_locked }: FittedValue): boolean {
   return node !== null && (is_locked || old_text !== new_text);
 }
 
-function ChangeRow({ change }: { change: FittedValue }) {
+function ChangeRow({ change, isPromised }: { change: FittedValue; isPromised: boolean }) {
   return (
     <li
       className="flex items-center gap-2 border-line border-b py-1.5 text-sm"
@@ -89,7 +94,7 @@ function ChangeRow({ change }: { change: FittedValue }) {
         <b className="text-text">{change.new_text}</b>
       </span>
       <span className="tabular min-w-14 shrink-0 whitespace-nowrap text-right text-xs">
-        <CostText seconds={change.seconds} />
+        {isPromised ? <CostText seconds={change.seconds} /> : null}
       </span>
     </li>
   );
@@ -185,6 +190,16 @@ const ASKS: Record<FitWay["touches"], string> = {
   learning: "what it learns",
 };
 
+/** Whether ways make it fit; else each of them only comes closer. */
+export function isWayOut(ways: readonly FitWay[]): boolean {
+  return ways.some((way) => way.over_bytes === 0);
+}
+
+function waysTitle(ways: readonly FitWay[]): string {
+  const count = formatPlural(ways.length, "way");
+  return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to come closer`;
+}
+
 /** What would make it fit, the least first. */
 function Ways({
   ways,
@@ -205,8 +220,8 @@ function Ways({
   }
   return (
     <div id={WAYS} tabIndex={-1} className="ways-to-fit mt-3">
-      <h4 className="font-semibold text-sm">{formatPlural(ways.length, "way")} to make it fit</h4>
-      <ul aria-label="Ways to make it fit">
+      <h4 className="font-semibold text-sm">{waysTitle(ways)}</h4>
+      <ul aria-label={isWayOut(ways) ? "Ways to make it fit" : "Ways to come closer"}>
         {ways.map((way) => (
           <li key={way.title} className="flex items-start gap-2 border-line border-b py-2 text-sm">
             <span className="min-w-0 flex-1">
@@ -215,7 +230,10 @@ function Ways({
                 {ASKS[way.touches]}
               </Badge>
               <span className="block text-muted text-xs">
-                {way.reason} · step {formatSeconds(way.step_seconds)}
+                {way.reason} ·{" "}
+                {way.over_bytes > 0
+                  ? `still ${formatBytes(way.over_bytes)} over`
+                  : `step ${formatSeconds(way.step_seconds)}`}
               </span>
             </span>
             <Button size="small" onClick={() => budget.take(way.edits, way.title, way.unlocks)}>

@@ -4,13 +4,13 @@ import type { Estimate, GpuEstimate } from "@/api/types";
 import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
 import { partColor } from "@/lib/colors";
-import { byPeak, longerBy, partNames, spareOf, unknownText } from "@/lib/estimate";
+import { longerBy, overOf, partNames, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { MemoryBar } from "@/ui/MemoryBar";
 import { Segmented } from "@/ui/Segmented";
-import { WAYS } from "./Changes";
+import { isWayOut, WAYS } from "./Changes";
 import { usePoolColor } from "./colors";
 import {
   fullestStage,
@@ -87,7 +87,7 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
   const color = usePoolColor()(roles.map((role) => role.node));
   const { isOver, ...drop } = useDropRole(pool.name, budget);
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const worst = pool.gpus.toSorted(byPeak)[0];
+  const worst = worstOf(pool.gpus);
   if (!worst) return null;
   const lanes = pool.gpus.length > LANES ? [worst] : pool.gpus;
   const spare = spareOf(worst);
@@ -198,7 +198,7 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
   const { answer, isTrying } = budget;
   const isReadonly = useDocument((state) => state.isReadonly);
   const place = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const over = -(spareOf(worst) ?? 0);
+  const over = overOf(worst);
   const part = largestPart(worst);
   const canFit = answer?.fits && !isTrying;
   const cost = canFit ? longerBy(answer.after.step_seconds, answer.before.step_seconds) : null;
@@ -220,7 +220,11 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
       </p>
       {answer && !answer.fits && budget.isSettled && answer.ways.length > 0 ? (
         <Button size="small" onClick={showWays}>
-          {answer.ways.length === 1 ? "See the way" : `See each of ${answer.ways.length} ways`}
+          {isWayOut(answer.ways)
+            ? answer.ways.length === 1
+              ? "See the way"
+              : `See each of ${answer.ways.length} ways`
+            : "See what comes closer"}
         </Button>
       ) : null}
       {canFit ? (

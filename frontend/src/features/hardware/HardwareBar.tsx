@@ -12,7 +12,7 @@ import { poolsOf } from "./lanes";
 import { OfBefore } from "./OfBefore";
 import { PoolBars } from "./PoolBars";
 import { StepSplit } from "./StepSplit";
-import { type Budget, useBudget, useResetTrial } from "./useBudget";
+import { type Budget, isPromise, unfitOf, useBudget, useResetTrial } from "./useBudget";
 
 /** The foot of the editor: the machine, the memory of its GPUs, the predicted step and the budget, always in view. */
 export function HardwareBar() {
@@ -38,7 +38,11 @@ function Bar() {
         <>
           <PoolBars pools={poolsOf(estimate)} time={budget.time} />
           <span className="w-px shrink-0 bg-line max-lg:hidden" />
-          <StepSplit time={budget.time} before={budget.isTrying ? "own" : null} />
+          <StepSplit
+            time={budget.time}
+            before={isPromise(budget) ? "own" : null}
+            unfit={unfitOf(budget)}
+          />
           <span className="w-px shrink-0 bg-line" />
           <BudgetCell budget={budget} />
         </>
@@ -72,7 +76,7 @@ function BudgetCell({ budget }: { budget: Budget }) {
   const isReadonly = useDocument((state) => state.isReadonly);
   const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
   const gpu = budget.estimate?.gpus[0];
-  const worst = budget.estimate?.gpus.find((one) => one.fits === false);
+  const isOver = budget.estimate?.gpus.some((one) => one.fits === false) ?? false;
   const spare = Math.min(...(budget.estimate?.gpus ?? []).flatMap((one) => spareOf(one) ?? []));
   if (!gpu) return null;
   const inForce =
@@ -92,11 +96,12 @@ function BudgetCell({ budget }: { budget: Budget }) {
       <div className="flex h-6 items-center gap-2 text-xs">
         {budget.isTrying ? (
           <TrialButtons budget={budget} />
-        ) : worst ? (
+        ) : isOver ? (
           <FitButton budget={budget} />
         ) : (
-          <span className="tabular truncate text-muted">
+          <span className="tabular truncate text-muted" title={budget.refusal ?? undefined}>
             {Number.isFinite(spare) ? `spare ${formatBytes(Math.max(spare, 0))}` : "not known"}
+            {budget.refusal === null ? null : <span className="text-warning">, not runnable</span>}
           </span>
         )}
         <span className="flex-1" />

@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import { useDocument, useSync } from "@/document/context";
 import { toSpec } from "@/document/convert";
 import { isOnCpu } from "@/document/pools";
+import { longerBy } from "@/lib/estimate";
 import { formatSeconds } from "@/lib/format";
 import { useHardwareView } from "@/session/hardware";
 import { Button } from "@/ui/Button";
@@ -17,7 +18,7 @@ import { Placement } from "./Placement";
 import { Gain } from "./StepSplit";
 import { TimeLanes } from "./TimeLanes";
 import { askOwn, useTrial } from "./trial";
-import { type Budget, useBudget } from "./useBudget";
+import { type Budget, isPromise, unfitOf, useBudget } from "./useBudget";
 
 /** The machine of the loop: who works on which GPU, what that holds and how long it takes. */
 export function HardwareView() {
@@ -100,8 +101,8 @@ function Controls({ budget }: { budget: Budget }) {
           className="tabular flex items-baseline gap-2 whitespace-nowrap font-semibold text-xl"
           aria-live="polite"
         >
-          {formatSeconds(step)}
-          <Gain seconds={step === null || before === null ? null : step - before} />
+          {unfitOf(budget) === null ? formatSeconds(step) : "does not fit"}
+          {isPromise(budget) ? <Gain seconds={longerBy(step, before)} /> : null}
         </p>
       </div>
     </div>

@@ -4,7 +4,7 @@ import type { BackendOfLearner, PlaceAnswer, Placed } from "@/api/types";
 import { useDocument } from "@/document/context";
 import { toSpec } from "@/document/convert";
 import { longerBy } from "@/lib/estimate";
-import { formatBytes, formatSeconds } from "@/lib/format";
+import { formatBytes, formatSeconds, formatShare } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
@@ -27,6 +27,9 @@ export function Placement({ budget }: { budget: Budget }) {
       <section aria-label="Placement" className="border-line border-b px-4 py-3">
         <div className="mb-2 flex items-baseline gap-2">
           <h3 className="font-semibold text-base">Placement</h3>
+          {budget.isTrying ? (
+            <span className="text-muted text-xs">at {formatShare(budget.own)} of the memory</span>
+          ) : null}
           <span className="flex-1" />
           {found.data ? (
             <span className="tabular text-muted text-xs">
@@ -95,7 +98,11 @@ function PlacementCard({
       <div className="flex items-center gap-2">
         <b className="text-sm">{title}</b>
         <Badge tone={placed.fits ? "success" : "error"}>
-          {placed.fits ? "fits" : `over by ${formatBytes(placed.over_bytes)}`}
+          {placed.fits
+            ? "fits"
+            : placed.over_bytes > 0
+              ? `over by ${formatBytes(placed.over_bytes)}`
+              : "does not fit"}
         </Badge>
         <span className="flex-1" />
         <b className="tabular text-base">{formatSeconds(placed.step_seconds)}</b>

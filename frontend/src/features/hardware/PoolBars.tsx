@@ -1,7 +1,7 @@
 import type { PredictedTime } from "@/api/types";
 import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
-import { byPeak } from "@/lib/estimate";
+import { worstOf } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
 import { useHardwareView } from "@/session/hardware";
 import { MemoryBar } from "@/ui/MemoryBar";
@@ -40,7 +40,7 @@ function PoolCell({
   const open = useHardwareView((state) => state.open);
   const color = usePoolColor();
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
-  const fullest = pool.gpus.toSorted(byPeak)[0];
+  const fullest = worstOf(pool.gpus);
   if (!fullest) return null;
   const drawn = pool.gpus.length > DRAWN ? [fullest] : pool.gpus;
   const nodes = rolesIn(pool.name, time, pool.gpus).map((role) => role.node);

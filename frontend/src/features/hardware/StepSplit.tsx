@@ -3,6 +3,7 @@ import type { PredictedTime } from "@/api/types";
 import { useSync } from "@/document/context";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
+import { RichText } from "@/ui/RichText";
 import { useStageColor } from "./colors";
 import { limitOf, mainPhase, stepShares, verbShares } from "./lanes";
 
@@ -10,16 +11,31 @@ interface StepSplitProps {
   time: PredictedTime | null;
   /** Whether the step of the loop as it is stands beside it. */
   before: "own" | null;
+  /** What stands in place of the time where what is tried does not fit. */
+  unfit?: string | null;
 }
 
 /** The predicted step: how long, what of, and what it waits for. */
-export function StepSplit({ time, before }: StepSplitProps) {
+export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
   const own = useSync((state) => state.check?.time ?? null);
   const phase = mainPhase(time);
   const color = useStageColor();
   const shares = stepShares(phase);
   const limit = limitOf(phase);
   if (!phase) return null;
+  if (unfit !== null) {
+    return (
+      <section
+        aria-label="Predicted step"
+        className="flex min-w-0 flex-[4_1_0] flex-col justify-center max-lg:flex-[2_1_0]"
+      >
+        <b className="text-error text-sm">Does not fit</b>
+        <p className="line-clamp-2 text-muted text-xs" title={unfit}>
+          <RichText text={unfit} />
+        </p>
+      </section>
+    );
+  }
   const gain = before === "own" ? longerBy(phase.step_seconds, mainPhase(own)?.step_seconds) : null;
   const whole = shares.reduce((sum, { seconds }) => sum + seconds, 0);
   const told = verbShares(shares).map(({ verb, seconds }) => `${verb} ${formatSeconds(seconds)}`);

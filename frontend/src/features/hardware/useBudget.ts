@@ -4,6 +4,7 @@ import type { Change, Estimate, FitAnswer, PredictedTime } from "@/api/types";
 import { applyFit } from "@/document/commands/applyFit";
 import { useDocument, useOpenLoop, useSync } from "@/document/context";
 import { toSpec } from "@/document/convert";
+import { refusalOf } from "@/document/problems";
 import type { SyncState } from "@/document/sync/state";
 import { formatShare } from "@/lib/format";
 import { toast } from "@/session/toast";
@@ -21,6 +22,8 @@ export interface Budget {
   /** Costs under the budget: as tried, else of the loop as it is, or as it was when it could last be read. */
   estimate: Estimate | null;
   time: PredictedTime | null;
+  /** Why no run takes the loop as it is, whatever its memory; null: one would. */
+  refusal: string | null;
   /** Whether the loop cannot be read as it is, so that the costs are those of before. */
   isOfBefore: boolean;
   move: (share: number) => void;
@@ -58,6 +61,7 @@ export function useBudget(): Budget {
       answer,
       estimate: shown?.after ?? check?.estimate ?? null,
       time: shown?.after_time ?? check?.time ?? null,
+      refusal: refusalOf(check?.report.diagnostics ?? []),
       isOfBefore,
       move: (share) => (share === own ? giveUp() : moveTo(share, spec())),
       back: giveUp,
@@ -90,6 +94,16 @@ export function useBudget(): Budget {
     check,
     isOfBefore,
   ]);
+}
+
+/** Whether what is tried is what a run would take: else no time is promised. */
+export function isPromise({ answer, isTrying, isSettled }: Budget): boolean {
+  return isTrying && isSettled && answer?.fits === true && answer.refusal === null;
+}
+
+/** What is said of a budget that nothing meets; null: something does, or it is still looked for. */
+export function unfitOf({ answer, isTrying, isSettled }: Budget): string | null {
+  return isTrying && isSettled && answer?.fits === false ? answer.verdict : null;
 }
 
 /** What was tried was about the loop as it was: a change of it, and leaving it, puts the slider back. */

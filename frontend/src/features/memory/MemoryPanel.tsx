@@ -1,6 +1,6 @@
 import { TriangleAlert } from "lucide-react";
 import { useState } from "react";
-import type { Estimate } from "@/api/types";
+import type { Estimate, GpuEstimate } from "@/api/types";
 import { useSync } from "@/document/context";
 import { partColor } from "@/lib/colors";
 import {
@@ -8,8 +8,8 @@ import {
   type GpuGroup,
   groupGpus,
   groupName,
+  overOf,
   partNames,
-  spareOf,
   stagesOf,
 } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
@@ -66,6 +66,13 @@ function Costs({ estimate }: { estimate: Estimate }) {
   );
 }
 
+/** Why a GPU does not fit of which the shown moment is within its memory. */
+function unfitText(gpu: GpuEstimate, shown: string): string {
+  return overOf(gpu) > 0 && shown !== gpu.peak_stage
+    ? `over in ${gpu.peak_stage}`
+    : "no room for one text of full length";
+}
+
 function GpuRow({ group }: { group: GpuGroup }) {
   const { gpu } = group;
   const [chosen, setChosen] = useState<string | null>(null);
@@ -73,6 +80,7 @@ function GpuRow({ group }: { group: GpuGroup }) {
   // A stage that was chosen may be gone after a change of the loop.
   const shown = chosen !== null && stages.includes(chosen) ? chosen : gpu.peak_stage;
   const used = shown ? bytesIn(gpu, shown) : gpu.peak_bytes;
+  const over = overOf(gpu, shown || null);
   return (
     <div>
       <div className="mb-1 flex items-baseline gap-2 text-xs">
@@ -81,11 +89,12 @@ function GpuRow({ group }: { group: GpuGroup }) {
           {shown ? `${shown === gpu.peak_stage ? "worst in" : "in"} ${shown}` : "nothing runs here"}
         </span>
         <span className="flex-1" />
-        {gpu.fits !== false ? null : (
+        {over > 0 || gpu.fits === false ? (
           <span className="flex items-center gap-1 whitespace-nowrap font-medium text-error">
-            <TriangleAlert size={13} /> over by {formatBytes(-(spareOf(gpu) ?? 0))}
+            <TriangleAlert size={13} />
+            {over > 0 ? `over by ${formatBytes(over)}` : unfitText(gpu, shown)}
           </span>
-        )}
+        ) : null}
         <span className="tabular whitespace-nowrap">
           {gpu.peak_bytes === null ? "not known" : formatBytes(used)}{" "}
           <span className="text-muted">of {formatBytes(gpu.usable_bytes)} usable</span>

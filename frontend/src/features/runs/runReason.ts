@@ -1,12 +1,9 @@
 /** Why a loop cannot be run as it is on the screen, or null. Pure. */
 
 import type { Catalog } from "@/api/types";
-import { countProblems, splitProblems } from "@/document/problems";
+import { countProblems, plainText, refusalOf, splitProblems } from "@/document/problems";
 import type { SyncState } from "@/document/sync/state";
 import { formatPlural } from "@/lib/format";
-
-/** What can be drawn, checked and estimated, but not run by this version. */
-const REFUSED = "run.not_yet_runnable";
 
 export function runReason(
   { check, checkStatus, brokenText }: SyncState,
@@ -21,12 +18,6 @@ export function runReason(
   const { error } = countProblems(faults);
   if (error > 0) return `${formatPlural(error, "error")} to mend first.`;
   const step = steps.find(({ severity }) => severity === "error");
-  if (step) return `Not finished: ${plain(step.message)}.`;
-  const refusal = diagnostics.find((one) => one.code === REFUSED)?.message;
-  if (refusal === undefined) return null;
-  return plain(refusal.charAt(0).toUpperCase() + refusal.slice(1));
-}
-
-function plain(message: string): string {
-  return message.replaceAll("`", "");
+  if (step) return `Not finished: ${plainText(step.message)}.`;
+  return refusalOf(diagnostics);
 }

@@ -1,13 +1,13 @@
 import { useSync } from "@/document/context";
 import { partColor } from "@/lib/colors";
-import { byPeak, partsIn } from "@/lib/estimate";
+import { partsIn, worstOf } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
 
 /** Memory of the fullest GPU of a pool, as it is predicted. */
 export function PoolMemory({ pool }: { pool: string }) {
   const gpu = useSync((state) => {
     const own = state.check?.estimate?.gpus.filter((one) => one.pool === pool) ?? [];
-    return own.toSorted(byPeak)[0] ?? null;
+    return worstOf(own);
   });
   if (!gpu || gpu.usable_bytes <= 0) return null;
   const whole = Math.max(gpu.usable_bytes, gpu.peak_bytes ?? 0);
