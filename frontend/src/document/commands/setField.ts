@@ -19,6 +19,6 @@ export const setField = defineCommand<SetField>(
     if (!data) return;
     if (value === undefined) removePath(data, path, keep);
     else writePath(data, path, value);
-    if (path[0] === "model") keepTrueName(draft);
+    keepTrueName(draft);
   },
 );
