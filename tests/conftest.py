@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from coloop.ray_settings import AT_EVEN_PRIORITY
+from coloop.ray_settings import AT_EVEN_PRIORITY, PATIENCE, wait_for_slow_nodes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -114,7 +114,9 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
     """The one Ray of the test session; what a test starts on it, the test ends."""
+    os.environ.update(PATIENCE)
     ray = pytest.importorskip("ray")
+    wait_for_slow_nodes()
     before = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "engine"), before]))
     os.environ.update(AT_EVEN_PRIORITY)

@@ -122,6 +122,18 @@ class PlacementTimeout(ColoopError):
     code = "cluster.placement_timeout"
 
 
+class RayNotStarted(ColoopError):
+    """A Ray of the run's own did not start on this machine."""
+
+    code = "cluster.ray_not_started"
+
+
+class ClusterNotReached(ColoopError):
+    """No Ray answers at the address that was named."""
+
+    code = "cluster.not_reached"
+
+
 class WorkerDied(ColoopError):
     """A worker process ended while work was asked of it; `rank` is None where its pool had ended
     before."""

@@ -1,9 +1,123 @@
-"""How Ray is set where coloop starts one of its own."""
+"""How Ray is set where coloop starts one of its own. Light: Ray is imported inside functions."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from coloop.errors import RayNotStarted
 
 AT_EVEN_PRIORITY = {"RAY_worker_niceness": "0"}
 """Environment. Ray gives its workers nice 15, and with them every driver that is a job: beside
 anything else that works, a run on one machine would have a thirtieth of a core. Here the workers
 are the work; cores that the rest needs are left out of the pools."""
 
+PATIENCE = {
+    "RAY_gcs_server_port_wait_time_s": "120",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "120",
+    "RAY_worker_register_timeout_seconds": "180",
+    "RAY_agent_register_timeout_ms": "180000",
+}
+"""Environment. Ray's own limits for its processes to start (30 to 60 s) are too short for a machine
+that is busy with other things."""
+NODE_SECONDS = 150.0
+"""How long a Ray waits for its own node to register. Ray itself waits 30 s, which is no setting."""
+PAUSE_SECONDS = 0.1
+
 AUTHENTICATION = "RAY_AUTH_MODE"
 """How a Ray asks who comes; unset, one that starts asks for a token."""
+
+SOCKET_BYTES = 103 if sys.platform == "darwin" else 107
+"""Longest path of a Unix socket."""
+SOCKET = "/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store.0"
+"""What Ray adds to its folder for the longest of its sockets."""
+SHORT = Path("/tmp")
+
+
+def default_ray_folder() -> Path:
+    """Where Ray makes its sessions when it is not told: `ray` in RAY_TMPDIR, TMPDIR or /tmp."""
+    named = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or str(SHORT)
+    return Path(named).absolute() / "ray"
+
+
+def ray_folder() -> Path:
+    """Where a Ray of one's own makes its sessions: Ray's default, or a folder of this user in /tmp
+    where that path is too long for Unix sockets, as a TMPDIR of a job scheduler often is.
+
+    Raises `RayNotStarted` where neither can be used.
+    """
+    default = default_ray_folder()
+    return default if fits_sockets(default) else short_folder() / "ray"
+
+
+def short_folder() -> Path:
+    """A folder of this user with a short path, made where it is missing. Raises `RayNotStarted`."""
+    folder = SHORT / f"coloop-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        is_own = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
+        reason = "it belongs to somebody else"
+    except OSError as error:
+        is_own, reason = False, str(error)
+    if not is_own:
+        longest = SOCKET_BYTES - len(SOCKET) - len("/ray")
+        raise RayNotStarted(
+            f"TMPDIR is too long for Ray's sockets ({default_ray_folder().parent}), and {folder} "
+            f"cannot be used: {reason}; set RAY_TMPDIR to a folder with a path of at most "
+            f"{longest} bytes"
+        )
+    return folder
+
+
+def fits_sockets(folder: Path) -> bool:
+    """Whether the paths of Ray's sockets are short enough below its folder."""
+    return len(os.fsencode(f"{folder}{SOCKET}")) <= SOCKET_BYTES
+
+
+def wait_for_slow_nodes(seconds: float = NODE_SECONDS) -> None:
+    """Make a Ray that this process starts wait longer for its node, as long as that one runs."""
+    from ray._private import services
+
+    ask = services.get_node
+    if not isinstance(ask, _Patient):
+        services.get_node = _Patient(ask, seconds)
+
+
+class _Patient:
+    """Asks for a node until it has registered: Ray's `get_node` raises RuntimeError before."""
+
+    def __init__(self, ask: Callable[..., Any], seconds: float) -> None:
+        self._ask = ask
+        self._seconds = seconds
+
+    def __call__(self, *args: Any) -> Any:
+        deadline = time.monotonic() + self._seconds
+        while True:
+            try:
+                return self._ask(*args)
+            except RuntimeError:
+                if time.monotonic() > deadline or not _has_child("raylet"):
+                    raise
+            time.sleep(PAUSE_SECONDS)
+
+
+def _has_child(name: str) -> bool:
+    """Whether this process has a child of that name; True where that cannot be told."""
+    try:
+        found = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        numbers = [number for one in found for number in one.read_text().split()]
+        return any(Path(f"/proc/{number}/comm").read_text().strip() == name for number in numbers)
+    except OSError:
+        return True
+
+
+def busy_words() -> str:
+    """How busy this machine is, for a message about something slow; empty where it is not."""
+    cores = os.cpu_count() or 1
+    try:
+        load = os.getloadavg()[0]
+    except OSError:
+        return ""
+    return f"load {load:.0f} on {cores} cores" if load > 2 * cores else ""

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
 from coloop_server.checks import machine
+from coloop_server.settings import Settings
 
 
 def _missing(client: TestClient, preset: str) -> str | None:
@@ -25,8 +27,7 @@ def _driver(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+def _fresh() -> None:
     machine.gpus_here.cache_clear()
 
 
@@ -53,9 +54,16 @@ def test_a_loop_for_a_cpu_lacks_nothing(client: TestClient) -> None:
     assert _missing(client, "grpo-arithmetic") is None
 
 
-def test_of_a_cluster_elsewhere_nothing_is_said(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
+def test_of_a_cluster_elsewhere_nothing_is_said(settings: Settings) -> None:
+    elsewhere = settings.model_copy(update={"ray_address": "http://elsewhere.example:8265"})
+    with signed_in(elsewhere) as client:
+        assert _missing(client, "grpo-qwen2.5-7b-8xH100") is None
+
+
+def test_a_ray_that_only_the_environment_names_takes_no_run(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "ray://elsewhere.example:10001")
+    _driver(tmp_path, 0, monkeypatch)
 
-    assert _missing(client, "grpo-qwen2.5-7b-8xH100") is None
+    assert _missing(client, "grpo-qwen2.5-7b-8xH100") is not None

@@ -1,6 +1,5 @@
 """What a loop's hardware wants, and what there is where runs go."""
 
-import os
 import shutil
 import subprocess
 from functools import lru_cache
@@ -15,7 +14,7 @@ def missing_here(machine: Machine, settings: Settings) -> str | None:
     """Why a run would not find its GPUs; None where it would, or where runs go to a cluster of
     which nothing is known here."""
     wanted = sum(pool.gpus for pool in machine.pools.values())
-    if not wanted or settings.ray_address or os.environ.get("RAY_ADDRESS"):
+    if not wanted or settings.ray_address:
         return None
     here = gpus_here()
     if wanted <= here:

@@ -19,11 +19,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import ray
-from ray._common.utils import get_default_ray_temp_dir
 from ray._private.utils import read_ray_address
 from ray.exceptions import (
     GetTimeoutError,
@@ -44,17 +42,27 @@ from coloop.cluster.environment import environment_of, forwarded
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools, RankEnded
 from coloop.cluster.ray_host import RayPoolHost
-from coloop.errors import PlacementTimeout
+from coloop.errors import ClusterNotReached, PlacementTimeout, RayNotStarted
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
 from coloop.hosts.settings import HostSettings, compute_with
 from coloop.plan.types import Plan, PoolPlan
 from coloop.ray_remains import RayWatcher
-from coloop.ray_settings import AT_EVEN_PRIORITY, AUTHENTICATION
+from coloop.ray_settings import (
+    AT_EVEN_PRIORITY,
+    AUTHENTICATION,
+    PATIENCE,
+    busy_words,
+    default_ray_folder,
+    ray_folder,
+    wait_for_slow_nodes,
+)
 
 logger = logging.getLogger(__name__)
-REACH_SECONDS = 5.0
-"""Until a Ray of this machine that does not answer counts as gone."""
+REACH_SECONDS = 20.0
+"""For which a Ray at an address that was named may leave a greeting without an answer."""
+HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
 
 
 class RayCluster(Pools):
@@ -102,23 +110,51 @@ class RayCluster(Pools):
         if ray.is_initialized():
             return
         self._owns_ray = True
-        place = self._address or ray_to_join()
-        if self._address is None:
-            os.environ.update(AT_EVEN_PRIORITY | os.environ)
-        if place == "local" or (place is None and not joins_another()):
-            # A Ray of our own asks for its token, whatever the environment says: its ports are open
-            # to the network, and who reaches it runs code.
-            os.environ.pop(AUTHENTICATION, None)
-            root: str = get_default_ray_temp_dir()  # type: ignore[no-untyped-call]
-            self._watcher = RayWatcher(Path(root))
-        with kept_signals():
-            ray.init(
-                address=place,
-                log_to_driver=False,
-                logging_level=logging.WARNING,
-                include_dashboard=False if self._address is None else None,
-                configure_logging=False,
+        if self._address in (None, "local"):
+            self._start_ray()
+        else:
+            address = named_ray(self._address)
+            reach(address)
+            with kept_signals():
+                ray.init(
+                    address=address,
+                    log_to_driver=False,
+                    logging_level=logging.WARNING,
+                    configure_logging=False,
+                )
+
+    def _start_ray(self) -> None:
+        """A Ray of the run's own."""
+        elsewhere = os.environ.get("RAY_ADDRESS")
+        if elsewhere not in (None, "", "local"):
+            logger.warning(
+                "this run starts a Ray of its own and does not join the one at RAY_ADDRESS (%s); "
+                "`--address auto` does",
+                elsewhere,
             )
+        os.environ.update(AT_EVEN_PRIORITY | PATIENCE | os.environ)
+        # It asks for its token, whatever the environment says: its ports are open to the network,
+        # and who reaches it runs code.
+        os.environ.pop(AUTHENTICATION, None)
+        folder = ray_folder()
+        wait_for_slow_nodes()
+        self._watcher = RayWatcher(folder)
+        try:
+            with kept_signals():
+                ray.init(
+                    address="local",
+                    log_to_driver=False,
+                    logging_level=logging.WARNING,
+                    include_dashboard=False,
+                    configure_logging=False,
+                    _temp_dir=None if folder == default_ray_folder() else str(folder),
+                )
+        except (RuntimeError, OSError, ValueError) as error:
+            raise not_started(error) from error
+        except Exception as error:
+            if type(error) is not Exception:  # Ray raises this one for a node that does not start
+                raise
+            raise not_started(error) from error
 
     def _place(self, pool: PoolPlan) -> None:
         bundles = [self._bundle(pool) for _ in range(pool.workers)]
@@ -336,25 +372,43 @@ def _free() -> str:
     return ", ".join(f"{free.get(name, 0.0):g} {name}" for name in ("CPU", "GPU"))
 
 
-def joins_another() -> bool:
-    """Whether Ray, left to itself, joins one that runs already."""
-    named = os.environ.get("RAY_ADDRESS")
-    return named != "local" if named else bool(read_ray_address(None))
+def not_started(error: Exception) -> RayNotStarted:
+    """Why no Ray started on this machine, in one sentence with a way out."""
+    reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    busy = f" ({load})" if (load := busy_words()) else ""
+    return RayNotStarted(
+        f"Ray could not be started on this machine{busy}: {reason}; `--local` runs the loop in one "
+        "process without Ray"
+    )
 
 
-def ray_to_join() -> str | None:
-    """Where no address is given: None leaves it to Ray, which asks `RAY_ADDRESS` and then joins the
-    Ray that was last started on this machine; `local` where that one is gone, because Ray would
-    wait for it for minutes."""
-    if os.environ.get("RAY_ADDRESS"):
-        return None
-    last: str | None = read_ray_address(None)
-    if not last:
-        return None
-    host, _, port = last.rpartition(":")
+def named_ray(address: str) -> str:
+    """The address that `--address` means: `auto` is the Ray at RAY_ADDRESS, else the one that was
+    last started on this machine. Raises `ClusterNotReached` where there is none."""
+    if address != "auto":
+        return address
+    found: str | None = os.environ.get("RAY_ADDRESS") or read_ray_address(None)
+    if not found:
+        raise ClusterNotReached(
+            "--address auto: no Ray runs on this machine and RAY_ADDRESS names none; start one "
+            "with `ray start --head`, or leave `--address` out for a Ray of the run's own"
+        )
+    return found
+
+
+def reach(address: str, seconds: float = REACH_SECONDS) -> None:
+    """Raises `ClusterNotReached` where nothing that speaks Ray's protocol answers at `host:port` or
+    `ray://host:port` in time: Ray itself waits for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
-    except (OSError, ValueError):
-        logger.warning("the Ray at %s that was started here is gone; starting another", last)
-        return "local"
-    return None
+        with socket.create_connection((host.strip("[]"), int(port)), seconds) as connection:
+            connection.settimeout(seconds)
+            connection.sendall(HTTP2_GREETING)
+            if not connection.recv(1):
+                raise OSError("the connection was closed")
+    except (OSError, ValueError) as error:
+        reason = f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else error
+        raise ClusterNotReached(
+            f"no Ray answers at {address}: {reason}; look at `--address` and RAY_ADDRESS, or leave "
+            "`--address` out for a Ray of the run's own"
+        ) from error

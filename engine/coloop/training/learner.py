@@ -182,13 +182,15 @@ class Learner(ScoresTexts):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if state.get("version") != STATE_VERSION:
             raise CheckpointError(
-                f"trainer state of {self.group!r} has version {state.get('version')}, "
+                f"trainer state of `{self.group}` has version {state.get('version')}, "
                 f"expected {STATE_VERSION}"
             )
         try:
             self._states.load_state_dict(state)
         except (KeyError, ValueError, RuntimeError) as error:
-            why = " ".join(str(error).split()).rstrip(".")
+            first, *others = str(error).strip().splitlines() or [type(error).__name__]
+            why = " ".join((first + " " + others[0] if others else first).split()).rstrip(".")
+            why += f" (and {len(others) - 1} more)" if len(others) > 1 else ""
             raise CheckpointError(
                 f"the checkpoint's state of `{self.group}` does not fit its `model` and "
                 f"`training.optimizer.name` as they are now: {why}; a run that goes on keeps both: "

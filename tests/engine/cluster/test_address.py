@@ -1,37 +1,98 @@
-"""Which Ray a run joins that was given no address."""
+"""Which Ray a run joins, and how long it waits for one that does not answer."""
 
+import os
+import re
 import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from coloop.cluster import ray_cluster
-from coloop.cluster.ray_cluster import ray_to_join
+from coloop.cluster.ray_cluster import named_ray, reach
+from coloop.errors import ClusterNotReached
+
+
+@contextmanager
+def listening(answer: Callable[[socket.socket], None] = lambda _: None) -> Iterator[str]:
+    """Somebody who takes connections; his address."""
+    kept = []
+
+    def take() -> None:
+        while True:
+            try:
+                connection = server.accept()[0]
+            except OSError:
+                return
+            kept.append(connection)
+            answer(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=take, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+    for one in kept:
+        one.close()
 
 
 @pytest.fixture(autouse=True)
 def nobody_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: None)
 
 
-def test_a_ray_of_this_machine_that_is_gone_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_auto_is_the_ray_that_the_environment_names_or_the_last_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        last = f"127.0.0.1:{server.getsockname()[1]}"
-        monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: last)
-        assert ray_to_join() is None  # it is left to Ray, which joins it
-
-    assert ray_to_join() == "local"
-    assert f"the Ray at {last} that was started here is gone" in caplog.text
-
-    monkeypatch.setenv("RAY_ADDRESS", "elsewhere:6379")
-    assert ray_to_join() is None  # who says where to go is taken at his word
+    with pytest.raises(ClusterNotReached, match="no Ray runs on this machine"):
+        named_ray("auto")
+    monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: "10.0.0.1:6379")
+    assert named_ray("auto") == "10.0.0.1:6379"
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.2:6379")
+    assert named_ray("auto") == "10.0.0.2:6379"
+    assert named_ray("10.0.0.3:6379") == "10.0.0.3:6379"
 
 
-@pytest.mark.parametrize("last", [None, ""])
-def test_where_no_ray_was_started_ray_decides(
-    last: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: last)
+def test_an_address_at_which_nobody_is_gives_one_sentence() -> None:
+    with listening() as address:
+        pass
 
-    assert ray_to_join() is None
+    with pytest.raises(
+        ClusterNotReached, match=re.escape(f"no Ray answers at {address}: ")
+    ) as told:
+        reach(address)
+    assert "\n" not in str(told.value)
+    assert "leave `--address` out" in str(told.value)
+
+
+def test_one_that_takes_connections_and_says_nothing_is_waited_for_once() -> None:
+    with listening() as address:
+        began = time.monotonic()
+        with pytest.raises(ClusterNotReached, match=r"no answer within 0\.2 s"):
+            reach(address, 0.2)
+        assert time.monotonic() - began < 10
+        with pytest.raises(ClusterNotReached, match=r"no answer within 0\.2 s"):
+            reach(f"ray://{address}", 0.2)
+
+
+def test_one_that_hangs_up_is_no_ray() -> None:
+    with (
+        listening(lambda connection: connection.close()) as address,
+        pytest.raises(ClusterNotReached, match="no Ray answers"),
+    ):
+        reach(address)
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:port", "[::1]:"])
+def test_what_is_no_address_says_so(address: str) -> None:
+    with pytest.raises(ClusterNotReached, match="no Ray answers at"):
+        reach(address)
+
+
+@pytest.mark.ray
+def test_a_ray_that_runs_answers(local_ray: None) -> None:
+    import ray
+
+    reach(ray.get_runtime_context().gcs_address)
+    assert os.environ.get("RAY_ADDRESS") is None

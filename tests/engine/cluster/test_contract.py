@@ -336,9 +336,10 @@ def test_connecting_to_ray_takes_no_signal_from_the_run(
     [
         pytest.param(None, None, "", None, id="a Ray of its own"),
         pytest.param("10.0.0.1:6379", None, "local", None, id="one of its own that was asked for"),
-        pytest.param("10.0.0.1:6379", None, "", "disabled", id="one that runs already"),
+        pytest.param("10.0.0.1:6379", None, "", None, id="its own beside one that runs already"),
+        pytest.param(None, None, "10.0.0.1:6379", None, id="its own, whatever is named elsewhere"),
         pytest.param(None, "10.0.0.1:6379", "", "disabled", id="one that was named"),
-        pytest.param(None, None, "10.0.0.1:6379", "disabled", id="one that the environment names"),
+        pytest.param("10.0.0.1:6379", "auto", "", "disabled", id="one that runs already"),
     ],
 )
 def test_a_ray_of_its_own_asks_for_its_token_whatever_the_environment_says(
@@ -358,7 +359,7 @@ def test_a_ray_of_its_own_asks_for_its_token_whatever_the_environment_says(
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "cluster_resources", dict)
     monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: running)
-    monkeypatch.setattr(ray_cluster, "ray_to_join", lambda: None)
+    monkeypatch.setattr(ray_cluster, "reach", lambda _: None)
     monkeypatch.setenv("RAY_ADDRESS", named)
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     cluster = build("ray", tmp_path)

@@ -764,8 +764,9 @@ def test_state_of_another_model_or_version_is_refused(
     lion = SingleBackend(build_model(), make_training(optimizer={"name": "lion"}))
 
     for state in (other.state_dict(), lion.state_dict(), {"version": 0}):
-        with pytest.raises(CheckpointError, match="'actor'"):
+        with pytest.raises(CheckpointError, match="`actor`") as told:
             backend.load_state_dict(state)
+        assert len(str(told.value)) < 500
 
 
 def test_the_backend_fits_its_protocol(build_model: Build, make_training: MakeTraining) -> None:
