@@ -80,6 +80,8 @@ def connect(page: Page, start: str, end: str) -> None:
     keys.type(f"{start} → {end}")
     keys.press("Enter")
     expect(wish).to_contain_text(f"{start} → {end}")
+    expect(page.get_by_role("listbox")).to_be_hidden()
+    expect(wish).to_be_focused()
     keys.press("Tab")
     keys.press("Enter")
     expect(page.get_by_label(f"{start} to {end}", exact=True)).to_be_attached()
