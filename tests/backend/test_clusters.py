@@ -176,10 +176,10 @@ def test_a_driver_that_cannot_be_ended_keeps_its_file_and_its_place(
 
 
 def test_a_run_that_could_not_be_started_failed_unless_a_stop_was_asked_for(live: LiveRun) -> None:
-    live.not_started("Ray did not take the job")
+    live.not_started(LaunchFailed("Ray did not take the job"))
     failed = live.verdict
     live.ask_stop(at_once=True)
-    live.not_started("Ray did not take the job")
+    live.not_started(LaunchFailed("Ray did not take the job"))
 
     assert failed is not None
     assert live.verdict is not None

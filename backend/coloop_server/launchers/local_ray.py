@@ -20,19 +20,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from coloop.ray_settings import AT_EVEN_PRIORITY
-from coloop_server.launchers.protocol import LaunchFailed
+from coloop.errors import RayNotStarted
+from coloop.ray_settings import AT_EVEN_PRIORITY, PATIENCE, busy_words, fits_sockets, short_folder
+from coloop_server.launchers.protocol import LaunchFailed, RayFailed
+from coloop_server.launchers.ray_log import reason_in
 from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs
 from coloop_server.private import ensure_private_file, read_or_write
 from coloop_server.processes import child_environment, end_group, identity, last_words
 
 logger = logging.getLogger(__name__)
 
-START_SECONDS = 90.0
+START_SECONDS = 240.0
+STARTS = 2
+"""How often a Ray is started whose first process ends while it starts."""
 PATIENCE_SECONDS = 60.0
 PROBES = 3
 PROBE_PAUSE_SECONDS = 0.5
 END_SECONDS = 20.0
+TEMP_PREFIX = "coloop-ray-"
 AT_ONCE = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
 """Asked to end, Ray ends: there is no other node that its work could move to."""
 
@@ -79,8 +84,7 @@ class LocalRay:
                     )
                 logger.warning("Ray (process %d) does not answer and is replaced", head.pid)
                 self.stop_head(head)
-            tell("starting Ray on this machine, once for all runs of this server")
-            return self.start()
+            return self.start(tell)
 
     def answers_in_time(self, head: Head, tell: Callable[[str], None]) -> bool:
         """Several probes, with patience."""
@@ -94,14 +98,41 @@ class LocalRay:
             time.sleep(PROBE_PAUSE_SECONDS)
         return False
 
-    def start(self) -> Head:
+    def start(self, tell: Callable[[str], None]) -> Head:
+        """Started again where its first process ends while it starts."""
+        load = f" ({words}: this takes longer)" if (words := busy_words()) else ""
+        tell(f"Ray starts on this machine, once for all runs of this server{load}")
+        for left in reversed(range(STARTS)):
+            try:
+                return self.start_once()
+            except RayFailed as failed:
+                if not left:
+                    raise
+                logger.warning("%s; starting it again", failed)
+                tell(f"{failed}; it is started again")
+        raise AssertionError("STARTS is 1 or more")
+
+    def failed(self, what: str) -> RayFailed:
+        """An error that says what is the matter, by Ray's own log."""
+        words = last_words(self.folder.log)
+        reason = reason_in(words)
+        busy = f" ({load})" if (load := busy_words()) else ""
+        return RayFailed(f"{what}{busy}{f': {reason}' if reason else ''}", log=words or None)
+
+    def gone_words(self, address: str) -> str:
+        """That the Ray which answered there is gone, and why, where its log says so."""
+        noted = self.folder.noted()
+        is_last = noted is not None and noted.address == address
+        reason = reason_in(last_words(self.folder.log)) if is_last else None
+        return f"the Ray that it ran on is gone{f': {reason}' if reason else ''}"
+
+    def start_once(self) -> Head:
         self.ensure_token()
         for file in (self.folder.log, self.folder.note):
             ensure_private_file(file)
         if (killed := self.folder.noted()) is not None:
             self.folder.end_rest(killed)
-        # Ray puts Unix sockets below its temp folder, whose paths must be short.
-        temp_dir = tempfile.mkdtemp(prefix="coloop-ray-")
+        temp_dir = make_temp_folder()
         port, dashboard, client, agent, agent_grpc = free_ports(5)
         command = [
             *(sys.executable, "-m", "coloop_server.own_ray", str(self.folder.path)),
@@ -118,7 +149,9 @@ class LocalRay:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=child_environment(**self.environment(), **AT_ONCE, **AT_EVEN_PRIORITY),
+                env=child_environment(
+                    **self.environment(), **AT_ONCE, **AT_EVEN_PRIORITY, **PATIENCE
+                ),
                 start_new_session=True,
             )
         head = Head(
@@ -141,17 +174,17 @@ class LocalRay:
         deadline = time.monotonic() + START_SECONDS
         while not self.answers(head.address):
             if child.poll() is not None:
-                words = last_words(self.folder.log)
-                raise LaunchFailed(f"Ray could not be started:\n{words}")
+                raise self.failed("Ray ended while it started")
             if time.monotonic() > deadline:
-                raise LaunchFailed(
-                    f"Ray did not answer at {head.address} within {START_SECONDS:.0f} s; "
-                    "COLOOP_LAUNCHER=process runs loops without it"
-                )
+                raise self.failed(f"Ray did not answer within {START_SECONDS:.0f} s")
             time.sleep(0.1)
 
     def answers(self, address: str) -> bool:
         return list_jobs(address, self.headers()) is not None
+
+    def is_well(self, head: Head) -> bool:
+        """Whether it runs, and takes jobs."""
+        return head.is_running and self.answers(head.address)
 
     def stop(self) -> None:
         if not self.folder.path.is_dir():
@@ -183,6 +216,17 @@ class LocalRay:
 
     def headers(self) -> dict[str, str]:
         return self.folder.headers()
+
+
+def make_temp_folder() -> str:
+    """For the files of a Ray, among them sockets, whose paths must be short."""
+    usual = Path(tempfile.gettempdir())
+    if fits_sockets(usual / f"{TEMP_PREFIX}12345678"):
+        return tempfile.mkdtemp(prefix=TEMP_PREFIX)
+    try:
+        return tempfile.mkdtemp(prefix=TEMP_PREFIX, dir=short_folder())
+    except RayNotStarted as error:
+        raise RayFailed(str(error)) from error
 
 
 def free_ports(count: int) -> list[int]:

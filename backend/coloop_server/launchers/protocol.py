@@ -18,6 +18,22 @@ Handle = dict[str, Any]
 class LaunchFailed(Exception):
     """A run could not be started; the message is for the person who started it."""
 
+    code = "run.not_started"
+    hint: str | None = None
+    log: str | None = None
+    """The end of the log of what did not start."""
+
+
+class RayFailed(LaunchFailed):
+    """The server's own Ray did not start on this machine, or ended before it took the job."""
+
+    code = "run.ray_not_started"
+    hint = "Run it in one process instead: that needs no Ray."
+
+    def __init__(self, message: str, log: str | None = None) -> None:
+        super().__init__(message)
+        self.log = log
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:

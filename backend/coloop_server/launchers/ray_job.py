@@ -8,6 +8,7 @@ The entry names only paths and ids that the server made. Ray is imported inside 
 importing the service must stay light.
 """
 
+import logging
 import secrets
 import shlex
 import threading
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ray.job_submission import JobDetails
 
     from coloop_server.launchers.ray_client import JobsClient
+
+logger = logging.getLogger(__name__)
 
 END_SECONDS = 20.0
 TAKE_SECONDS = 60.0
@@ -85,11 +88,30 @@ class RayJobLauncher:
         except ray_errors() as error:
             if is_unknown_job(error):
                 return None
-            raise LaunchFailed(f"Ray at {address} does not answer: {error}") from error
+            raise LaunchFailed(f"Ray at {address} does not answer: {told(error)}") from error
         return {**handle, "address": address}
 
     def start(self, order: Order, planned: Handle) -> Handle:
-        address = self.address or self.local.ensure(order.tell, self.is_own_ray_busy).address
+        if self.address is not None:
+            return self.start_at(self.address, order, planned)
+        head = self.local.ensure(order.tell, self.is_own_ray_busy)
+        try:
+            return self.start_at(head.address, order, planned)
+        except LaunchFailed as error:
+            if self.local.is_well(head):
+                raise
+            logger.warning("Ray ended before it took a job: %s", error)
+        ended = self.local.failed("Ray ended before it took the job")
+        order.tell(f"{ended}; it is started again")
+        head = self.local.ensure(order.tell, self.is_own_ray_busy)
+        try:
+            return self.start_at(head.address, order, planned)
+        except LaunchFailed as error:
+            if self.local.is_well(head):
+                raise
+            raise self.local.failed("Ray ended twice before it took the job") from error
+
+    def start_at(self, address: str, order: Order, planned: Handle) -> Handle:
         client = self.client(address)
         order.tell("waiting for Ray to take the job and start its driver")
         self.submit(client, address, order, planned)
@@ -118,7 +140,7 @@ class RayJobLauncher:
                 return
             except ray_errors() as error:
                 if not takes_no_jobs_yet(error) or time.monotonic() > deadline:
-                    text = f"Ray at {address} did not take the job: {error}"
+                    text = f"Ray at {address} did not take the job: {told(error)}"
                     raise LaunchFailed(text) from error
                 time.sleep(POLL_SECONDS)
 
@@ -146,7 +168,7 @@ class RayJobLauncher:
     def check(self, handle: Handle) -> Liveness:
         if self.is_own(handle) and not self.is_own_ray_alive(handle):
             # A driver outlives its Ray for a while, and may still write its last words.
-            return Liveness(self.has_driver(handle), "the Ray that it ran on is gone")
+            return Liveness(self.has_driver(handle), self.local.gone_words(handle["address"]))
         try:
             info = self.client(handle["address"]).get_job_info(handle["job_id"])
         except LaunchFailed as error:
@@ -154,7 +176,7 @@ class RayJobLauncher:
         except ray_errors() as error:
             if is_unknown_job(error):
                 return Liveness(False, "Ray knows nothing of its job any more")
-            reason = f"Ray at {handle['address']} does not answer: {error}"
+            reason = f"Ray at {handle['address']} does not answer: {told(error)}"
             return Liveness(True, reason, is_reached=False)
         self.note_driver(handle, info)
         if not info.status.is_terminal() or self.has_driver(handle) or self.is_following(handle):
@@ -291,7 +313,9 @@ class RayJobLauncher:
         try:
             client = JobsClient(address, headers=headers)
         except ray_errors() as error:
-            raise LaunchFailed(f"the Ray cluster at {address} does not answer: {error}") from error
+            raise LaunchFailed(
+                f"the Ray cluster at {address} does not answer: {told(error)}"
+            ) from error
         self.clients[address] = client
         return client
 
@@ -315,6 +339,18 @@ def takes_no_jobs_yet(error: Exception) -> bool:
     """Whether the cluster answered that nobody on it takes jobs yet, or broke off its answer."""
     text = str(error).lower()
     return "no available agent" in text or "connection aborted" in text
+
+
+def told(error: Exception) -> str:
+    """An error of Ray's client in words: its own name addresses and objects of this process."""
+    import requests
+
+    text = str(error)
+    if isinstance(error, requests.Timeout):
+        return "it takes longer than the client waits"
+    if isinstance(error, requests.ConnectionError) or "HTTPConnectionPool" in text:
+        return "nobody listens there" if "refused" in text.lower() else "the connection broke off"
+    return text
 
 
 def ray_errors() -> tuple[type[Exception], ...]:

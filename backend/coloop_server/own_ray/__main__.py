@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+from coloop.ray_settings import wait_for_slow_nodes
 from coloop_server.own_ray.folder import ENDED, Head, RayFolder, list_jobs, remove_folder
 
 LOOK_SECONDS = 2.0
@@ -25,6 +26,7 @@ def main() -> None:
     threading.Thread(target=keeper.run, name="keeper", daemon=True).start()
     from ray.scripts.scripts import main as ray
 
+    wait_for_slow_nodes()
     try:
         ray()  # type: ignore[no-untyped-call]
     finally:

@@ -52,10 +52,18 @@ class Verdict:
     state: RunStateName
     message: str
     code: str | None
+    hint: str | None = None
+    log: str | None = None
+    """The end of the log of what did not start."""
+
+    @property
+    def error(self) -> RunError | None:
+        if self.code is None:
+            return None
+        return RunError(code=self.code, message=self.message, hint=self.hint, traceback=self.log)
 
     def event(self) -> RunStateEvent:
-        error = RunError(code=self.code, message=self.message) if self.code else None
-        return RunStateEvent(state=self.state, message=self.message, error=error)
+        return RunStateEvent(state=self.state, message=self.message, error=self.error)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -354,12 +362,19 @@ class LiveRun:
                     return
         logger.error("the end of run %s was not written: its file still grows", self.id)
 
-    def not_started(self, reason: str) -> None:
+    def not_started(self, error: BaseException) -> None:
         """Close a run that nobody could start: as stopped where that was asked for meanwhile."""
+        failed = error if isinstance(error, LaunchFailed) else LaunchFailed(str(error))
         if self.stop_asked_at is None:
-            self.fail("run.not_started", f"the run could not be started: {reason}")
+            self.verdict = Verdict(
+                RunStateName.FAILED,
+                f"the run could not be started: {failed}",
+                failed.code,
+                hint=failed.hint,
+                log=failed.log,
+            )
         else:
-            message = f"stopped before it was started, which failed: {reason}"
+            message = f"stopped before it was started, which failed: {failed}"
             self.verdict = Verdict(RunStateName.STOPPED, message, None)
 
     def fail(self, code: str, message: str) -> None:

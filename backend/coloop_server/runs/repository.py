@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, defer
 
-from coloop.events import RunStateName
+from coloop.events import RunError, RunStateName
 from coloop_server.database.tables import RunLogRow, RunRow, UtcDateTime
 from coloop_server.errors import NotFound
 from coloop_server.runs.folder import Stamp
@@ -207,9 +207,9 @@ def apply_summary(row: RunRow, summary: Summary, last_seq: int) -> None:
     row.ended_at = summary.ended_at
 
 
-def end(row: RunRow, state: RunStateName, message: str, code: str | None = None) -> None:
+def end(row: RunRow, state: RunStateName, message: str, error: RunError | None = None) -> None:
     """Close a run whose files cannot say how it ended."""
     row.state = state.value
     row.message = message
-    row.error = {"code": code, "message": message} if code else None
+    row.error = error.model_dump(exclude_none=True) if error is not None else None
     row.ended_at = datetime.now(UTC)

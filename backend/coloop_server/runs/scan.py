@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from coloop.events import RunStateName
+from coloop.events import RunError, RunStateName
 from coloop.run_lock import is_held
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
@@ -171,7 +171,8 @@ class Scanner:
         if is_fresh or is_held(Path(row.folder)):
             return True
         message = "it ended without saying so: there is no sign of life"
-        repository.end(row, RunStateName.FAILED, message, "run.no_sign_of_life")
+        error = RunError(code="run.no_sign_of_life", message=message)
+        repository.end(row, RunStateName.FAILED, message, error)
         row.ended_at = summary.heartbeat_at or row.ended_at
         return False
 

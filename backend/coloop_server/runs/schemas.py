@@ -55,6 +55,8 @@ class NewRun(Input):
     """Run the Python that a model's folder brings, where this server allows it at all."""
     resume: str | None = Field(default=None, max_length=128)
     """A run whose last checkpoint this new run starts from."""
+    in_one_process: bool = False
+    """Run it in one process on the server's machine, without Ray."""
 
 
 class ForkRun(Input):

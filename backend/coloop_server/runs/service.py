@@ -48,6 +48,7 @@ class Wanted:
     """Where it goes on from; None: it begins anew."""
     tags: Sequence[str] = ()
     priority: int = 0
+    in_one_process: bool = False
 
 
 def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
@@ -68,6 +69,7 @@ def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
         loop_id=new.loop_id,
         parent_id=new.resume,
         checkpoint=checkpoint,
+        in_one_process=new.in_one_process,
     )
     return queue(supervisor, settings, wanted)
 
@@ -76,6 +78,12 @@ def queue(supervisor: Supervisor, settings: Settings, wanted: Wanted) -> Run:
     """Everything that takes its time comes before the transaction: no other request waits for a
     loop that is checked or a checkpoint that is copied."""
     supervisor.require_owner()
+    if wanted.in_one_process and settings.ray_address is not None:
+        raise Invalid(
+            "run.not_here",
+            f"in_one_process: this server sends its runs to the Ray cluster at "
+            f"{settings.ray_address}; leave it out",
+        )
     text = language.with_overrides(wanted.yaml, wanted.overrides)
     language.require_own_code(text, settings, is_confirmed=wanted.trust)
     spec = language.require_runnable(text, force=wanted.force, roots=settings.roots)
@@ -87,6 +95,7 @@ def queue(supervisor: Supervisor, settings: Settings, wanted: Wanted) -> Run:
     row.spec_hash = content_hash(spec)
     row.loop_id, row.parent_id = wanted.loop_id, wanted.parent_id
     row.forced = wanted.force
+    row.launcher = "process" if wanted.in_one_process else None
     row.tags = unique(wanted.tags)
     if wanted.checkpoint is not None:
         prepare_fork(wanted.checkpoint, folder, text, settings.roots)

@@ -293,7 +293,8 @@ class Supervisor:
             if row is not None:
                 repository.apply_summary(row, run.watch.summary, run.watch.log.last_seq)
                 if run.verdict is not None:
-                    repository.end(row, run.verdict.state, run.verdict.message, run.verdict.code)
+                    verdict = run.verdict
+                    repository.end(row, verdict.state, verdict.message, verdict.error)
                 if run.alert is not None and not is_closed:
                     row.message = run.alert
                 if is_closed:
@@ -396,6 +397,6 @@ class Supervisor:
             return True
         if not isinstance(error, LaunchFailed):
             logger.error("run %s could not be started", run.id, exc_info=error)
-        run.not_started(str(error))
+        run.not_started(error)
         self.save(run)
         return False

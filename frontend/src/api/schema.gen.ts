@@ -3516,6 +3516,11 @@ export interface components {
              */
             force?: boolean;
             /**
+             * In One Process
+             * @description Run it in one process on the server's machine, without Ray.
+             */
+            in_one_process?: boolean;
+            /**
              * Loop Id
              * @description The saved loop that this is a version of.
              */

@@ -6,7 +6,9 @@ import * as routes from "@/api/routes";
 import type { JsonObject, RunEvent } from "@/api/types";
 import { LiveBadge, useHasFailed } from "@/features/canvas/LiveBadge";
 import { AlertList } from "@/features/runs/AlertList";
+import { LogPanel } from "@/features/runs/LogPanel";
 import { RunActions } from "@/features/runs/RunActions";
+import { RunBanner } from "@/features/runs/RunBanner";
 import { RunProgress } from "@/features/runs/RunProgress";
 import { findingOf, timesOf } from "@/features/runs/report";
 import { LiveRun } from "@/live/LiveRun";
@@ -293,5 +295,55 @@ describe("progress", () => {
     expect(reason.textContent).toContain("actor.learn takes 80 % of a step of 400 ms");
     expect(within(reason).getByText("actor.generate")).toBeTruthy();
     expect(useSelection.getState().nodes).toEqual([]);
+  });
+});
+
+describe("a run whose Ray did not start", () => {
+  const failed = () => {
+    const live = new LiveRun("r");
+    const message = "the run could not be started: Ray ended while it started: the disk is full";
+    live.setRun(
+      aRun({
+        id: "r",
+        state: "failed",
+        started_at: null,
+        message,
+        error: {
+          code: "run.ray_not_started",
+          message,
+          hint: "Run it in one process instead: that needs no Ray.",
+          traceback: "OSError: [Errno 28] No space left on device",
+          node: null,
+          stage: null,
+        },
+      }),
+    );
+    return live;
+  };
+
+  it("says why, shows the end of Ray's log, and runs in one process at a press", async () => {
+    vi.spyOn(routes, "fetchRunSpec").mockResolvedValue({ yaml: "coloop: 1" } as never);
+    show(<RunBanner />, failed());
+
+    expect(screen.getByRole("alert").textContent).toContain("the disk is full");
+    expect(screen.getByText("The end of Ray's log")).toBeTruthy();
+    fireEvent.click(screen.getByRole("button", { name: "Run in one process" }));
+    await waitFor(() => expect(routes.startRun).toHaveBeenCalled());
+    expect(vi.mocked(routes.startRun).mock.calls[0]?.[0]).toMatchObject({
+      yaml: "coloop: 1",
+      in_one_process: true,
+    });
+  });
+
+  it("has no report to offer, and its log says where the reason stands", () => {
+    show(
+      <>
+        <RunActions onResumed={() => {}} />
+        <LogPanel />
+      </>,
+      failed(),
+    );
+    expect(screen.queryByRole("button", { name: "Report" })).toBeNull();
+    expect(screen.getByText("No line was written")).toBeTruthy();
   });
 });

@@ -24,6 +24,11 @@ export function AfterRun({ isBusy, attempt }: AfterRunProps) {
   const { store } = useOpenLoop();
   const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
   const name = useLive("status", (run) => run.run?.name ?? "", "");
+  const hasBegun = useLive(
+    "status",
+    ({ run }) => run?.state !== "failed" || run.started_at !== null,
+    true,
+  );
   const [hasReport, setReport] = useState(false);
   const [seed] = useState(() => 1 + Math.floor(Math.random() * SEEDS));
   const [, navigate] = useLocation();
@@ -42,9 +47,11 @@ export function AfterRun({ isBusy, attempt }: AfterRunProps) {
     });
   return (
     <>
-      <Button icon={<ChartNoAxesColumn size={14} />} onClick={() => setReport(true)}>
-        Report
-      </Button>
+      {hasBegun ? (
+        <Button icon={<ChartNoAxesColumn size={14} />} onClick={() => setReport(true)}>
+          Report
+        </Button>
+      ) : null}
       <Menu
         align="end"
         trigger={

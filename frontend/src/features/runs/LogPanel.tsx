@@ -1,7 +1,7 @@
 import { ScrollText } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { formatClock } from "@/lib/format";
-import { useLiveRun, useLiveVersion } from "@/live/hooks";
+import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LogLine } from "@/live/state";
 import { useSelection } from "@/session/selection";
 import { Badge, type Tone } from "@/ui/Badge";
@@ -23,6 +23,7 @@ const EVERYTHING = "everything";
 export function LogPanel() {
   const live = useLiveRun();
   useLiveVersion("lines");
+  const hasFailed = useLive("status", ({ run }) => run?.state === "failed", false);
   const [source, setSource] = useState(STORY);
   const end = useRef<HTMLDivElement>(null);
   const box = useRef<HTMLDivElement>(null);
@@ -38,8 +39,13 @@ export function LogPanel() {
 
   if (lines.length === 0) {
     return (
-      <Empty icon={<ScrollText size={24} />} title="Nothing to tell yet">
-        Alerts, checkpoints and log lines of the run appear here.
+      <Empty
+        icon={<ScrollText size={24} />}
+        title={hasFailed ? "No line was written" : "Nothing to tell yet"}
+      >
+        {hasFailed
+          ? "The run failed before its driver wrote one. The reason stands above the graph."
+          : "Alerts, checkpoints and log lines of the run appear here."}
       </Empty>
     );
   }

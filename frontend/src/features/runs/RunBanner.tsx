@@ -1,7 +1,13 @@
 import { CircleX } from "lucide-react";
+import { useLocation } from "wouter";
 import { useLive } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
+import { runAgain } from "./again";
+import { useRunWork } from "./useRunWork";
+
+/** The code of a run whose Ray did not start; one process needs none. */
+const NO_RAY = "run.ray_not_started";
 
 /** Why a run failed, or cannot be watched just now, in words for the one who started it. */
 export function RunBanner() {
@@ -31,13 +37,16 @@ export function RunBanner() {
         {error?.hint ? <p className="text-muted">{error.hint}</p> : null}
         {error?.traceback ? (
           <details className="mt-1 text-xs">
-            <summary className="cursor-pointer text-muted">Traceback</summary>
+            <summary className="cursor-pointer text-muted">
+              {error.code === NO_RAY ? "The end of Ray's log" : "Traceback"}
+            </summary>
             <pre className="mt-1 overflow-x-auto rounded-1 bg-surface p-2 font-mono">
               {error.traceback}
             </pre>
           </details>
         ) : null}
       </div>
+      {error?.code === NO_RAY ? <InOneProcess /> : null}
       {error?.node ? (
         <Button
           size="small"
@@ -50,5 +59,26 @@ export function RunBanner() {
         </Button>
       ) : null}
     </div>
+  );
+}
+
+function InOneProcess() {
+  const run = useLive("status", (live) => live.run, null);
+  const { isBusy, attempt } = useRunWork();
+  const [, navigate] = useLocation();
+  if (!run) return null;
+  return (
+    <Button
+      size="small"
+      disabled={isBusy}
+      onClick={() =>
+        void attempt(async () => {
+          const again = await runAgain(run, { in_one_process: true });
+          if (again) navigate(`/runs/${again.id}`);
+        })
+      }
+    >
+      Run in one process
+    </Button>
   );
 }
