@@ -3,13 +3,14 @@ arrives there opens nothing here."""
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, Page
 from tests.backend.servers import Server, environment_of, servers, settings_in
 from tests.e2e.conftest import PAGE
 
@@ -149,6 +150,16 @@ def page_ticket(kept: str) -> str:
     return found
 
 
+def ticket_in(page: Page) -> str:
+    """What the page was signed in with, once it is. A function to wait for would be evaluated in
+    the page, which its policy forbids."""
+    until = time.monotonic() + 60
+    while not (ticket := page.evaluate("localStorage.getItem('coloop.ticket')")):
+        assert time.monotonic() < until, "the page is not signed in"
+        page.wait_for_timeout(50)
+    return str(ticket)
+
+
 @pytest.mark.parametrize("way", ["?token=", "#token="])
 def test_the_token_leaves_the_address_the_history_and_the_log(
     server: Server, window: BrowserContext, way: str
@@ -157,7 +168,7 @@ def test_the_token_leaves_the_address_the_history_and_the_log(
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{server.url}/runs?tab=a{'&' if way[0] == '?' else '#'}{way[1:]}{server.token}")
-    page.wait_for_function("localStorage.getItem('coloop.ticket')")
+    ticket_in(page)
     page.get_by_role("link", name="Loops").first.click()
     page.wait_for_url("**/loops")
     page.go_back()
@@ -180,7 +191,7 @@ def test_a_token_behind_the_hash_of_an_open_page_signs_it_in_again(
 ) -> None:
     page, beside = window.new_page(), window.new_page()
     page.goto(f"{server.url}/runs#token={server.token}")
-    page.wait_for_function("localStorage.getItem('coloop.ticket')")
+    ticket_in(page)
     beside.goto(f"{server.url}/runs")
     first = page.evaluate("localStorage.getItem('coloop.ticket')")
     page.get_by_role("button", name="Theme and sign-out").click()
