@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -176,7 +177,8 @@ def test_the_queue_outlives_the_server(
         assert order(second) == "cab"
         second.post(f"/api/runs/{going}/stop")
         eventually(lambda: second.get(f"/api/runs/{ids[1]}").json()["state"] == "finished")
-        started = [second.get(f"/api/runs/{run}").json()["started_at"] for run in ids]
+        runs = [second.get(f"/api/runs/{run}").json() for run in ids]
+        started = [datetime.fromisoformat(run["started_at"]) for run in runs]
     assert started[2] < started[0] < started[1]
 
 

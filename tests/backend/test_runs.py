@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def test_a_run_is_queued_started_and_finished(
     assert run["step"] == 3
     assert run["steps_total"] == 3
     assert run["metrics"] == {"actor.reward/mean": 0.3, "actor.kl": 0.01}
-    assert run["started_at"] <= run["ended_at"]
+    assert datetime.fromisoformat(run["started_at"]) <= datetime.fromisoformat(run["ended_at"])
     assert run["error"] is None
     folder = Path(run["folder"])
     assert folder.parent == settings.runs_dir

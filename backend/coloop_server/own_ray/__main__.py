@@ -14,7 +14,6 @@ import threading
 import time
 from pathlib import Path
 
-from coloop.ray_settings import wait_for_slow_nodes
 from coloop_server.own_ray.folder import ENDED, Head, RayFolder, list_jobs, remove_folder
 
 LOOK_SECONDS = 2.0
@@ -25,6 +24,8 @@ def main() -> None:
     keeper = Keeper(folder, os.getpid())
     threading.Thread(target=keeper.run, name="keeper", daemon=True).start()
     from ray.scripts.scripts import main as ray
+
+    from coloop.ray_patience import wait_for_slow_nodes
 
     wait_for_slow_nodes()
     try:

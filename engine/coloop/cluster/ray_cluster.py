@@ -47,6 +47,7 @@ from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
 from coloop.hosts.settings import HostSettings, compute_with
 from coloop.plan.types import Plan, PoolPlan
+from coloop.ray_patience import wait_for_slow_nodes
 from coloop.ray_remains import RayWatcher
 from coloop.ray_settings import (
     AT_EVEN_PRIORITY,
@@ -55,7 +56,6 @@ from coloop.ray_settings import (
     busy_words,
     default_ray_folder,
     ray_folder,
-    wait_for_slow_nodes,
 )
 
 logger = logging.getLogger(__name__)
