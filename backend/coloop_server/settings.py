@@ -80,7 +80,11 @@ class Settings(BaseSettings):
 
     ray_address: str | None = None
     """Address of the jobs API of a Ray cluster. Default: a Ray of the server's own on this
-    machine, started with the first run."""
+    machine, started when a loop that can run here is first looked at."""
+
+    warm_ray: bool = True
+    """Whether the server's own Ray starts with the first loop that can run here. Otherwise it
+    starts with the first run, which takes as much longer."""
 
     ray_shares_runs_dir: bool = True
     """Whether the cluster at `ray_address` sees the runs folder under the same path. Otherwise

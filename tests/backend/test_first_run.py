@@ -3,17 +3,20 @@ the person who pressed Run is told."""
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
 from coloop_server.launchers import local_ray
 from coloop_server.launchers.local_ray import LocalRay, make_temp_folder
 from coloop_server.launchers.protocol import LaunchFailed, Order, RayFailed
-from coloop_server.launchers.ray_job import RayJobLauncher, told
+from coloop_server.launchers.ray_job import WARMING, RayJobLauncher, told
 from coloop_server.launchers.ray_log import reason_in
 from coloop_server.own_ray.folder import Head
 from coloop_server.settings import Settings
@@ -197,3 +200,46 @@ def test_a_run_may_be_started_in_one_process_where_runs_stay_here(
         60,
     )
     assert ended["launcher"] == "process"
+
+
+def test_ray_starts_with_the_first_loop_that_can_run_here(
+    settings: Settings, loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+    monkeypatch.setattr(LocalRay, "ensure", lambda ray, tell: began.append("ensure"))
+    ours = settings.model_copy(update={"launcher": "ray_job"})
+    with signed_in(ours) as client:
+        client.post("/api/check", json={"yaml": loop.replace("exact.scores", "exact.scoers")})
+        client.post("/api/check", json={"yaml": loop.replace("preset: cpu", "preset: 8xH100")})
+        assert began == [], "neither of them can run here"
+        for _ in range(2):
+            assert client.post("/api/check", json={"yaml": loop}).json()["missing"] is None
+        for thread in threading.enumerate():
+            if thread.name == WARMING:
+                thread.join(30)
+        assert began == ["ensure"]
+
+
+@pytest.mark.parametrize("other", [{"warm_ray": False}, {"ray_address": "http://127.0.0.1:1"}])
+def test_ray_waits_for_a_run_where_it_is_told_to(
+    other: dict[str, Any], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalRay, "warm", lambda _: pytest.fail("it was started"))
+    before = threading.active_count()
+    RayJobLauncher(settings.model_copy(update=other)).warm()
+    assert threading.active_count() == before
+
+
+def test_a_server_that_ends_does_not_wait_for_its_ray(
+    dying: Callable[..., LocalRay], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = dying(deaths=0)
+    monkeypatch.setattr(ray, "answers", lambda address: False)
+    warming = threading.Thread(target=ray.warm)
+    warming.start()
+    while ray.child is None:
+        time.sleep(0.01)
+    ray.is_closing.set()
+    warming.join(30)
+    assert not warming.is_alive()
+    assert ray.folder.noted() is None

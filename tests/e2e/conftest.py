@@ -248,6 +248,7 @@ def environment(page: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "COLOOP_STATIC_DIR": str(page),
         "COLOOP_KEEP_RUNS": "false",
+        "COLOOP_WARM_RAY": "false",
     }
 
 
@@ -272,7 +273,7 @@ def serving(folder: Path, **told: str) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The service with its default launcher: the first run starts a Ray that later runs share."""
-    with serving(tmp_path_factory.mktemp("e2e")) as server:
+    with serving(tmp_path_factory.mktemp("e2e"), COLOOP_WARM_RAY="true") as server:
         yield server
 
 

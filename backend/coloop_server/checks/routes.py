@@ -23,7 +23,7 @@ from coloop_server.checks.schemas import (
     PatchResult,
     PatchText,
 )
-from coloop_server.dependencies import SettingsOf
+from coloop_server.dependencies import SettingsOf, SupervisorOf
 from coloop_server.routers import router_of
 
 router = router_of("checks")
@@ -57,9 +57,12 @@ def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
 
 
 @router.post("/check", operation_id="checkLoop")
-def check_loop(body: CheckLoop, settings: SettingsOf) -> CheckResult:
+def check_loop(body: CheckLoop, settings: SettingsOf, supervisor: SupervisorOf) -> CheckResult:
     """Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors."""
-    return service.check(body, settings)
+    found = service.check(body, settings)
+    if found.plan is not None and found.missing is None:
+        supervisor.warm()
+    return found
 
 
 @router.post("/spec/parse", operation_id="parseText")

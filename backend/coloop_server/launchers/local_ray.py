@@ -37,6 +37,7 @@ PATIENCE_SECONDS = 60.0
 PROBES = 3
 PROBE_PAUSE_SECONDS = 0.5
 END_SECONDS = 20.0
+STARTING = "Ray starts on this machine, once for all runs of this server"
 TEMP_PREFIX = "coloop-ray-"
 AT_ONCE = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
 """Asked to end, Ray ends: there is no other node that its work could move to."""
@@ -50,6 +51,8 @@ class LocalRay:
         self.lock = threading.Lock()
         self.child: subprocess.Popen[bytes] | None = None
         self.is_claimed = False
+        self.is_closing = threading.Event()
+        """The server ends: nobody waits for a Ray any more."""
 
     def known(self) -> Head | None:
         """The Ray that runs, whether this server started it or one before it."""
@@ -69,6 +72,8 @@ class LocalRay:
     ) -> Head:
         """The running Ray, started if there is none. One that does not answer for long is replaced,
         unless runs go on there: a busy machine answers late."""
+        if self.lock.locked():
+            tell(STARTING)
         with self.lock, self.folder.alone():
             self.folder.claim()
             self.is_claimed = True
@@ -86,6 +91,13 @@ class LocalRay:
                 self.stop_head(head)
             return self.start(tell)
 
+    def warm(self) -> None:
+        """Start it before a run asks for it. Why it did not start, the run is told."""
+        try:
+            self.ensure(lambda _: None)
+        except LaunchFailed as error:
+            logger.warning("Ray was not started ahead of a run: %s", error)
+
     def answers_in_time(self, head: Head, tell: Callable[[str], None]) -> bool:
         """Several probes, with patience."""
         deadline = time.monotonic() + self.patience
@@ -101,12 +113,12 @@ class LocalRay:
     def start(self, tell: Callable[[str], None]) -> Head:
         """Started again where its first process ends while it starts."""
         load = f" ({words}: this takes longer)" if (words := busy_words()) else ""
-        tell(f"Ray starts on this machine, once for all runs of this server{load}")
+        tell(f"{STARTING}{load}")
         for left in reversed(range(STARTS)):
             try:
                 return self.start_once()
             except RayFailed as failed:
-                if not left:
+                if not left or self.is_closing.is_set():
                     raise
                 logger.warning("%s; starting it again", failed)
                 tell(f"{failed}; it is started again")
@@ -175,6 +187,8 @@ class LocalRay:
         while not self.answers(head.address):
             if child.poll() is not None:
                 raise self.failed("Ray ended while it started")
+            if self.is_closing.is_set():
+                raise RayFailed("the server ended")
             if time.monotonic() > deadline:
                 raise self.failed(f"Ray did not answer within {START_SECONDS:.0f} s")
             time.sleep(0.1)

@@ -36,6 +36,9 @@ class ProcessLauncher:
         self.lock = threading.Lock()
         self.children: dict[int, subprocess.Popen[bytes]] = {}
 
+    def warm(self) -> None:
+        """Nothing is shared by its runs."""
+
     def plan(self, run_id: str, attempt: int) -> Handle:
         return {"run_id": run_id, "mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}"}
 

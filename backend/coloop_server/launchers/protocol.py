@@ -79,6 +79,10 @@ def is_whole(handle: Handle) -> bool:
 
 
 class Launcher(Protocol):
+    def warm(self) -> None:
+        """A run may be started soon: begin with what all runs need, and return at once."""
+        ...
+
     def plan(self, run_id: str, attempt: int) -> Handle:
         """What is noted before a driver is started, enough to find it again. Starts nothing."""
         ...

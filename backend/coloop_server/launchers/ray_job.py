@@ -42,6 +42,7 @@ END_SECONDS = 20.0
 TAKE_SECONDS = 60.0
 """For which a Ray that has begun is asked to take a job."""
 POLL_SECONDS = 0.1
+WARMING = "warm-ray"
 LINGER_SECONDS = 5.0
 """In which what a driver leaves behind may end by itself."""
 ASK = (
@@ -59,11 +60,18 @@ class RayJobLauncher:
         self.local = LocalRay(settings.data_dir / "ray")
         self.lock = threading.Lock()
         self.clients: dict[str, JobsClient] = {}
+        self.warms = settings.warm_ray
+        """Whether Ray is still to be started ahead of a run."""
         self.followers: dict[str, Follower] = {}
         self.jobs: dict[str, Handle] = {}
         """Jobs that go on, as far as this server knows."""
         self.drivers: dict[str, tuple[int, str]] = {}
         """Number and start time of drivers on this machine, by job."""
+
+    def warm(self) -> None:
+        if self.address is None and self.warms:
+            self.warms = False
+            threading.Thread(target=self.local.warm, name=WARMING, daemon=True).start()
 
     def plan(self, run_id: str, attempt: int) -> Handle:
         return {
@@ -280,6 +288,7 @@ class RayJobLauncher:
             follower.stop()
 
     def close(self, *, runs_go_on: bool) -> None:
+        self.local.is_closing.set()
         for follower in self.followers.values():
             follower.stop()
         if runs_go_on:

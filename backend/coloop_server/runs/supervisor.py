@@ -168,6 +168,11 @@ class Supervisor:
         self.is_queue_due = True
         self.news.set()
 
+    def warm(self) -> None:
+        """Somebody looks at a loop that can run here."""
+        if self.is_owner:
+            self.launchers[self.default_launcher].warm()
+
     def wake_after(self, session: Session) -> None:
         """Look as soon as what the session writes can be read."""
         self.require_owner()
