@@ -36,6 +36,8 @@ END_SECONDS = 10.0
 """That a process may take to end in good order."""
 END = "end"
 """In place of a method: nothing more is asked."""
+POLL, GIVE_UP = "poll", "give up"
+"""What is asked of a running call."""
 
 
 class ProcessCrew:
@@ -83,7 +85,7 @@ class ProcessCrew:
         return ticket.result()
 
     def polls(self) -> list[Poll | None]:
-        return [rank.poll() for rank in self._ranks]
+        return [rank.poll(self._number) for rank in self._ranks]
 
     def interrupt(self) -> None:
         for rank in self._ranks:
@@ -122,7 +124,8 @@ class RankProcess:
         self._control, control = _connection()
         self._last_words = last_words
         self._has_answered = False
-        self._has_been_asked = False
+        self._asked_for: int | None = None
+        """The call whose progress was asked for, until there is an answer."""
         self._given_up = 0
         with work, control:
             self.process = start(work.fileno(), control.fileno())
@@ -133,26 +136,26 @@ class RankProcess:
         """Ask for a call; the future holds its answer."""
         return self._thread.submit(self._call, number, method, arguments)
 
-    def poll(self) -> Poll | None:
-        """How far it is, once it has said so; it is asked once at a time."""
+    def poll(self, number: int) -> Poll | None:
+        """How far it is in this call, once it has said so; it is asked once at a time."""
         try:
-            if not self._has_been_asked:
-                self._control.send(None)
-                self._has_been_asked = True
+            if self._asked_for is None:
+                self._control.send((POLL, number))
+                self._asked_for = number
             if not self._control.poll(0):
                 return None
-            self._has_been_asked = False
+            asked_for, self._asked_for = self._asked_for, None
             poll: Poll = self._control.recv()
         except (OSError, EOFError):  # it has ended: who waits for its answer is told
             return None
-        return poll
+        return poll if asked_for == number else None
 
     def give_up(self, number: int) -> None:
         """Ask it, once, to give up a call."""
         if self._given_up != number:
             self._given_up = number
             with suppress(OSError):
-                self._control.send(number)
+                self._control.send((GIVE_UP, number))
 
     def ask_to_end(self) -> None:
         """In good order, after what it does."""

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 from coloop.cluster.environment import environment_of
-from coloop.cluster.processes import END, receive, send
+from coloop.cluster.processes import END, POLL, receive, send
 from coloop.cluster.remote_host import RemotePoolHost
 from coloop.errors import StopRequested
 from coloop.hosts.packing import Packed, pack, unpack
@@ -62,11 +62,11 @@ def _listen(control: Connection, host: RemotePoolHost) -> None:
     gone."""
     try:
         while True:
-            unwanted = control.recv()
-            if unwanted is None:
-                control.send(host.poll())
+            what, number = control.recv()
+            if what == POLL:
+                control.send(host.poll_of(number))
             else:
-                host.give_up(unwanted)
+                host.give_up(number)
     except (EOFError, OSError):
         os._exit(1)
 

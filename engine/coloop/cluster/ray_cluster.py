@@ -258,7 +258,8 @@ class RayCrew:
         """
         self._hosts = hosts
         self._fetch_seconds = fetch_seconds
-        self._asked: list[Any] = [None] * len(hosts)
+        self._asked: list[tuple[int, Any] | None] = [None] * len(hosts)
+        """By rank, the call whose progress was asked for, and where the answer comes."""
         self._number = 0
         self._given_up = 0
 
@@ -316,18 +317,21 @@ class RayCrew:
         self.kill()
 
     def _poll(self, rank: int) -> Poll | None:
-        """How far a rank is, once it has said so; it is asked once at a time."""
-        asked = self._asked[rank]
-        if asked is None:
-            asked = self._hosts[rank].poll.remote()
-        self._asked[rank] = None if ray.wait([asked], timeout=0)[0] else asked
-        if self._asked[rank] is not None:
+        """How far a rank is in the running call, once it has said so; it is asked once at a
+        time."""
+        number, answer = self._asked[rank] or (
+            self._number,
+            self._hosts[rank].poll_of.remote(self._number),
+        )
+        self._asked[rank] = (number, answer)
+        if not ray.wait([answer], timeout=0)[0]:
             return None
+        self._asked[rank] = None
         try:
-            poll: Poll = ray.get(asked, timeout=self._fetch_seconds)
+            poll: Poll = ray.get(answer, timeout=self._fetch_seconds)
         except (RayActorError, GetTimeoutError):  # who waits for its answer is told
             return None
-        return poll
+        return poll if number == self._number else None
 
 
 def _address_here(host: object) -> str:

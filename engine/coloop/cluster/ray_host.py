@@ -24,6 +24,6 @@ class RayPoolHost:
         """See `RemotePoolHost`."""
         self._host.give_up(number)
 
-    def poll(self) -> Poll:
-        """See `PoolHost`."""
-        return self._host.poll()
+    def poll_of(self, number: int) -> Poll:
+        """See `RemotePoolHost`."""
+        return self._host.poll_of(number)

@@ -2,10 +2,12 @@
 answer is sent back."""
 
 import gc
+from dataclasses import replace
 
 from coloop import collecting
 from coloop.hosts.answers import is_heard
 from coloop.hosts.host import PoolHost
+from coloop.hosts.messages import Poll
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.hosts.settings import HostSettings
 
@@ -19,6 +21,7 @@ class RemotePoolHost(PoolHost):
         super().__init__(settings)
         self._rank = settings.rank
         self._number = 0
+        self._begun = 0  # the call that the progress is of
         self._given_up = 0
 
     def build(self) -> None:
@@ -37,6 +40,12 @@ class RemotePoolHost(PoolHost):
         answer = getattr(self, method)(*unpack(arguments))
         return pack(answer if is_heard(method, self._rank) else None)
 
+    def poll_of(self, number: int) -> Poll:
+        """How far this call is, which may still be to come: a call begins at nothing, wherever the
+        one before has ended."""
+        own = self.poll()
+        return own if number == self._begun else replace(own, done=0, total=0, unit="")
+
     def give_up(self, number: int) -> None:
         """`interrupt` of this call alone, whether it has begun here, is still to come or is over;
         so nobody has to wait until the wish has arrived."""
@@ -46,5 +55,6 @@ class RemotePoolHost(PoolHost):
 
     def _begin(self) -> None:
         super()._begin()
+        self._begun = self._number
         if self._given_up == self._number:
             self.interrupt()

@@ -68,11 +68,22 @@ def gathered(
     named: Iterable[tuple[Name, Any]], *, is_wanted: bool = True
 ) -> Iterator[tuple[Name, Any]]:
     """Tensors put together from every rank's parts, in portions (`portions`): a rank never holds
-    more than one of them beside its parts. All ranks iterate to the end.
+    more than one of them beside its parts. All ranks iterate to the end, in whatever mode: engines
+    load weights in inference mode, in which no DTensor can be detached.
 
     Args:
         is_wanted: by this rank; else it gives its parts and gets nothing, not even the names.
     """
+    put = _gathered(named, is_wanted=is_wanted)
+    while True:
+        with torch.inference_mode(False), torch.no_grad():
+            pair = next(put, None)
+        if pair is None:
+            return
+        yield pair
+
+
+def _gathered(named: Iterable[tuple[Name, Any]], *, is_wanted: bool) -> Iterator[tuple[Name, Any]]:
     for portion in _in_portions(named):
         first = portion[0][1]
         if len(portion) > 1 or _is_plain(first):

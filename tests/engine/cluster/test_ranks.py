@@ -459,6 +459,29 @@ def test_a_wish_to_give_up_reaches_all_ranks_and_only_that_call(
     assert not any(isinstance(one, TooLong) for one in texts)
 
 
+def test_how_far_a_call_was_is_not_told_of_the_next(
+    pair: tuple[LocalCluster, LocalCluster],
+) -> None:
+    cluster = pair[1]
+    cluster.call("main", "generate", "actor", "actor", REQUESTS, SHORT)
+    crew: Any = cluster._pools["main"].crew
+    crew.polls()
+    assert all(rank._control.poll(LONG_WAIT) for rank in crew._ranks), "answered, and not yet read"
+    requests = [PromptRequest(id=f"r{n}", prompt="1+1=", seeds=tuple(range(40))) for n in range(10)]
+    totals: list[int] = []
+
+    def tick(poll: Poll | None) -> bool:
+        totals.extend([poll.total] if poll is not None else [])
+        return 400 in totals
+
+    with pytest.raises(StopRequested):
+        cluster.call(
+            "main", "generate", "actor", "actor", requests, Sampling(max_new_tokens=400), tick=tick
+        )
+
+    assert set(totals) <= {0, 400}
+
+
 def test_a_rank_that_hangs_is_named_and_nothing_stays_behind(tmp_path: Path) -> None:
     before = set(ranks_of(psutil.Process()))
     cluster = cluster_of(2, tmp_path, stalled_after_seconds=5.0)

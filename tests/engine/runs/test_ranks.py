@@ -101,7 +101,7 @@ def no_ranks_left() -> Iterator[None]:
 def test_a_loop_goes_on_with_another_number_of_processes(
     runner: Run, tiny: Text, whole: Run, no_ranks_left: None
 ) -> None:
-    alone, pair = tiny(LOOP, pool_of(1)), tiny(LOOP, pool_of(2))
+    alone, pair = tiny(LOOP, pool_of(1)), tiny(LOOP, pool_of(2, **SPREAD))
 
     stopped = runner(pair, stop_at=begins(5, "actor.learn"))
 
