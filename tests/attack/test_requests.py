@@ -4,7 +4,7 @@ answer, and the server is as quick afterwards as before."""
 import http.client
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from tests.backend.servers import Server, environment_of, servers, settings_in
 pytestmark = pytest.mark.attack
 
 HANG_SECONDS = 5.0
-GIVEN_UP_SECONDS = 20.0
+GIVEN_UP_SECONDS = 60.0
+TRIES = 2
+"""How often what took long is asked again."""
 CLIENTS = 2
 QUICK, WHOLE = 1_000, 10_000
 
@@ -83,33 +85,39 @@ class Client:
             self.socket = None
 
 
-def attack(fuzzer: Fuzzer, numbers: range) -> list[str]:
-    """What went wrong, one line each."""
+def attack(fuzzer: Fuzzer, numbers: Iterable[int]) -> dict[int, tuple[int, float]]:
+    """Status and seconds of the requests that were not answered as they should be."""
     client = Client(fuzzer.host)
-    wrong = []
-    for number in numbers:
-        sent = fuzzer.request(number)
-        status, seconds = client.ask(sent)
-        if seconds > HANG_SECONDS:  # once more: another program may have had the machine
-            status, seconds = client.ask(sent)
-        if status == 0 or status == 500 or seconds > HANG_SECONDS:
-            wrong.append(f"{number}: {status} in {seconds:.1f} s: {sent.shown}")
+    asked = {number: client.ask(fuzzer.request(number)) for number in numbers}
     client.close()
-    return wrong
+    return {
+        number: (status, seconds)
+        for number, (status, seconds) in asked.items()
+        if status in (0, 500) or seconds > HANG_SECONDS
+    }
 
 
 def fuzz(server: Server, fuzzer: Fuzzer, count: int) -> list[str]:
     with ThreadPoolExecutor(CLIENTS) as pool:
         shares = [range(first, count, CLIENTS) for first in range(CLIENTS)]
-        wrong = [
-            line for share in pool.map(lambda one: attack(fuzzer, one), shares) for line in share
-        ]
+        wrong = dict(
+            found
+            for share in pool.map(lambda one: attack(fuzzer, one), shares)
+            for found in share.items()
+        )
+    for _ in range(TRIES):  # one by one: others, and other programs, may have had the machine
+        slow = [number for number, (status, _) in wrong.items() if status not in (0, 500)]
+        again = attack(fuzzer, slow)
+        wrong = {n: again.get(n, told) for n, told in wrong.items() if n in again or n not in slow}
     assert server.process.poll() is None, "the server ended"
     with server.http as http_client:
         assert http_client.get("/api/health").status_code == 200
         assert http_client.get("/api/loops").status_code == 200
         assert http_client.get("/api/runs").status_code == 200
-    return wrong
+    return [
+        f"{number}: {status} in {seconds:.1f} s: {fuzzer.request(number).shown}"
+        for number, (status, seconds) in wrong.items()
+    ]
 
 
 def test_a_thousand_hostile_requests_are_answered(
