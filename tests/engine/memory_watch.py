@@ -44,5 +44,21 @@ class MemoryWatch(TorchDispatchMode):
         self.now -= size
 
 
+class ResizedWatch(MemoryWatch):
+    """A `MemoryWatch` that sees memory which is given back while its tensor stays, as what ranks
+    gather for a pass is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._live: dict[int, weakref.ref[torch.UntypedStorage]] = {}
+
+    def _add(self, storage: torch.UntypedStorage) -> None:
+        self._live[storage._cdata] = weakref.ref(storage)
+        alive = {key: one for key, ref in self._live.items() if (one := ref()) is not None}
+        self._live = {key: self._live[key] for key in alive}
+        self.now = sum(one.nbytes() for one in alive.values())
+        self.peak = max(self.peak, self.now)
+
+
 def _is_plain(one: Any) -> bool:
     return type(one) in (torch.Tensor, torch.nn.Parameter) and one.device.type != "meta"

@@ -31,6 +31,7 @@ from coloop.models import (
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.seeds import derive_seed
 from coloop.services.endpoint import Endpoint
+from coloop.sizing.settings import SPLIT_FAMILIES
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
@@ -89,39 +90,69 @@ class Beginnings:
         what it stands on."""
         plan = self.plans[group]
         if plan.beside is None:
-            # From the host's memory they go to the GPU block by block, each rank its parts.
-            return self.model(group, homes, "cpu" if _is_spread(plan) else None)
-        loaded = beside(bases[plan.beside])
-        loaded = replace(loaded, model=self._headed(loaded.model, group))
-        place_weights(loaded.model, plan.dtypes)
+            return self._to_be_held(group, homes)
+        return self._placed(beside(bases[plan.beside]), group)
+
+    def _to_be_held(self, group: str, homes: Mapping[str, Home]) -> LoadedModel:
+        """The weights of a group for its home: on the device; or to come, where each rank takes its
+        parts; or in the host's memory, from which they go to the device block by block."""
+        plan = self.plans[group]
+        device = "cpu" if _is_spread(plan) else None
+        if not self._takes_parts(group):
+            return self.model(group, homes, device)
+        loaded = self.model(group, homes, device, may_wait=True)
+        shares_layers = plan.update is not None and plan.update.tensor_parallel > 1
+        if shares_layers and loaded.model.config.model_type not in SPLIT_FAMILIES:
+            return self.model(group, homes, device)  # whether it can be cut, its weights show
         return loaded
+
+    def _takes_parts(self, group: str) -> bool:
+        """Whether each rank takes its parts of weights that are read one by one, as do all that
+        stand on them."""
+        plans = (plan for plan in self.plans.values() if group in (plan.name, plan.beside))
+        return all(_is_spread(plan) for plan in plans)
 
     def _carries(self, group: str) -> bool:
         """Whether others stand on frozen weights that a group holds."""
         return any(plan.beside == group for plan in self.plans.values())
 
     def model(
-        self, group: str, homes: Mapping[str, Home], device: str | None = None
+        self,
+        group: str,
+        homes: Mapping[str, Home],
+        device: str | None = None,
+        *,
+        may_wait: bool = False,
     ) -> LoadedModel:
         """The weights of a group when the run begins, in the types that were decided for it.
 
         Args:
             homes: of this process, as they were built.
             device: on which they are; None: the process's own.
+            may_wait: whoever asks takes weights one by one where they can be had so (`to_come`).
         """
         sources = self._sources(group)
         here = next((source for source in sources[1:] if source in homes), None)
         if here is not None:
-            loaded = homes[here].weights.copied()
-            torch.nn.Module.to(loaded.model, self.device if device is None else device)
+            held = homes[here].weights
+            loaded = held.to_copy() if may_wait else held.copied()
+            if not may_wait:
+                torch.nn.Module.to(loaded.model, self.device if device is None else device)
             steps = sources[: sources.index(here)]
         else:
-            loaded = self._fresh(sources[-1], self.device if device is None else device)
+            on = self.device if device is None else device
+            loaded = self._fresh(sources[-1], on, may_wait=may_wait)
             steps = sources
         for step in reversed(steps):
-            loaded = replace(loaded, model=self._headed(loaded.model, step))
-            place_weights(loaded.model, self.plans[step].dtypes)
+            loaded = self._placed(loaded, step)
         loaded.model.requires_grad_(self.plans[group].trains)
+        return loaded
+
+    def _placed(self, loaded: LoadedModel, group: str) -> LoadedModel:
+        """A model with the heads of a group, in its types."""
+        loaded = replace(loaded, model=self._headed(loaded.model, group))
+        note = None if loaded.to_come is None else loaded.to_come.note_types
+        place_weights(loaded.model, self.plans[group].dtypes, after_each=note)
         return loaded
 
     def _headed(self, model: PreTrainedModel, group: str) -> PreTrainedModel:
@@ -206,7 +237,11 @@ class Beginnings:
             return ScorerHome(weights=weights)
         own: dict[str, Any] = {}
         if update.backend == "fsdp2":
-            own = {"is_spread": _is_spread(plan), "device": torch.device(self.device)}
+            own = {
+                "is_spread": _is_spread(plan),
+                "device": torch.device(self.device),
+                "to_come": loaded.to_come,
+            }
         with self._told(plan.name):
             backend = BACKENDS[update.backend](
                 loaded.model,
@@ -220,7 +255,7 @@ class Beginnings:
                 **own,
             )
         if not backend.is_whole:
-            weights.loaded = replace(loaded, model=outline)
+            weights.loaded = replace(loaded, model=outline, to_come=None)
             weights.backend = backend
             weights.adapted = backend.adapted
         return TrainerHome(weights=weights, backend=backend, update=update)
@@ -250,7 +285,7 @@ class Beginnings:
             place = f"`{group}`: " if field is None else f"`{group}`: `{field}`: "
             raise ModelUnavailable(f"{place}{error}", group, field) from error
 
-    def _fresh(self, group: str, device: str) -> LoadedModel:
+    def _fresh(self, group: str, device: str, *, may_wait: bool) -> LoadedModel:
         """Weights that start from no others."""
         section = model_of(self.spec.nodes[group])
         assert section is not None
@@ -260,6 +295,7 @@ class Beginnings:
             root=self.root,
             device=device,
             dtype=self.plans[group].dtypes.rest,
+            may_wait=may_wait,
         )
 
     def _sources(self, group: str) -> list[str]:

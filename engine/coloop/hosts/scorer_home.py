@@ -62,9 +62,13 @@ class ScorerHome:
         autocast = autocast_of(weights.dtypes)
         outline = outline_of(weights.loaded.model)
         scorer = SpreadScorer(
-            weights.loaded.model, autocast=autocast, ranks=weights.ranks, device=device
+            weights.loaded.model,
+            autocast=autocast,
+            ranks=weights.ranks,
+            device=device,
+            to_come=weights.loaded.to_come,
         )
-        weights.loaded = replace(weights.loaded, model=outline)
+        weights.loaded = replace(weights.loaded, model=outline, to_come=None)
         weights.backend = scorer
         return cls(weights=weights, _scorer=scorer)
 

@@ -27,14 +27,17 @@ from coloop.models import (
     BASE_FOLDER,
     SCORE,
     LoadedModel,
+    WeightsToCome,
     copy_model,
     filled,
     is_adapter,
     load_weights,
+    outline_of,
     positions_of,
     read_adapter,
     save_adapter,
     save_hf,
+    score_heads,
     that_write,
     vocabulary_mark,
     writing_part,
@@ -147,6 +150,20 @@ class HeldWeights:
     def copied(self) -> LoadedModel:
         """The same weights in tensors of their own."""
         return copy_model(self.loaded) if self._is_whole else self.whole()
+
+    def to_copy(self) -> LoadedModel:
+        """The same weights for who takes them one by one, from where they lie. Score heads are
+        there at once; where ranks hold parts of the weights all of them ask."""
+        model = outline_of(self.loaded.model)
+        to_come = WeightsToCome(model, self.named)
+        for head in score_heads(model).values():
+            head.weight = nn.Parameter(torch.empty_like(head.weight, device="cpu"))
+        heads = {n: one for n, one in model.named_parameters() if n.startswith(f"{SCORE}.")}
+        with torch.no_grad():
+            for name, weight in self.named() if heads else ():
+                if name in heads:
+                    heads[name].copy_(weight)
+        return replace(self.loaded, model=model.requires_grad_(True), to_come=to_come)
 
     @property
     def _is_whole(self) -> bool:

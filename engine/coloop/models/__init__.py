@@ -41,6 +41,7 @@ from coloop.models.heads import (
 )
 from coloop.models.on_disk import Conversion, from_disk, to_disk
 from coloop.models.outline import filled, outline_of
+from coloop.models.to_come import Place, WeightsToCome
 from coloop.models.tokenizer import (
     Prompt,
     character_tokenizer,
@@ -60,9 +61,11 @@ __all__ = [
     "SCORE",
     "Conversion",
     "LoadedModel",
+    "Place",
     "Prompt",
     "Tools",
     "Wanted",
+    "WeightsToCome",
     "build_model",
     "build_outline",
     "character_tokenizer",

@@ -16,8 +16,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 from coloop import presets
 from coloop.errors import ModelUnavailable
 from coloop.models.chats import set_template
-from coloop.models.pretrained import load_outline, load_pretrained
+from coloop.models.pretrained import load_or_wait, load_outline
 from coloop.models.scratch import build_config, build_scratch
+from coloop.models.to_come import WeightsToCome
 from coloop.models.tokenizer import TOKENIZERS
 from coloop.spec.model import ComputeDtype, Dtype, Model, PretrainedModel, ScratchModel
 
@@ -34,6 +35,9 @@ class LoadedModel:
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
+    to_come: WeightsToCome | None = None
+    """Of the model's weights those that are on `meta` and still to be read; None: all are there, or
+    nobody wants them."""
 
 
 def build_model(
@@ -43,6 +47,7 @@ def build_model(
     root: Path,
     device: torch.device | str = "cpu",
     dtype: Dtype | None = None,
+    may_wait: bool = False,
 ) -> LoadedModel:
     """The model of a section, on a device.
 
@@ -50,9 +55,13 @@ def build_model(
         seed: decides random weights.
         root: where paths begin.
         dtype: of the weights where the section names none; None: by the device.
+        may_wait: whoever asks takes weights one by one (`to_come`) where a folder can give them so.
+            Random weights are drawn for a whole model in any case, so that they are the same
+            wherever they come to lie.
     """
     device = torch.device(device)
     held = dtype_of(getattr(section, "dtype", None) or dtype, device)
+    to_come: WeightsToCome | None = None
     match section:
         case ScratchModel():
             preset = presets.model(section.architecture)
@@ -61,20 +70,22 @@ def build_model(
             model = build_scratch(config, seed=seed, dtype=held)
         case PretrainedModel():
             _check_runnable(section)
-            model, tokenizer = load_pretrained(
+            model, tokenizer, to_come = load_or_wait(
                 section.path,
                 root,
                 dtype=held,
                 revision=section.revision,
                 trust_remote_code=section.trust_remote_code,
+                may_wait=may_wait,
             )
             set_template(tokenizer, section.chat_template, section.chat_template_kwargs)
         case _:
             raise ModelUnavailable(
                 f"a model of type {section.type!r} has no weights of its own to build"
             )
-    torch.nn.Module.to(model, device)
-    return LoadedModel(model=model, tokenizer=tokenizer)
+    if to_come is None:
+        torch.nn.Module.to(model, device)
+    return LoadedModel(model=model, tokenizer=tokenizer, to_come=to_come)
 
 
 def build_outline(section: Model, *, root: Path) -> LoadedModel:

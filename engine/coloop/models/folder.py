@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedT
 
 from coloop.errors import CheckpointError, StorageFull, is_full
 from coloop.marks import settle, settle_one
-from coloop.models.on_disk import from_disk, outline_from
+from coloop.models.on_disk import Conversion, Part, from_disk, outline_from
 from coloop.models.quiet import without_bars
 from coloop.models.weights_file import damage_of_weights
 
-_ONE_FILE = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
+ONE_FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 
 
 def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -103,9 +103,56 @@ def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[
                 yield name, weights.get_tensor(name)
             return
         read = from_disk(model)
-        for part in read.parts(places):
-            found = read.converted(part, lambda name: places[name].get_tensor(name))
-            yield from found.items()
+        yield from _converted(read, read.parts(places), places)
+
+
+def shapes_in(folder: Path, read: Conversion) -> dict[str, torch.Size]:
+    """The shape of each weight that a model folder has for a model, by the model's name for it; of
+    its files only the headers are read.
+
+    Args:
+        read: from the names of the folder's files.
+    """
+    with _opened(folder) as places:
+        found = _converted(read, _known_parts(read, places), places, is_outline=True)
+        return {name: weight.shape for name, weight in found}
+
+
+def read_for(
+    folder: Path, read: Conversion, only: Collection[str] | None = None
+) -> Iterator[tuple[str, Tensor]]:
+    """Each weight that a model folder has for a model, by the model's name for it, one at a time in
+    memory: a view of its file, unless it is converted.
+
+    Args:
+        read: from the names of the folder's files.
+        only: names of those that are read; of such as are converted together the first has it.
+    """
+    with _opened(folder) as places:
+        parts = _known_parts(read, places)
+        yield from _converted(read, (p for p in parts if only is None or p.target in only), places)
+
+
+def _known_parts(read: Conversion, places: Mapping[str, Any]) -> list[Part]:
+    return [part for part in read.parts(places) if read.knows(part.target)]
+
+
+def _converted(
+    read: Conversion, parts: Iterable[Part], places: Mapping[str, Any], *, is_outline: bool = False
+) -> Iterator[tuple[str, Tensor]]:
+    """
+    Args:
+        is_outline: weights have their shapes alone.
+    """
+
+    def weight_of(name: str) -> Tensor:
+        if is_outline:
+            return torch.empty(places[name].get_slice(name).get_shape(), device="meta")
+        found: Tensor = places[name].get_tensor(name)
+        return found
+
+    for part in parts:
+        yield from read.converted(part, weight_of).items()
 
 
 def read_part(folder: Path, prefix: str) -> dict[str, Tensor]:
@@ -168,15 +215,15 @@ def _beside(folder: Path, purpose: str) -> Path:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    if (folder / _INDEX).exists():
-        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+    if (folder / INDEX).exists():
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         names = sorted(set(index["weight_map"].values()))
         if any(Path(name).name != name for name in names):
-            raise CheckpointError(f"{folder / _INDEX} names files that do not stand beside it")
+            raise CheckpointError(f"{folder / INDEX} names files that do not stand beside it")
         return [folder / name for name in names]
-    if (folder / _ONE_FILE).exists():
-        return [folder / _ONE_FILE]
-    raise CheckpointError(f"{folder} holds no weights: neither {_ONE_FILE} nor {_INDEX}")
+    if (folder / ONE_FILE).exists():
+        return [folder / ONE_FILE]
+    raise CheckpointError(f"{folder} holds no weights: neither {ONE_FILE} nor {INDEX}")
 
 
 def _check_readable(folder: Path, model: PreTrainedModel) -> None:

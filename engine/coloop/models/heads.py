@@ -279,4 +279,5 @@ def _new_weight(shape: Sequence[int], model: PreTrainedModel, seed: int) -> Tens
     deviation = getattr(model.config.get_text_config(), "initializer_range", STEADY_RANGE)
     generator = torch.Generator().manual_seed(seed)
     weight = torch.empty(*shape).normal_(0.0, deviation, generator=generator)
-    return weight.to(beside.device, beside.dtype)
+    device = torch.device("cpu") if beside.is_meta else beside.device  # others are still to come
+    return weight.to(device, beside.dtype)

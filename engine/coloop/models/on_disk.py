@@ -13,6 +13,7 @@ Which weights lie together is known from the names alone, so both ways go a part
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -93,6 +94,15 @@ class Conversion:
             return rename_source_key(name, [], [], prefix, known)
         return target, pattern
 
+    def knows(self, name: str) -> bool:
+        """Whether the model has a weight of this name."""
+        return name in self._known
+
+    def used(self) -> list[WeightTransform]:
+        """The transforms that some name has asked for, as `to_disk` wants them of a model that was
+        read."""
+        return [one for one in self.transforms if one.was_used()]
+
     def converted(self, part: Part, weight_of: Callable[[str], Tensor]) -> dict[str, Tensor]:
         """The weights of a part as the other side has them."""
         if part.converter is None:
@@ -147,6 +157,17 @@ def from_disk(model: PreTrainedModel) -> Conversion:
         is_to_disk=False,
         _known=model.state_dict(),
     )
+
+
+def types_in(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[str], torch.dtype | None]:
+    """By the name of a weight the type that its family wants it read in where all are asked for in
+    another; None: that one. As transformers reads them."""
+    family: Any = model
+    strict, loose = family._keep_in_fp32_modules_strict, family._keep_in_fp32_modules
+    kept = [*(strict or ())] if dtype in (torch.float16, torch.bfloat16) else []
+    kept += [*(loose or ())] if dtype == torch.float16 else []
+    patterns = [re.compile(one.replace("*", ".*")) for one in kept]
+    return lambda name: torch.float32 if any(one.search(name) for one in patterns) else None
 
 
 def outline_from(config: PretrainedConfig) -> PreTrainedModel:

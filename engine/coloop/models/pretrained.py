@@ -24,11 +24,12 @@ from transformers import (
 )
 
 from coloop.errors import ModelUnavailable
-from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights, read_adapter
-from coloop.models.folder import read_part
+from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
 from coloop.models.foreign_folder import check_folder
-from coloop.models.heads import ONLY, SCORE, add_scores, scores_among
+from coloop.models.heads import ONLY, add_scores
 from coloop.models.quiet import without_bars
+from coloop.models.to_come import WeightsToCome
+from coloop.models.waiting import build_waiting, scores_in
 from coloop.models.weights_file import damage_in_checkpoint, damage_of_weights
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
@@ -44,6 +45,28 @@ def load_pretrained(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A model, of the kind that its folder says, and its tokenizer; of an adapter's folder what it
     makes of its base. A relative path begins at `root`."""
+    model, tokenizer, _ = load_or_wait(
+        path,
+        root,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        may_wait=False,
+    )
+    return model, tokenizer
+
+
+def load_or_wait(
+    path: str,
+    root: Path,
+    *,
+    dtype: torch.dtype,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    may_wait: bool = True,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast, WeightsToCome | None]:
+    """`load_pretrained`, and where from the weights are to be read one by one, where the folder can
+    be read so and they may wait; None: they are there."""
     source = find_source(path, root)
     if isinstance(source, Path) and (damage := damage_in_checkpoint(source)) is not None:
         raise ModelUnavailable(f"{damage}; begin with another checkpoint")
@@ -57,6 +80,10 @@ def load_pretrained(
         named = config.architectures or ()
         is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
         kind: Any = AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
+        if may_wait and not trust_remote_code:
+            waiting = build_waiting(kind, config, held, source, dtype=dtype, revision=revision)
+            if waiting is not None:
+                return waiting[0], _fast(tokenizer, path), waiting[1]
         if held is not source:
             options["config"] = config
         with without_bars(), torch.random.fork_rng(devices=[]):
@@ -67,7 +94,7 @@ def load_pretrained(
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelUnavailable(_reason(path, source, error)) from error
-    return model, _fast(tokenizer, path)
+    return model, _fast(tokenizer, path), None
 
 
 def load_outline(
@@ -102,9 +129,7 @@ def _add_scores(model: PreTrainedModel, held: Path, source: Path, *, has_one: bo
         held: the folder of the weights; `source` is that of an adapter on them where it is another.
         has_one: it is a classifier, which has come with its own where that is its only one.
     """
-    weights = scores_among(read_part(held, f"{SCORE}."))
-    if source != held:
-        weights |= scores_among(read_adapter(source))
+    weights = scores_in(held, source)
     if ONLY not in weights or not has_one:
         dtype = next(model.parameters()).dtype
         add_scores(model, {node: weight.to(dtype) for node, weight in weights.items()})

@@ -13,7 +13,8 @@ these, for W never changes. Layers by peft.
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -114,13 +115,31 @@ def add_adapter(model: nn.Module, adapter: Adapter) -> None:
         target_modules=sorted(asked),
     )
     model.requires_grad_(False)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _stand_ins(model):
         torch.manual_seed(adapter.seed)
         inject_adapter_in_model(config, model, adapter_name=ADAPTER)
     for name, parameter in model.named_parameters():
         if is_own(name):
             parameter.data = parameter.data.float()
         parameter.requires_grad_(is_own(name))
+
+
+@contextmanager
+def _stand_ins(model: nn.Module) -> Iterator[None]:
+    """Meanwhile layers whose weights are still to come have others without memory on the CPU: an
+    adapter's matrices are put where the layer's weight is, and on `meta` they would be lost."""
+    waiting = [
+        layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.weight.is_meta
+    ]
+    kept = [layer.weight for layer in waiting]
+    for layer, weight in zip(waiting, kept, strict=True):
+        nothing = torch.zeros((), dtype=weight.dtype).expand(weight.shape)
+        layer.weight = nn.Parameter(nothing, weight.requires_grad)
+    try:
+        yield
+    finally:
+        for layer, weight in zip(waiting, kept, strict=True):
+            layer.weight = weight
 
 
 def linear_layers(model: nn.Module) -> set[str]:
@@ -145,7 +164,7 @@ def beside(loaded: LoadedModel) -> LoadedModel:
         id(weight): weight for name, weight in loaded.model.named_parameters() if not is_own(name)
     }
     model = copy.deepcopy(loaded.model, memo=kept)
-    return LoadedModel(model=model, tokenizer=loaded.tokenizer)
+    return replace(loaded, model=model)
 
 
 def share_spread(model: nn.Module, before: Mapping[str, nn.Parameter], spread: Spread) -> None:

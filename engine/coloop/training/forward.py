@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,7 @@ NEAR, HALF_NEAR = 1e-4, 2.0**-3
 such as saw other tokens are about as far apart as they are large."""
 
 Packing = Literal["none", "rows", "varlen"]
+Result = TypeVar("Result")
 Said = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]
 """Log-probs (N,), entropies (N,), values (N,), scores (B, C), of those that were asked for."""
 
@@ -103,9 +104,36 @@ class Heads(nn.Module):
     sharded weights around a pass sees each use of them."""
 
     def __init__(self, model: nn.Module) -> None:
+        """
+        Args:
+            model: its weights may still be to come; `find_parts` is asked once they are there.
+        """
         super().__init__()
         self.model = model
-        self._parts = _parts_of(model)
+        self._parts: Parts | None = None
+        self._work: Callable[[], Any] | None = None
+
+    def find_parts(self, *, is_known: bool = False) -> None:
+        """Take the model apart where it can be, as its weights show.
+
+        Args:
+            is_known: its family is known to say its head of the decoder's states; no weights are
+                asked.
+        """
+        self._parts = _found_parts(self.model)
+        if not is_known:
+            self._parts = self.inside(lambda: _proven(self.model, self._parts))
+
+    def inside(self, work: Callable[[], Result]) -> Result:
+        """What `work` gives, which runs the model: done in a pass of this module, so that what
+        gathers sharded weights around one does so."""
+        self._work = work
+        nothing = torch.empty(0)
+        try:
+            done: Any = self({}, nothing, None, 1.0, "none", 1)
+        finally:
+            self._work = None
+        return done  # type: ignore[no-any-return]
 
     @property
     def is_apart(self) -> bool:
@@ -147,6 +175,8 @@ class Heads(nn.Module):
             ends: (B,) flat position of each text's last token; None: no scores are asked for.
             node: whose score head is read; None: every one, side by side.
         """
+        if self._work is not None:
+            return self._work()  # type: ignore[no-any-return]
         parts = self._parts
         if parts is None:
             assert targets is not None
@@ -180,11 +210,13 @@ class TokenModel:
         options: ForwardOptions | None = None,
         *,
         device: torch.device | None = None,
+        waits: bool = False,
     ) -> None:
         """
         Args:
-            device: on which it will compute, where the weights are still in the host's memory;
-                None: where they are.
+            device: on which it will compute, where the weights are still in the host's memory or to
+                come; None: where they are.
+            waits: the weights are to come; `settle` follows once they are there.
         """
         meant = device or device_of(model)
         self.model = model
@@ -194,12 +226,20 @@ class TokenModel:
         self._most_rows = self._most_tokens = sys.maxsize
         attend_by_products(model, self.options.autocast, meant)
         self._lean = learn_lean(model, meant)
-        with self._precision():
-            self.net = Heads(model)
-            if self.options.packing != "none":
-                self._check_packs()
+        self.net = Heads(model)
         self.call: Callable[..., Said] = self.net
         """What runs `net`; a backend may put its own engine in between."""
+        if not waits:
+            self.settle()
+
+    def settle(self) -> None:
+        """Find out by a few tokens what the model is, and whether it reads packed rows; where ranks
+        hold parts of the weights all of them do so. Raises `BackendMissing`."""
+        with torch.no_grad(), self._precision():
+            if not self.net.is_apart:
+                self.net.find_parts()
+            if self.options.packing != "none":
+                self.net.inside(self._check_packs)
 
     @property
     def device(self) -> torch.device:
@@ -420,8 +460,10 @@ class TokenModel:
         return self._said_of(inputs)[:, 4:]
 
     def _said_of(self, inputs: dict[str, Any]) -> Tensor:
-        """Numbers of each position (1, S, ...): logits, or states where there are no words."""
-        if has_words(self.model):
+        """Numbers of each position (1, S, ...): logits, or states where there are no words, or
+        their head is cut over ranks."""
+        is_cut = any(isinstance(head.weight, DTensor) for head in self.net.heads)
+        if has_words(self.model) and not is_cut:
             logits: Tensor = self.model(**inputs, use_cache=False).logits
             return logits
         decoder: Any = self.model.base_model
@@ -561,13 +603,11 @@ def _scored(parts: Parts, states: Tensor, node: str | None) -> Tensor:
         return torch.nn.functional.linear(wide(states), wide(weight))
 
 
-def _parts_of(model: nn.Module) -> Parts | None:
-    """Decoder and heads, where head(decoder(x)) is what the model computes, scaled or capped as its
-    settings say; else None: a model that does something else to its logits is run whole."""
+def _found_parts(model: nn.Module) -> Parts | None:
+    """Decoder and heads as the model names them; None where it names none."""
     scores = score_heads(model)
     if not has_words(model):
-        decoder: Any = model.base_model
-        return Parts(decoder=decoder, words=None, scores=scores)
+        return Parts(decoder=cast(Any, model.base_model), words=None, scores=scores)
     find_decoder = getattr(model, "get_decoder", None)
     find_head = getattr(model, "get_output_embeddings", None)
     if find_decoder is None or find_head is None:
@@ -575,19 +615,27 @@ def _parts_of(model: nn.Module) -> Parts | None:
     decoder, head = find_decoder(), find_head()
     if decoder is None or type(head) is not nn.Linear or decoder is model:
         return None
+    finish = finish_of(getattr(model, "config", None))
+    return Parts(decoder=decoder, words=head, scores=scores, finish=finish)
+
+
+def _proven(model: nn.Module, parts: Parts | None) -> Parts | None:
+    """The parts, where head(decoder(x)) is what the model computes, scaled or capped as its
+    settings say; else None: a model that does something else to its logits is run whole."""
+    if parts is None or parts.words is None:
+        return parts
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
             probe = torch.arange(4, device=next(model.parameters()).device)[None, :]
             whole = model(input_ids=probe, use_cache=False).logits
-            finish = finish_of(getattr(model, "config", None))
             try:
-                apart = finish(head(decoder(input_ids=probe, use_cache=False).last_hidden_state))
+                states = parts.decoder(input_ids=probe, use_cache=False).last_hidden_state
+                apart = parts.finish(parts.words(states))
             except (TypeError, AttributeError, RuntimeError):
                 return None  # something else lies between what the family calls so
     finally:
         model.train(was_training)
-    if whole.shape != apart.shape or not torch.allclose(whole, apart, rtol=NEAR, atol=NEAR):
-        return None
-    return Parts(decoder=decoder, words=head, scores=scores, finish=finish)
+    is_same = whole.shape == apart.shape and torch.allclose(whole, apart, rtol=NEAR, atol=NEAR)
+    return parts if is_same else None

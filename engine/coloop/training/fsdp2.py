@@ -20,9 +20,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
 
 from coloop.errors import BackendMissing
-from coloop.models import DTYPES
+from coloop.models import DTYPES, WeightsToCome
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
 from coloop.training.adapters import AdaptedStates, Adapter, add_adapter, names_of, share_spread
@@ -39,7 +40,7 @@ from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import autocast_of, check_trainable, place_weights
 from coloop.training.ranks import ALONE, TENSOR, Ranks
 from coloop.training.replicas import ReplicaStates
-from coloop.training.shards import blend_parts, gathered, let_go, part_of, spread, whole
+from coloop.training.shards import blend_parts, gathered, give, let_go, part_of, spread, whole
 from coloop.training.states import Keep, ModelStates, everything
 from coloop.training.tensor import split_layers
 
@@ -60,6 +61,7 @@ class Fsdp2Backend(Learner):
         adapter: Adapter | None = None,
         is_spread: bool = True,
         device: torch.device | None = None,
+        to_come: WeightsToCome | None = None,
     ) -> None:
         """
         Args:
@@ -70,6 +72,9 @@ class Fsdp2Backend(Learner):
             adapter: what learns in place of the weights; None: they do.
             is_spread: each rank holds a part of the model states; else all of them.
             device: of these; None: where the model is.
+            to_come: the weights of a model that is spread before it has them: each rank takes its
+                part of one after the other. Where ranks share layers, it is of a family that says
+                its head of the decoder's states. None: they are there.
         """
         device = device or device_of(model)
         check_trainable(dtypes, backend="fsdp2")
@@ -93,19 +98,28 @@ class Fsdp2Backend(Learner):
             tokens_at_once=tokens_at_once,
             packing=packing_on(device, is_packed=is_packed),
         )
-        tokens = TokenModel(model, options, device=device)
+        tokens = TokenModel(model, options, device=device, waits=to_come is not None)
         before = {}  # who keeps them keeps them whole
         if adapter is not None and adapter.is_shared:
             before = dict(model.named_parameters(remove_duplicate=False))
-        states: ModelStates = (
-            ShardedStates(tokens, training, dtypes, ranks, device)
-            if is_spread
-            else ReplicaStates(model, training.optimizer, ranks)
-        )
+        places = {} if to_come is None else to_come.places_in(model)
+        if to_come is not None and ranks.tensor > 1:
+            tokens.net.find_parts(is_known=True)  # cut before it could be seen by its weights
+        groups: list[FSDPModule] = []
+        states: ModelStates
+        if is_spread:
+            sharded = ShardedStates(tokens, training, dtypes, ranks, device)
+            states, groups = sharded, sharded.groups
+        else:
+            states = ReplicaStates(model, training.optimizer, ranks)
         if adapter is not None:
             if is_spread:
                 share_spread(model, before, adapter.spread)
             states = AdaptedStates(states, adapter, names_of(model))
+        if to_come is not None:
+            give(tokens.net, to_come, places, device)
+            tokens.settle()
+            let_go(groups)
         super().__init__(tokens, states, group=group, ranks=ranks)
 
 
@@ -132,13 +146,13 @@ class ShardedStates:
         self._section = training.optimizer
         if TENSOR in (mesh.mesh_dim_names or ()):
             split_layers(tokens.net, mesh[TENSOR])
-        self._groups = spread(
+        self.groups = spread(
             tokens.net,
             mesh,
             compute=DTYPES[dtypes.compute] if dtypes.casts else None,
             is_freed=training.reshard_after_forward,
         )
-        for group in self._groups:
+        for group in self.groups:
             # Losses are divided over all ranks beforehand: gradients are summed.
             group.set_gradient_divide_factor(1.0)
             group.set_force_sum_reduction_for_comms(True)
@@ -165,27 +179,27 @@ class ShardedStates:
 
     def drop_gradient(self) -> None:
         with suppress(AttributeError):  # before its first pass it has nothing to forget
-            self._groups[-1].reset_iter_state()
+            self.groups[-1].reset_iter_state()
         self._optimizer.zero_grad()
 
     def reset_optimizer(self) -> None:
-        let_go(self._groups)
+        let_go(self.groups)
         self._optimizer = GroupOptimizer(self._model, self._section)
 
     def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
-        let_go(self._groups)
+        let_go(self.groups)
         named = self._model.named_parameters()
         yield from gathered((name, one.detach()) for name, one in named if keep(name))
 
     @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
-        let_go(self._groups)
+        let_go(self.groups)
         for name, parameter in self._model.named_parameters():
             if name in weights:
                 parameter.copy_(part_of(weights[name], parameter))
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        let_go(self._groups)
+        let_go(self.groups)
         return blend_parts(dict(self._model.named_parameters()), given, ema)
 
     def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
@@ -204,7 +218,7 @@ class ShardedStates:
     def _kept(self, tree: Any) -> Any:
         """A tree of dicts and lists with each tensor whole on the CPU of the first rank; others
         give their parts and keep none."""
-        let_go(self._groups)
+        let_go(self.groups)
         leaves = list(_leaves(tree))
         numbered = enumerate(leaves)
         is_first = self._ranks.is_first

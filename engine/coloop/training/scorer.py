@@ -83,10 +83,12 @@ class Scorer(ScoresTexts):
         autocast: torch.dtype | None = None,
         ranks: Ranks = ALONE,
         device: torch.device | None = None,
+        waits: bool = False,
     ) -> None:
         """
         Args:
             device: on which it will score; None: where the model is.
+            waits: its weights are to come; see `TokenModel`.
         """
         device = device or device_of(model)
         on_cpu = device.type == "cpu"
@@ -95,7 +97,7 @@ class Scorer(ScoresTexts):
             autocast=autocast,
             tokens_at_once=CPU_TOKENS_AT_ONCE if on_cpu else TOKENS_AT_ONCE,
         )
-        super().__init__(TokenModel(model.eval(), options, device=device), ranks)
+        super().__init__(TokenModel(model.eval(), options, device=device, waits=waits), ranks)
 
 
 def score_sequences(

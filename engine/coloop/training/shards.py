@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
+from coloop.models import Place, WeightsToCome
 from coloop.portions import portion_bytes
 from coloop.training.forward import Heads, blocks_of
 from coloop.training.ranks import DATA
@@ -46,6 +47,41 @@ def spread(
         for block in blocks_of(net.model)
     ]
     return [*groups, fully_shard(net, reshard_after_forward=is_root_freed, **options)]
+
+
+@torch.no_grad()
+def give(
+    net: Heads, to_come: WeightsToCome, places: Mapping[str, Place], device: torch.device
+) -> None:
+    """Give a model that was spread on `meta` its weights, of each this rank's part: nothing else of
+    it comes to the device.
+
+    Args:
+        places: by what weights are read by, as they were before the model was spread.
+        device: on which the parts are to lie.
+
+    Raises `ValueError` where weights are missing or have another shape.
+    """
+    waiting = {name for name, one in net.model.named_parameters() if one.is_meta}
+    settle: Any = net._apply
+    settle(lambda one: torch.empty_like(one, device=device) if one.is_meta else one)
+    named = dict(net.model.named_parameters())
+    for name, weight in to_come.weights() if waiting else ():
+        place = places.get(name)
+        if place is None or place.name not in waiting:
+            continue
+        part = local_of(part_of(weight.detach(), named[place.name]))
+        for dtype in place.types:
+            part = part.to(dtype)
+        local_of(named[place.name]).copy_(part)
+        waiting.discard(place.name)
+    if waiting:
+        raise ValueError(f"{len(waiting)} weights are missing, such as {min(waiting)}")
+
+
+def local_of(weight: Tensor) -> Tensor:
+    """What a rank has of a weight."""
+    return weight.to_local() if isinstance(weight, DTensor) else weight
 
 
 def let_go(groups: list[FSDPModule]) -> None:
@@ -121,12 +157,9 @@ def blend_parts(
 ) -> set[str]:
     """own = ema * own + (1 - ema) * given, each rank its parts, in place; names of those that were
     not given."""
-    parts = {
-        name: weight.to_local() if isinstance(weight, DTensor) else weight
-        for name, weight in own.items()
-    }
+    parts = {name: local_of(weight) for name, weight in own.items()}
     there = (
-        (name, part.to_local() if isinstance(part, DTensor) else part)
+        (name, local_of(part))
         for name, weight in given
         if name in own
         for part in [part_of(weight.detach(), own[name])]

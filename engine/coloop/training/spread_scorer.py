@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from coloop.models import WeightsToCome
 from coloop.training.forward import device_of
 from coloop.training.ranks import Ranks
 from coloop.training.scorer import Scorer
-from coloop.training.shards import blend_parts, gathered, let_go, part_of, spread
+from coloop.training.shards import blend_parts, gathered, give, let_go, part_of, spread
 
 
 class SpreadScorer(Scorer):
@@ -21,19 +22,27 @@ class SpreadScorer(Scorer):
         autocast: torch.dtype | None = None,
         ranks: Ranks,
         device: torch.device | None = None,
+        to_come: WeightsToCome | None = None,
     ) -> None:
         """
         Args:
             model: whole and alike on every rank; it holds parts afterwards. It may be in the host's
                 memory.
             device: of the parts; None: where the model is.
+            to_come: the weights of a model that is spread before it has them; None: they are there.
         """
         device = device or device_of(model)
-        super().__init__(model, autocast=autocast, ranks=ranks, device=device)
+        waits = to_come is not None
+        super().__init__(model, autocast=autocast, ranks=ranks, device=device, waits=waits)
+        places = {} if to_come is None else to_come.places_in(model)
         mesh = ranks.mesh(device.type)
         self._groups = spread(
             self._tokens.net, mesh, compute=None, is_freed=True, is_root_freed=True
         )
+        if to_come is not None:
+            give(self._tokens.net, to_come, places, device)
+            self._tokens.settle()
+            let_go(self._groups)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, by its Hugging Face name, a portion at a time in memory."""

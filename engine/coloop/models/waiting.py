@@ -1,0 +1,194 @@
+"""Models of a folder that are built without memory for their weights, which are read later, one by
+one (`to_come`).
+
+What such a model is, its weights and tables bit for bit, is what `from_pretrained` makes of the
+folder. Where that could not be so, nothing is built here and the folder is loaded whole: foreign
+code, weights in a quantized form, weights that are missing or have another shape (transformers
+draws the first and refuses the others), tied weights that differ, a family whose tables are no
+function of its config.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel
+from transformers.utils.hub import cached_file, get_checkpoint_shard_files
+
+from coloop.errors import CheckpointError
+from coloop.models.adapter_folder import merged_weights, read_adapter
+from coloop.models.folder import INDEX, ONE_FILE, read_for, read_part, shapes_in
+from coloop.models.heads import ONLY, SCORE, add_scores, score_heads, scores_among
+from coloop.models.on_disk import Conversion, from_disk, types_in
+from coloop.models.outline import outline_of
+from coloop.models.quiet import without_bars
+from coloop.models.to_come import WeightsToCome, WithoutMemory
+
+FOREIGN = ("quantization_config", "transformers_weights", "auto_map")
+"""Fields of a config with which a folder's files are not read by their names alone."""
+
+
+def build_waiting(
+    kind: Any,
+    config: PretrainedConfig,
+    held: Path | str,
+    source: Path | str,
+    *,
+    dtype: torch.dtype,
+    revision: str | None = None,
+) -> tuple[PreTrainedModel, WeightsToCome] | None:
+    """The model of a folder and its weights to come; None where the folder is to be loaded whole,
+    which also says what is wrong with it.
+
+    Args:
+        kind: one of transformers' classes for any model.
+        held: the folder of the weights, or their id on the hub; `source` is the folder of an
+            adapter on them where it is another.
+        dtype: of the weights.
+        revision: of those on the hub.
+    """
+    if any(getattr(config, field, None) for field in FOREIGN):
+        return None
+    try:
+        folder = held if isinstance(held, Path) else _downloaded(held, revision)
+        built = _built(kind, config, folder, str(held), dtype)
+        # Of conversions one does not know what else is built around the model.
+        read = from_disk(outline_of(built))
+        if not _is_whole(built, folder, read):
+            return None
+        model = outline_of(built)
+        type_of = types_in(model, dtype)
+        for name, weight in model.named_parameters():
+            weight.data = weight.data.to(type_of(name) or weight.dtype)
+            weight.requires_grad_(weight.is_floating_point())
+        _compute_tables(model)
+        _give_tables(model, folder, read, type_of)
+        adapter = source if isinstance(source, Path) and source != held else folder
+        if isinstance(held, Path) or score_heads(model):  # of a folder more is read than its kind
+            _give_scores(model, scores_in(folder, adapter))
+    except (OSError, ValueError, LookupError, RuntimeError, SafetensorError, CheckpointError):
+        return None
+    heads = (head.weight for head in score_heads(model).values())
+    if any(one.is_meta for one in (*heads, *model.buffers())):
+        return None
+    model._weight_conversions = read.used()  # type: ignore[assignment]
+    if adapter != folder:
+        return model, WeightsToCome(model, lambda: merged_weights(adapter))
+    return model, WeightsToCome(model, lambda: read_for(folder, read))
+
+
+def _downloaded(name: str, revision: str | None) -> Path:
+    """The folder into which the hub's library puts the files of a model that it has, or gets.
+
+    Raises `OSError` where it has no weights as safetensors.
+    """
+    options: dict[str, Any] = {"revision": revision, "_raise_exceptions_for_missing_entries": False}
+    cached_file(name, "generation_config.json", **options)
+    index = cached_file(name, INDEX, **options)
+    if index is not None:
+        get_checkpoint_shard_files(name, index, revision=revision)
+    found = index or cached_file(name, ONE_FILE, revision=revision)
+    return Path(found).parent
+
+
+def scores_in(held: Path, source: Path) -> dict[str, Tensor]:
+    """The weights of score heads in a model's folder, by node.
+
+    Args:
+        held: the folder of the weights; `source` is that of an adapter on them where it is another.
+    """
+    weights = scores_among(read_part(held, f"{SCORE}."))
+    if source != held:
+        weights |= scores_among(read_adapter(source))
+    return weights
+
+
+def _built(
+    kind: Any, config: PretrainedConfig, held: Path, name: str, dtype: torch.dtype
+) -> PreTrainedModel:
+    """The model of a config as its family makes it, most of its weights without memory."""
+    config = copy.deepcopy(config)
+    config.name_or_path = name
+    with without_bars(), torch.random.fork_rng(devices=[]), WithoutMemory():
+        model: PreTrainedModel = kind.from_config(config, dtype=dtype).eval()
+    if model.can_generate():
+        try:
+            model.generation_config = GenerationConfig.from_pretrained(held)
+        except OSError:
+            model.generation_config = GenerationConfig.from_pretrained(
+                held, config_file_name="config.json", _from_model_config=True
+            )
+    return model
+
+
+def _is_whole(model: PreTrainedModel, held: Path, read: Conversion) -> bool:
+    """Whether a folder has every weight of a model in its shape, and tied ones alike."""
+    found, twice = shapes_in(held, read), set[str]()
+    for names, shape in _tied(model):
+        there = [name for name in names if name in found]
+        if not there or any(found[name] != shape for name in there):
+            return False
+        twice |= set(there) if len(there) > 1 else set()
+    if any(found.get(name) != one.shape for name, one in _kept_tables(model).items()):
+        return False
+    values = dict(read_for(held, read, twice)) if twice else {}
+    return all(
+        name in values and torch.equal(values[name], values[names[0]])
+        for names in ([name for name in names if name in twice] for names, _ in _tied(model))
+        for name in names
+    )
+
+
+def _tied(model: nn.Module) -> list[tuple[list[str], torch.Size]]:
+    """Of each weight all its names, and its shape."""
+    found: dict[int, tuple[list[str], torch.Size]] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        found.setdefault(id(weight), ([], weight.shape))[0].append(name)
+    return list(found.values())
+
+
+def _kept_tables(model: nn.Module) -> dict[str, Tensor]:
+    """The buffers that files have."""
+    kept = model.state_dict(keep_vars=True)
+    return {name: one for name, one in model.named_buffers() if name in kept}
+
+
+def _compute_tables(model: PreTrainedModel) -> None:
+    """The buffers that no file has, as a model that is read has them: computed once it stands, and
+    not in the type of its weights, as while it is built."""
+    for module in model.modules():
+        module._is_hf_initialized = False  # type: ignore[assignment]
+    with torch.random.fork_rng(devices=[]):
+        draw: Any = model.initialize_weights  # nothing is drawn of weights on `meta`
+        draw()
+
+
+def _give_tables(
+    model: PreTrainedModel,
+    held: Path,
+    read: Conversion,
+    type_of: Callable[[str], torch.dtype | None],
+) -> None:
+    """The buffers that files have are small and no rank's part: they are there at once."""
+    kept = _kept_tables(model)
+    for name, value in read_for(held, read, kept.keys()) if kept else ():
+        if name in kept:
+            path, _, last = name.rpartition(".")
+            dtype = type_of(name) or kept[name].dtype
+            setattr(model.get_submodule(path), last, value.to(dtype, copy=True))
+
+
+def _give_scores(model: PreTrainedModel, weights: dict[str, Tensor]) -> None:
+    """Score heads are small and are asked for as what they say, so they are there at once."""
+    own = score_heads(model).get(ONLY)
+    if own is not None and ONLY in weights:
+        own.weight = nn.Parameter(weights[ONLY].to(own.weight.dtype, copy=True))
+    elif weights:
+        dtype = next(model.parameters()).dtype
+        add_scores(model, {node: weight.to(dtype, copy=True) for node, weight in weights.items()})
