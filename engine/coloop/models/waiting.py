@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -90,10 +90,12 @@ def _downloaded(name: str, revision: str | None) -> Path:
     """
     options: dict[str, Any] = {"revision": revision, "_raise_exceptions_for_missing_entries": False}
     cached_file(name, "generation_config.json", **options)
-    index = cached_file(name, INDEX, **options)
+    index, files_of = cached_file(name, INDEX, **options), cast(Any, get_checkpoint_shard_files)
     if index is not None:
-        get_checkpoint_shard_files(name, index, revision=revision)
-    found = index or cached_file(name, ONE_FILE, revision=revision)
+        files_of(name, index, revision=revision)
+    found = index or cached_file(name, ONE_FILE, **options)
+    if found is None:
+        raise OSError(f"{name} has neither {ONE_FILE} nor {INDEX}")
     return Path(found).parent
 
 

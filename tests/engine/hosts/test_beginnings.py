@@ -196,10 +196,12 @@ def experts(folder: Path) -> Document:
 
 
 def adapters(folder: Path) -> Document:
-    """Two adapters on one base, which is spread once."""
+    """Two adapters on one base, which is spread once; and a copy of what one of them makes."""
     own = saved(folder, dense(kind="llama"))
     shared = {"type": "shared", "with": "start", "lora": {"rank": 2}}
-    return loop({"actor": shared, "critic": {**shared, "lora": {"rank": 3}}, "start": own})
+    found = loop({"actor": shared, "critic": {**shared, "lora": {"rank": 3}}, "start": own})
+    found["nodes"]["later"] = {"kind": "reference", "model": {"type": "copy", "of": "actor"}}
+    return {**found, "edges": [*found["edges"], "actor.rollouts -> later.rollouts"]}
 
 
 LOOPS: list[Callable[[Path], Document]] = [
@@ -313,8 +315,9 @@ def test_on_a_gpu_are_parts_and_a_weight_at_once(tmp_path: Path) -> None:
     leave()
 
 
-def learned(ranks: Ranks, document: Document) -> dict[str, Any]:
-    """What an update makes of weights that came one by one, and of such as were whole."""
+def learned(ranks: Ranks, document: Document, folder: str) -> dict[str, Any]:
+    """What an update makes of weights that came one by one, and of such as were whole; and what is
+    loaded of the first where a run goes on."""
     here = beginnings(document, ranks)
     section, found = training_of(here.spec, "actor"), {}
     for name in ("one by one", "whole"):
@@ -325,6 +328,12 @@ def learned(ranks: Ranks, document: Document) -> dict[str, Any]:
         report = home.backend.update([random_load("grpo", size=5)], section, seed=0)
         weights = {name: one.clone() for name, one in home.weights.named()}
         found[name] = report.metrics["actor"]["loss"], weights
+        if name == "one by one":
+            home.save(Path(folder), None)
+            ranks.any(False)  # all wait until it is there
+            home = here.homes("main")["actor"]
+            home.load(Path(folder))
+            found["loaded"] = {name: one.clone() for name, one in home.weights.named()}
     return found
 
 
@@ -343,8 +352,9 @@ def test_weights_that_came_one_by_one_learn_as_whole_ones(
     model = dense(tie_word_embeddings=True, num_key_value_heads=2)
     document = alone(saved(tmp_path / "model", model), **training)
 
-    for found in on_ranks(size, learned, tmp_path, document):
+    for found in on_ranks(size, learned, tmp_path, document, str(tmp_path / "actor")):
         (loss, weights), (expected, theirs) = found["one by one"], found["whole"]
         assert loss == expected
         assert all(torch.equal(weights[name], one) for name, one in theirs.items())
-        assert weights.keys() == theirs.keys()
+        assert weights.keys() == theirs.keys() == found["loaded"].keys()
+        assert all(torch.equal(weights[name], one) for name, one in found["loaded"].items())
