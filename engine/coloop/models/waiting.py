@@ -30,7 +30,7 @@ from coloop.models.outline import outline_of
 from coloop.models.quiet import without_bars
 from coloop.models.to_come import WeightsToCome, WithoutMemory
 
-FOREIGN = ("quantization_config", "transformers_weights", "auto_map")
+FOREIGN = ("quantization_config", "transformers_weights")
 """Fields of a config with which a folder's files are not read by their names alone."""
 
 
@@ -57,9 +57,10 @@ def build_waiting(
         return None
     try:
         folder = held if isinstance(held, Path) else _downloaded(held, revision)
+        if (folder / INDEX).exists() and (folder / ONE_FILE).exists():
+            return None  # which of both is read, transformers decides
         built = _built(kind, config, folder, str(held), dtype)
-        # Of conversions one does not know what else is built around the model.
-        read = from_disk(outline_of(built))
+        read = from_disk(outline_of(built))  # of its own: the model is built around later
         if not _is_whole(built, folder, read):
             return None
         model = outline_of(built)
@@ -118,7 +119,8 @@ def _built(
     config = copy.deepcopy(config)
     config.name_or_path = name
     with without_bars(), torch.random.fork_rng(devices=[]), WithoutMemory():
-        model: PreTrainedModel = kind.from_config(config, dtype=dtype).eval()
+        made: Any = kind.from_config(config, dtype=dtype, trust_remote_code=False)
+    model: PreTrainedModel = made.eval()
     if model.can_generate():
         try:
             model.generation_config = GenerationConfig.from_pretrained(held)

@@ -227,12 +227,30 @@ def test_a_file_that_is_missing_is_named_as_ever(tmp_path: Path) -> None:
     assert gone.name in told[0]
 
 
-def test_weights_in_a_quantized_form_do_not_wait(folder: Path) -> None:
+def set_fields(folder: Path, **fields: Any) -> None:
     settings = json.loads((folder / "config.json").read_text())
-    settings["transformers_weights"] = "model.safetensors"
-    (folder / "config.json").write_text(json.dumps(settings))
+    (folder / "config.json").write_text(json.dumps({**settings, **fields}))
+
+
+def test_weights_that_are_not_read_by_their_names_do_not_wait(folder: Path) -> None:
+    set_fields(folder, transformers_weights="model.safetensors")
 
     assert built(folder, may_wait=True).to_come is None
+
+
+def test_of_two_sets_of_weights_the_library_chooses(folder: Path) -> None:
+    names = dict.fromkeys(load_file(folder / "model.safetensors"), "other.safetensors")
+    index = {"metadata": {}, "weight_map": names}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "other.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+
+    assert built(folder, may_wait=True).to_come is None
+
+
+def test_code_that_a_folder_brings_is_left_where_the_family_is_known(folder: Path) -> None:
+    set_fields(folder, auto_map={"AutoModelForCausalLM": "own.Own"})
+
+    check_same(folder)
 
 
 def test_what_is_cast_twice_is_rounded_twice(folder: Path) -> None:
