@@ -19,8 +19,10 @@ from tests.engine.rank_processes import ranks_of
 
 from coloop.cluster import Deadlines
 from coloop.events import RunStateName
+from coloop.models import build_model, save_hf
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.recovery import REPLACED
+from coloop.spec.model import ScratchModel
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -113,6 +115,19 @@ def test_a_loop_goes_on_with_another_number_of_processes(
     assert backend == "fsdp2"
     resumed = finished(runner(alone, resume=stopped))
     check_same_learning(resumed, whole(alone))
+
+
+def test_a_folder_that_processes_read_weight_by_weight_learns_as_in_one(
+    runner: Run, tiny: Text, whole: Run, tmp_path: Path, no_ranks_left: None
+) -> None:
+    section = ScratchModel.model_validate({"type": "scratch", "architecture": "tiny-qwen3"})
+    made = build_model(section, seed=5, root=tmp_path)
+    save_hf(tmp_path / "begun", made.model, made.tokenizer)
+    begun = {"nodes.actor.model": {"type": "pretrained", "path": str(tmp_path / "begun")}}
+
+    ended = finished(runner(tiny(LOOP, {**pool_of(2, **SPREAD), **begun})))
+
+    check_same_learning(ended, whole(tiny(LOOP, {**pool_of(1), **begun})))
 
 
 @pytest.mark.parametrize("rank", [pytest.param(1, marks=pytest.mark.slow), 3])
