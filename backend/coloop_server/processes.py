@@ -16,6 +16,7 @@ from coloop_server.private import open_plain
 SECRETS = ("COLOOP_TOKEN", "COLOOP_DATABASE_URL")
 LAUNCH = "COLOOP_LAUNCH"
 """Environment of what a launch started: its mark, by which it is found again."""
+MARK_OPTION = "--launch"
 PRIVATE_UMASK = 0o077
 
 
@@ -70,21 +71,24 @@ def tell_group(pid: int, number: signal.Signals) -> None:
 def of_launch(handle: Mapping[str, Any]) -> list[tuple[int, str]]:
     """Number and start time of the processes of a launch, the first one's first.
 
-    Its mark stands in their environment. One that hides its own is known by the run's id in its
-    command line, or as a member of the session that the driver leads or led.
+    Its mark stands in their environment. One that hides its own is known by the mark or the run's
+    id in its command line, or as a member of the session that the driver leads or led.
 
     Args:
         handle: has `mark` and `run_id`; `pid` and `started` of the driver where they are known.
     """
     mark = f"{LAUNCH}={handle['mark']}".encode()
-    run_id = str(handle["run_id"]).encode()
+    named = {
+        (MARK_OPTION.encode(), str(handle["mark"]).encode()),
+        (b"--run-id", str(handle["run_id"]).encode()),
+    }
     leader = handle.get("pid")
     is_led = leader is not None and identity(leader) in (None, handle["started"])
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
         is_ours = mark in words_of(entry / "environ")
-        is_ours = is_ours or (b"--run-id", run_id) in pairwise(words_of(entry / "cmdline"))
+        is_ours = is_ours or not named.isdisjoint(pairwise(words_of(entry / "cmdline")))
         if not is_ours and is_led:
             with contextlib.suppress(OSError):
                 is_ours = os.getsid(pid) == leader

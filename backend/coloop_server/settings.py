@@ -19,6 +19,7 @@ DEFAULT_DATA_DIR = Path(".coloop")
 FILES = "files"
 """Folder in a data folder for the files that loops name."""
 DEFAULT_PORT = 8321
+DRIVER = (sys.executable, "-m", "coloop", "run")
 
 MIN_TOKEN = 16
 """Characters: what is shorter is guessed."""
@@ -75,7 +76,7 @@ class Settings(BaseSettings):
     launcher: LauncherName = "auto"
     """How runs are started: `ray_job`, `process`, or `auto` (Ray where it is installed)."""
 
-    driver: tuple[str, ...] = (sys.executable, "-m", "coloop", "run")
+    driver: tuple[str, ...] = DRIVER
     """Command that runs a loop. The launcher appends the spec and the options of `coloop run`."""
 
     ray_address: str | None = None
@@ -83,8 +84,8 @@ class Settings(BaseSettings):
     machine, started when a loop that can run here is first looked at."""
 
     warm_ray: bool = True
-    """Whether the server's own Ray starts with the first loop that can run here. Otherwise it
-    starts with the first run, which takes as much longer."""
+    """Whether the server's own Ray starts with the first loop that can run here, and a driver and
+    hosts are loaded there. Otherwise that begins with a run, which takes as much longer."""
 
     ray_shares_runs_dir: bool = True
     """Whether the cluster at `ray_address` sees the runs folder under the same path. Otherwise

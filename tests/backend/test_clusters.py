@@ -23,6 +23,7 @@ from tests.backend.signed_in import signed_in
 from coloop.events import ControlRequest, RunStateName
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import LocalRay
+from coloop_server.launchers.on_own_ray import OwnRayLauncher
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.ray_job import RayJobLauncher
 from coloop_server.own_ray.__main__ import Keeper
@@ -216,7 +217,6 @@ class JobsApi:
 
     def __init__(self) -> None:
         self.status = "RUNNING"
-        self.pid: int | None = None
         self.stop_asked = threading.Event()
         self.silent_answers = 0
         self.requests: list[str] = []
@@ -257,12 +257,11 @@ class JobsApi:
         return {"version": "4", "ray_version": "2.60.0", "ray_commit": "x", "session_name": "s"}
 
     def job(self) -> dict[str, Any]:
-        driver = {"id": "1", "node_ip_address": "127.0.0.1", "pid": str(self.pid)}
         return {
             "type": "SUBMISSION",
             "submission_id": "r-1",
             "job_id": "1",
-            "driver_info": driver if self.pid else None,
+            "driver_info": None,
             "status": self.status,
             "entrypoint": "x",
         }
@@ -289,7 +288,11 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 def note_ray(settings: Settings, address: str, process: "subprocess.Popen[bytes]") -> None:
     """Note a running process as the Ray of this server."""
     head = Head(
-        pid=process.pid, started=identity(process.pid) or "", address=address, temp_dir="/nowhere"
+        pid=process.pid,
+        started=identity(process.pid) or "",
+        address=address,
+        joined_at="127.0.0.1:1",
+        temp_dir="/nowhere",
     )
     folder = settings.data_dir / "ray"
     folder.mkdir(parents=True)
@@ -297,14 +300,8 @@ def note_ray(settings: Settings, address: str, process: "subprocess.Popen[bytes]
 
 
 @needs_ray
-def test_ending_a_ray_job_returns_when_its_driver_is_gone(
-    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
-) -> None:
-    note_ray(settings, jobs.address, sleeper)
-    driver = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    threading.Thread(target=driver.wait, daemon=True).start()
-    jobs.pid = driver.pid
-    launcher = RayJobLauncher(settings)
+def test_ending_a_ray_job_returns_when_it_is_over(settings: Settings, jobs: JobsApi) -> None:
+    launcher = RayJobLauncher(settings.model_copy(update={"ray_address": jobs.address}))
     handle = {"job_id": "r-1", "address": jobs.address, "shared": True, "folder": "/nowhere"}
     assert launcher.check(handle).is_alive
     ended: list[bool] = []
@@ -312,32 +309,33 @@ def test_ending_a_ray_job_returns_when_its_driver_is_gone(
     ending.start()
     assert jobs.stop_asked.wait(30)
 
-    assert ended == []  # Ray was asked, and the driver still runs
+    assert ended == []  # Ray was asked, and the job still runs
     jobs.status = "STOPPED"
     ending.join(60)
 
     assert ended == [True]
-    assert identity(driver.pid) is None
     assert not launcher.check(handle).is_alive
 
 
-@needs_ray
 def test_a_driver_that_outlives_its_ray_still_has_its_files(
     settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     note_ray(settings, jobs.address, sleeper)
     driver = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    jobs.pid = driver.pid
-    launcher = RayJobLauncher(settings)
-    handle = {"job_id": "r-1", "address": jobs.address, "shared": True, "folder": "/nowhere"}
-    launcher.check(handle)
+    handle = {
+        **{"run_id": "r", "mark": "m", "address": jobs.address},
+        **{"pid": driver.pid, "started": identity(driver.pid)},
+    }
+    launcher = OwnRayLauncher(settings)
     sleeper.kill()
     sleeper.wait(30)
 
     assert launcher.check(handle).is_alive
     driver.kill()
     driver.wait(30)
-    assert not launcher.check(handle).is_alive
+    found = launcher.check(handle)
+    assert not found.is_alive
+    assert found.reason.startswith("the Ray that it ran on is gone")
 
 
 @needs_ray
@@ -539,7 +537,9 @@ def test_what_a_killed_ray_left_is_ended_with_the_next_start(
         driver = subprocess.Popen(sleep, stdout=log, start_new_session=True)
     try:
         for pid in (leader, stranger):  # a number that was given again names another session
-            ray.folder.end_rest(Head(pid=pid, started="1", address="x", temp_dir=str(temp_dir)))
+            ray.folder.end_rest(
+                Head(pid=pid, started="1", address="x", joined_at="x", temp_dir=str(temp_dir))
+            )
 
         eventually(lambda: identity(agent) is None)
         eventually(lambda: identity(driver.pid) is None)

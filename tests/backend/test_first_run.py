@@ -13,10 +13,11 @@ import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
-from coloop_server.launchers import local_ray
+from coloop_server.launchers import build_launchers, local_ray
 from coloop_server.launchers.local_ray import LocalRay, make_temp_folder
+from coloop_server.launchers.on_own_ray import WARMING, OwnRayLauncher
 from coloop_server.launchers.protocol import LaunchFailed, Order, RayFailed
-from coloop_server.launchers.ray_job import WARMING, RayJobLauncher, told
+from coloop_server.launchers.ray_job import told
 from coloop_server.launchers.ray_log import reason_in
 from coloop_server.own_ray.folder import Head
 from coloop_server.settings import Settings
@@ -119,7 +120,7 @@ class OwnRay:
     def ensure(self, tell: Callable[[str], None], is_busy: object = None) -> Head:
         self.starts += 1
         address = f"http://127.0.0.1:{self.starts}"
-        return Head(pid=self.starts, started="", address=address, temp_dir="")
+        return Head(pid=self.starts, started="", address=address, joined_at="", temp_dir="")
 
     def is_well(self, head: Head) -> bool:
         return self.starts > self.deaths
@@ -143,25 +144,27 @@ def order_in(folder: Path, said: list[str]) -> Order:
 
 
 @pytest.mark.parametrize("deaths", [0, 1, 2])
-def test_a_ray_that_ends_before_it_takes_the_job_is_started_again_once(
+def test_a_ray_that_ends_before_it_takes_the_run_is_started_again_once(
     deaths: int, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launcher, ray, said = RayJobLauncher(settings), OwnRay(deaths), list[str]()
+    launcher, ray, said = OwnRayLauncher(settings), OwnRay(deaths), list[str]()
+    planned = launcher.plan("sums-1", 1)
 
-    def start_at(address: str, order: Order, planned: dict[str, Any]) -> dict[str, Any]:
+    def start_at(head: Head, *_: object) -> dict[str, Any]:
         if ray.starts <= deaths:
-            raise LaunchFailed(f"Ray at {address} did not take the job: nobody listens there")
-        return {**planned, "address": address}
+            raise LaunchFailed("Ray was not joined: nothing answers there")
+        return {**planned, "address": head.address}
 
     monkeypatch.setattr(launcher, "local", ray)
     monkeypatch.setattr(launcher, "start_at", start_at)
     if deaths < 2:
-        assert launcher.start(order_in(tmp_path, said), {})["address"].endswith(f":{deaths + 1}")
-        again = "Ray ended before it took the job: the disk is full; it is started again"
+        started = launcher.start(order_in(tmp_path, said), planned)
+        assert started["address"].endswith(f":{deaths + 1}")
+        again = "Ray ended before it took the run: the disk is full; it is started again"
         assert said == [again] * deaths
     else:
         with pytest.raises(RayFailed, match=r"ended twice.*: the disk is full"):
-            launcher.start(order_in(tmp_path, said), {})
+            launcher.start(order_in(tmp_path, said), planned)
 
 
 def test_errors_of_rays_client_are_told_without_its_own_words() -> None:
@@ -224,9 +227,9 @@ def test_ray_starts_with_the_first_loop_that_can_run_here(
 def test_ray_waits_for_a_run_where_it_is_told_to(
     other: dict[str, Any], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LocalRay, "warm", lambda _: pytest.fail("it was started"))
+    monkeypatch.setattr(OwnRayLauncher, "prepare", lambda _: pytest.fail("it was started"))
     before = threading.active_count()
-    RayJobLauncher(settings.model_copy(update=other)).warm()
+    build_launchers(settings.model_copy(update=other))["ray_job"].warm()
     assert threading.active_count() == before
 
 
@@ -235,11 +238,19 @@ def test_a_server_that_ends_does_not_wait_for_its_ray(
 ) -> None:
     ray = dying(deaths=0)
     monkeypatch.setattr(ray, "answers", lambda address: False)
-    warming = threading.Thread(target=ray.warm)
-    warming.start()
+    failed: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            ray.ensure(lambda _: None)
+        except RayFailed as error:
+            failed.append(error)
+
+    starting = threading.Thread(target=start)
+    starting.start()
     while ray.child is None:
         time.sleep(0.01)
     ray.is_closing.set()
-    warming.join(30)
-    assert not warming.is_alive()
+    starting.join(30)
+    assert [str(one) for one in failed] == ["the server ended"]
     assert ray.folder.noted() is None

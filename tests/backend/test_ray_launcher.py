@@ -1,17 +1,21 @@
 """Runs as Ray jobs: on a Ray of the server's own, and on a cluster that shares no disk with it."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.protocol import LaunchFailed, Order
 from coloop_server.launchers.ray_job import RayJobLauncher
+from coloop_server.own_ray.__main__ import LOOK_SECONDS
 from coloop_server.own_ray.folder import Head
+from coloop_server.settings import DRIVER
 
 pytestmark = [
     pytest.mark.ray,
@@ -40,34 +44,70 @@ def state(server: Any, run_id: str) -> str:
     return found
 
 
-def test_the_server_starts_a_ray_of_its_own_and_takes_it_along_over_a_restart(
-    start_server: StartServer, loop_that: LoopThat, eventually: Eventually, settings: Any
+def test_a_run_takes_the_driver_that_has_loaded_and_both_outlive_the_server(
+    start_server: StartServer, loop: str, eventually: Eventually, settings: Any
 ) -> None:
-    first = start_server(COLOOP_LAUNCHER="ray_job", COLOOP_ALLOWED_ROOTS=str(Path.cwd()))
-    run_id = post(first, "/api/runs", yaml=loop_that("steps=2 hold=90"))["id"]
-    eventually(lambda: state(first, run_id) == "running", 90)
+    real = {"COLOOP_LAUNCHER": "ray_job", "COLOOP_DRIVER": json.dumps(DRIVER)}
+    endless = loop.replace("schedule: {steps: 3}", "schedule: {steps: 100000}")
+    first = start_server(**real, COLOOP_ALLOWED_ROOTS=str(Path.cwd()))
+    post(first, "/api/check", yaml=endless)
+    (loaded,) = eventually(lambda: spares_of(first), 120)
+    run_id = post(first, "/api/runs", yaml=endless)["id"]
+    eventually(lambda: state(first, run_id) == "running", 120)
     note = settings.data_dir / "ray" / "head.json"
     head = Head(**json.loads(note.read_text()))
+    hosts = hosts_of(head)
     assert head.address.startswith("http://127.0.0.1:")
-    assert head.is_running
+    assert len(hosts) == 1, "the other one was not needed"
     first.kill()
+    wait_for_its_keeper()
     assert head.is_running
 
-    second = start_server(COLOOP_LAUNCHER="ray_job", COLOOP_ALLOWED_ROOTS=str(Path.cwd()))
+    second = start_server(**real, COLOOP_ALLOWED_ROOTS=str(Path.cwd()))
     assert state(second, run_id) == "running"
     post(second, f"/api/runs/{run_id}/stop")
     eventually(lambda: state(second, run_id) == "stopped", 60)
     events = get(second, f"/api/runs/{run_id}/events")["events"]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    eventually(lambda: not loaded.is_running(), 60)
+    eventually(lambda: hosts_of(head) == [], 60)
 
-    dead = post(second, "/api/runs", yaml=loop_that("steps=3 die=2"))["id"]
-    eventually(lambda: get(second, f"/api/runs/{dead}")["state"] == "failed", 60)
-    assert get(second, f"/api/runs/{dead}")["error"]["code"] == "run.driver_died"
+    killed = post(second, "/api/runs", yaml=endless)["id"]
+    eventually(lambda: state(second, killed) == "running", 120)
+    (driver,) = spares_of(second)
+    driver.kill()
+    eventually(lambda: get(second, f"/api/runs/{killed}")["state"] == "failed", 60)
+    assert get(second, f"/api/runs/{killed}")["error"]["code"] == "run.driver_died"
+    eventually(lambda: hosts_of(head) == [], 60)
 
     assert second.stop() == 0
     assert not head.is_running
     assert not note.exists()
     assert not Path(head.temp_dir).exists()
+
+
+def spares_of(server: Any) -> list[psutil.Process]:
+    """Drivers that were loaded ahead, before and after they have become a run's."""
+    below = psutil.Process(server.process.pid).children(recursive=True)
+    return [one for one in below if "coloop.cli.spare" in words_of(one)]
+
+
+def hosts_of(head: Head) -> list[psutil.Process]:
+    """Of all runs on a Ray."""
+    below = psutil.Process(head.pid).children(recursive=True)
+    return [one for one in below if any("RayPoolHost" in word for word in words_of(one))]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def wait_for_its_keeper() -> None:
+    """Until a Ray has looked around for who needs it."""
+    time.sleep(3 * LOOK_SECONDS)
 
 
 @pytest.fixture
@@ -147,7 +187,7 @@ def order_in(folder: Path) -> Order:
 
 
 def test_a_ray_whose_agent_is_still_starting_is_asked_again(settings: Any, tmp_path: Path) -> None:
-    launcher = RayJobLauncher(settings)
+    launcher = RayJobLauncher(settings.model_copy(update={"ray_address": "http://127.0.0.1:1"}))
     starting = BusyRay(
         RuntimeError("status code 500: No available agent to submit job, please try again later."),
         ConnectionError("('Connection aborted.', RemoteDisconnected('Remote end closed it'))"),

@@ -4,7 +4,6 @@ may rely on it. The driver and its pools are gone, the event file is whole, the 
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from coloop.events import StopRequest
 from coloop_server.launchers import has_ray
 from coloop_server.own_ray.folder import Head
 from coloop_server.processes import identity
+from coloop_server.settings import DRIVER
 
 pytestmark = [
     pytest.mark.ray,
@@ -33,10 +33,11 @@ SLOW_REWARD = """
     source: {type: python, timeout_seconds: 120, code: "def reward(prompts, completions, **columns):
       import time; time.sleep(60); return [0.0 for _ in completions]"}
 """
+ENDLESS = "schedule: {steps: 100000}\nrun: {checkpoint_every: 3}"
 MOMENTS = {
-    "at once": lambda told: True,
     "Ray starts": lambda told: "Ray" in told.message,
-    "the job starts": lambda told: "the job" in told.message,
+    "at once": lambda told: True,
+    "its driver loads": lambda told: "its driver" in told.message,
     "its first word": lambda told: told.has("run.state"),
     "the pools are there": lambda told: told.has("phase"),
     "generate": lambda told: told.has("stage.started", "actor.generate"),
@@ -45,7 +46,7 @@ MOMENTS = {
     "a checkpoint is written": lambda told: told.writes_checkpoint,
     "some steps later": lambda told: told.step >= 7,
 }
-"""When a run is told to end, by what is known of it."""
+"""When a run is told to end, by what is known of it; the first one starts the Ray of all."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,9 @@ class Service:
         return Head(**json.loads(self.note.read_text()))
 
     def processes(self) -> dict[int, str]:
-        """Everything below the server's Ray, by number: what the system shows of it."""
+        """Everything below the server, its Ray among it, by number: what the system shows of it."""
         shown = {}
-        for process in psutil.Process(self.head.pid).children(recursive=True):
+        for process in psutil.Process(self.server.process.pid).children(recursive=True):
             try:
                 shown[process.pid] = " ".join(process.cmdline())
             except psutil.Error:
@@ -128,7 +129,7 @@ class Service:
 
     def of_runs(self) -> list[str]:
         """Drivers, and the hosts of their pools."""
-        words = ("--run-id", "RayPoolHost")
+        words = ("coloop.cli.spare", "RayPoolHost")
         return [one for one in self.processes().values() if any(word in one for word in words)]
 
 
@@ -143,6 +144,7 @@ def serve(
         server = start_server(
             COLOOP_LAUNCHER="ray_job",
             COLOOP_ALLOWED_ROOTS=roots,
+            COLOOP_DRIVER=json.dumps(DRIVER),
             COLOOP_KEEP_RUNS="false",
             **environment,
         )
@@ -177,10 +179,8 @@ def none_after_a_while(left: Callable[[], list[str]]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_run_may_be_ended_at_any_moment(serve: Callable[..., Service], loop: str) -> None:
-    driver = json.dumps([sys.executable, "-m", "coloop", "run"])
-    service = serve(COLOOP_DRIVER=driver)
-    endless = loop.replace("schedule: {steps: 3}", "schedule: {steps: 100000}")
-    endless += "run: {checkpoint_every: 3}\n"
+    service = serve()
+    endless = loop.replace("schedule: {steps: 3}", ENDLESS)
     slow = endless.replace("edges:", SLOW_REWARD.strip("\n") + "\nedges:")
     slow = slow.replace(
         "schedule:",
@@ -200,10 +200,11 @@ def test_a_run_may_be_ended_at_any_moment(serve: Callable[..., Service], loop: s
 
 @pytest.mark.slow
 def test_a_ray_that_dies_fails_its_run_and_one_without_a_server_ends_with_its_last_run(
-    serve: Callable[..., Service], loop_that: Callable[[str], str], eventually: Eventually
+    serve: Callable[..., Service], loop: str, eventually: Eventually
 ) -> None:
     service = serve()
-    lost = service.post("/api/runs", yaml=loop_that("steps=2 hold=200"))["id"]
+    endless = loop.replace("schedule: {steps: 3}", ENDLESS)
+    lost = service.post("/api/runs", yaml=endless)["id"]
     eventually(lambda: service.state(lost) == "running", 90)
     first = service.head
     left = service.left_behind()
@@ -216,7 +217,7 @@ def test_a_ray_that_dies_fails_its_run_and_one_without_a_server_ends_with_its_la
     seqs = [one["seq"] for one in service.events(run)]
     assert seqs == list(range(1, len(seqs) + 1))
 
-    kept = service.post("/api/runs", yaml=loop_that("steps=2 hold=200"))["id"]
+    kept = service.post("/api/runs", yaml=endless)["id"]
     eventually(lambda: service.state(kept) == "running", 90)
     assert service.head.pid != first.pid
     assert none_after_a_while(left) == []

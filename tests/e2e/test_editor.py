@@ -42,6 +42,7 @@ schedule: {steps: 3}
 hardware: {preset: cpu}
 """
 
+EMPTY = LOOP[: LOOP.index("nodes:")] + "nodes: {}\nedges: []\n" + LOOP[LOOP.index("schedule:") :]
 WITHOUT_SCORES = LOOP.replace("  - exact.scores -> actor.rewards\n", "")
 
 
@@ -475,6 +476,35 @@ def test_what_was_done_is_there_after_the_page_is_loaded_again(
 
     expect(node(page, "judge")).to_be_visible()
     assert saved_yaml(page) == text
+
+
+def test_a_loop_is_the_same_on_every_page_and_no_edit_is_in_conflict(
+    server: "Server", open_page: Callable[..., Page], saved_yaml: SavedYaml
+) -> None:
+    """An empty loop gets nodes, the rewards are looked at at once, and the next edit is of what is
+    there."""
+    page = open_page(server.open_loop(EMPTY))
+    expect(page.get_by_text("An empty loop")).to_be_visible()
+    for words, name in (("datas", "dataset"), ("grpo", "actor"), ("reward", "reward")):
+        page.mouse.click(*empty_place(page))
+        page.keyboard.press("a")
+        expect(page.get_by_placeholder("Add a node")).to_be_focused()
+        page.keyboard.type(words)
+        page.keyboard.press("Enter")
+        expect(node(page, name)).to_be_visible()
+
+    page.get_by_role("link", name="Rewards").click()
+    expect(page.get_by_label("Weight of reward as a number")).to_be_visible()
+    page.go_back()
+    for name in ("dataset", "actor", "reward"):
+        expect(node(page, name)).to_be_visible()
+    node(page, "dataset").click()
+    page.get_by_label("Rows per step", exact=True).fill("24")
+
+    text = saved_yaml(page)
+    expect(page.get_by_role("button", name="Keep mine")).to_have_count(0)
+    assert "rows_per_step: 24" in text
+    assert all(f"kind: {kind}" in text for kind in ("dataset", "actor", "reward"))
 
 
 def test_work_that_the_server_did_not_take_is_there_after_the_page_is_loaded_again(

@@ -2,15 +2,11 @@
 
 import importlib.util
 
+from coloop_server.launchers.on_own_ray import OwnRayLauncher
 from coloop_server.launchers.process import ProcessLauncher
 from coloop_server.launchers.protocol import Launcher
 from coloop_server.launchers.ray_job import RayJobLauncher
 from coloop_server.settings import Settings
-
-LAUNCHERS: dict[str, type[ProcessLauncher] | type[RayJobLauncher]] = {
-    "process": ProcessLauncher,
-    "ray_job": RayJobLauncher,
-}
 
 
 def has_ray() -> bool:
@@ -25,4 +21,5 @@ def default_launcher(settings: Settings) -> str:
 
 
 def build_launchers(settings: Settings) -> dict[str, Launcher]:
-    return {name: launcher(settings) for name, launcher in LAUNCHERS.items()}
+    on_ray = OwnRayLauncher if settings.ray_address is None else RayJobLauncher
+    return {"process": ProcessLauncher(settings), "ray_job": on_ray(settings)}

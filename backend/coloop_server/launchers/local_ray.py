@@ -91,13 +91,6 @@ class LocalRay:
                 self.stop_head(head)
             return self.start(tell)
 
-    def warm(self) -> None:
-        """Start it before a run asks for it. Why it did not start, the run is told."""
-        try:
-            self.ensure(lambda _: None)
-        except LaunchFailed as error:
-            logger.warning("Ray was not started ahead of a run: %s", error)
-
     def answers_in_time(self, head: Head, tell: Callable[[str], None]) -> bool:
         """Several probes, with patience."""
         deadline = time.monotonic() + self.patience
@@ -170,6 +163,7 @@ class LocalRay:
             pid=child.pid,
             started=identity(child.pid) or "gone",
             address=f"http://127.0.0.1:{dashboard}",
+            joined_at=f"127.0.0.1:{port}",
             temp_dir=temp_dir,
         )
         self.child = child

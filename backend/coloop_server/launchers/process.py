@@ -10,6 +10,7 @@ by the mark of its launch, which was noted before it was started and stands in i
 import secrets
 import subprocess
 import threading
+from pathlib import Path
 
 from coloop.events import ControlRequest
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
@@ -51,25 +52,35 @@ class ProcessLauncher:
 
     def start(self, order: Order, planned: Handle) -> Handle:
         order.tell("its process is loading the engine")
-        command = [*self.driver, str(order.spec), *order.options(), "--local"]
+        return self.spawn(order, planned, "--local")
+
+    def spawn(self, order: Order, planned: Handle, *options: str) -> Handle:
+        """The driver as a process of its own, with further options."""
+        command = [*self.driver, str(order.spec), *order.options(), *options]
         try:
-            ensure_private_folder(order.log.parent)
-            ensure_private_file(order.log)
+            prepare_log(order.log)
             with order.log.open("ab") as log:
                 child = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env=child_environment(**{LAUNCH: planned["mark"]}),
+                    env=child_environment(**self.environment(), **{LAUNCH: planned["mark"]}),
                     start_new_session=True,
                     umask=PRIVATE_UMASK,
                 )
         except OSError as error:
             raise LaunchFailed(f"{self.driver[0]} could not be started: {error}") from error
+        return self.started(child, planned)
+
+    def started(self, child: "subprocess.Popen[bytes]", planned: Handle) -> Handle:
         with self.lock:
             self.children[child.pid] = child
         return {**planned, "pid": child.pid, "started": identity(child.pid) or "gone"}
+
+    def environment(self) -> dict[str, str]:
+        """What a driver finds in its environment beside the server's own."""
+        return {}
 
     def check(self, handle: Handle) -> Liveness:
         pid = handle["pid"]
@@ -112,6 +123,11 @@ class ProcessLauncher:
                 if child.poll() is None:
                     child.returncode = 0  # it goes on alone: no one waits for it here
             self.children.clear()
+
+
+def prepare_log(log: Path) -> None:
+    ensure_private_folder(log.parent)
+    ensure_private_file(log)
 
 
 def describe(code: int) -> str:

@@ -1,4 +1,4 @@
-"""Runs a loop as a Ray job, on a Ray of the server's own or on a cluster at an address.
+"""Runs a loop as a Ray job on a cluster at an address.
 
     server --jobs API--> Ray --shell=no user text--> coloop run SPEC --runs-dir ... --run-id ...
        |                                               | writes the run folder
@@ -9,7 +9,6 @@ importing the service must stay light.
 """
 
 import logging
-import secrets
 import shlex
 import threading
 import time
@@ -23,17 +22,13 @@ from coloop.events import ControlRequest
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import load
 from coloop_server.launchers.follow import Follower
-from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.upload import build_upload
 from coloop_server.private import write_private, write_private_bytes
-from coloop_server.processes import LAUNCH, end_group, end_launch, identity, is_same, of_launch
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
 
 if TYPE_CHECKING:
-    from ray.job_submission import JobDetails
-
     from coloop_server.launchers.ray_client import JobsClient
 
 logger = logging.getLogger(__name__)
@@ -42,9 +37,6 @@ END_SECONDS = 20.0
 TAKE_SECONDS = 60.0
 """For which a Ray that has begun is asked to take a job."""
 POLL_SECONDS = 0.1
-WARMING = "warm-ray"
-LINGER_SECONDS = 5.0
-"""In which what a driver leaves behind may end by itself."""
 ASK = (
     "import os; file = open(os.environ['COLOOP_CONTROL_FILE'], 'a'); "
     "file.write(os.environ['COLOOP_REQUEST'] + chr(10)); file.close()"
@@ -55,75 +47,41 @@ class RayJobLauncher:
     def __init__(self, settings: Settings) -> None:
         self.driver = settings.driver
         self.remote_runs_dir = settings.ray_runs_dir
+        assert settings.ray_address is not None, "without an address runs go to a Ray of one's own"
         self.address = settings.ray_address
-        self.is_shared = settings.ray_address is None or settings.ray_shares_runs_dir
-        self.local = LocalRay(settings.data_dir / "ray")
+        self.is_shared = settings.ray_shares_runs_dir
         self.lock = threading.Lock()
         self.clients: dict[str, JobsClient] = {}
-        self.warms = settings.warm_ray
-        """Whether Ray is still to be started ahead of a run."""
         self.followers: dict[str, Follower] = {}
-        self.jobs: dict[str, Handle] = {}
-        """Jobs that go on, as far as this server knows."""
-        self.drivers: dict[str, tuple[int, str]] = {}
-        """Number and start time of drivers on this machine, by job."""
 
     def warm(self) -> None:
-        if self.address is None and self.warms:
-            self.warms = False
-            threading.Thread(target=self.local.warm, name=WARMING, daemon=True).start()
+        """A cluster is there already."""
 
     def plan(self, run_id: str, attempt: int) -> Handle:
         return {
             "job_id": f"{run_id}-{attempt}",
             "run_id": run_id,
-            "mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}",
             "shared": self.is_shared,
             "folder": str(self.there(run_id)),
         }
 
     def find(self, handle: Handle) -> Handle | None:
-        """A job that was submitted before its server ended. A Ray of a server's own that is gone
-        took its jobs along."""
+        """A job that was submitted before its server ended."""
         if "address" in handle:
             return handle
-        head = None if self.address else self.local.known()
-        address = head.address if head is not None else self.address
-        if address is None:
-            return None
         try:
-            self.client(address).get_job_info(handle["job_id"])
+            self.client(self.address).get_job_info(handle["job_id"])
         except ray_errors() as error:
             if is_unknown_job(error):
                 return None
-            raise LaunchFailed(f"Ray at {address} does not answer: {told(error)}") from error
-        return {**handle, "address": address}
+            raise LaunchFailed(f"Ray at {self.address} does not answer: {told(error)}") from error
+        return {**handle, "address": self.address}
 
     def start(self, order: Order, planned: Handle) -> Handle:
-        if self.address is not None:
-            return self.start_at(self.address, order, planned)
-        head = self.local.ensure(order.tell, self.is_own_ray_busy)
-        try:
-            return self.start_at(head.address, order, planned)
-        except LaunchFailed as error:
-            if self.local.is_well(head):
-                raise
-            logger.warning("Ray ended before it took a job: %s", error)
-        ended = self.local.failed("Ray ended before it took the job")
-        order.tell(f"{ended}; it is started again")
-        head = self.local.ensure(order.tell, self.is_own_ray_busy)
-        try:
-            return self.start_at(head.address, order, planned)
-        except LaunchFailed as error:
-            if self.local.is_well(head):
-                raise
-            raise self.local.failed("Ray ended twice before it took the job") from error
-
-    def start_at(self, address: str, order: Order, planned: Handle) -> Handle:
-        client = self.client(address)
+        client = self.client(self.address)
         order.tell("waiting for Ray to take the job and start its driver")
-        self.submit(client, address, order, planned)
-        handle = {**planned, "address": address}
+        self.submit(client, self.address, order, planned)
+        handle = {**planned, "address": self.address}
         if not self.is_shared:
             keep_spec(order)
         self.follow(handle, RunFolder(order.folder))
@@ -142,7 +100,7 @@ class RayJobLauncher:
                 client.submit_job(
                     entrypoint=self.entry(order),
                     submission_id=submission,
-                    runtime_env=self.runtime_env(order, planned["mark"]),
+                    runtime_env=self.runtime_env(order),
                     metadata={"coloop_run": order.run_id},
                 )
                 return
@@ -165,8 +123,8 @@ class RayJobLauncher:
         """The run folder on the cluster's own disk."""
         return Path(self.remote_runs_dir) / run_id
 
-    def runtime_env(self, order: Order, mark: str) -> dict[str, Any]:
-        variables = {"PYTHONUNBUFFERED": "1", LAUNCH: mark}
+    def runtime_env(self, order: Order) -> dict[str, Any]:
+        variables = {"PYTHONUNBUFFERED": "1"}
         if self.is_shared:
             return {"env_vars": variables}
         upload = build_upload(order.spec, order.spec.with_suffix(".upload"), order.root)
@@ -174,9 +132,6 @@ class RayJobLauncher:
         return {"env_vars": variables, "working_dir": str(upload)}
 
     def check(self, handle: Handle) -> Liveness:
-        if self.is_own(handle) and not self.is_own_ray_alive(handle):
-            # A driver outlives its Ray for a while, and may still write its last words.
-            return Liveness(self.has_driver(handle), self.local.gone_words(handle["address"]))
         try:
             info = self.client(handle["address"]).get_job_info(handle["job_id"])
         except LaunchFailed as error:
@@ -186,24 +141,9 @@ class RayJobLauncher:
                 return Liveness(False, "Ray knows nothing of its job any more")
             reason = f"Ray at {handle['address']} does not answer: {told(error)}"
             return Liveness(True, reason, is_reached=False)
-        self.note_driver(handle, info)
-        if not info.status.is_terminal() or self.has_driver(handle) or self.is_following(handle):
+        if not info.status.is_terminal() or self.is_following(handle):
             return Liveness(True)
         return Liveness(False, f"its Ray job ended as {info.status.value}: {info.message or ''}")
-
-    def note_driver(self, handle: Handle, info: "JobDetails") -> None:
-        """Keep the process of the driver, where it runs on this machine."""
-        job_id = handle["job_id"]
-        if job_id in self.drivers or not self.is_own(handle) or info.driver_info is None:
-            return
-        pid = int(info.driver_info.pid)
-        started = identity(pid)
-        if started is not None:
-            self.drivers[job_id] = (pid, started)
-
-    def has_driver(self, handle: Handle) -> bool:
-        driver = self.drivers.get(handle["job_id"])
-        return driver is not None and is_same(*driver)
 
     def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
         if handle["shared"]:
@@ -228,12 +168,11 @@ class RayJobLauncher:
         """Ray asks the driver to end, then insists; over when no process of it is left. A job that
         is still starting hears it only when it is there, so Ray is told again and again."""
         deadline = time.monotonic() + END_SECONDS
-        is_over = self.is_own(handle) and not self.is_own_ray_alive(handle)
+        is_over = False
         try:
             while not is_over and time.monotonic() < deadline:
                 self.client(handle["address"]).stop_job(handle["job_id"])
                 info = self.client(handle["address"]).get_job_info(handle["job_id"])
-                self.note_driver(handle, info)
                 is_over = info.status.is_terminal()
                 time.sleep(0 if is_over else POLL_SECONDS)
         except LaunchFailed:
@@ -244,29 +183,14 @@ class RayJobLauncher:
             is_over = True
         if not is_over:
             return False
-        if driver := self.drivers.get(handle["job_id"]):
-            end_group(*driver, seconds=END_SECONDS)
         while self.is_following(handle) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)  # what it wrote last is still on its way
-        return self.end_rest(handle) and not self.has_driver(handle)
-
-    def end_rest(self, handle: Handle) -> bool:
-        """End what a driver of this machine left, which may take a moment to see that it is gone;
-        whether nothing of it is left."""
-        if not self.is_own(handle) or "mark" not in handle:
-            return True
-        deadline = time.monotonic() + LINGER_SECONDS
-        while of_launch(handle) and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
-        return end_launch(handle, seconds=END_SECONDS)
+        return True
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
-        if self.is_own(handle):
-            self.local.claim()
+        if handle["shared"]:
+            return
         with self.lock:
-            self.jobs[handle["job_id"]] = handle
-            if handle["shared"]:
-                return
             follower = self.followers.get(handle["job_id"])
             if follower is None:
                 self.start_follower(handle, folder)
@@ -281,32 +205,13 @@ class RayJobLauncher:
 
     def let_go(self, handle: Handle) -> None:
         with self.lock:
-            self.jobs.pop(handle["job_id"], None)
-            self.drivers.pop(handle["job_id"], None)
             follower = self.followers.pop(handle["job_id"], None)
         if follower is not None:
             follower.stop()
 
     def close(self, *, runs_go_on: bool) -> None:
-        self.local.is_closing.set()
         for follower in self.followers.values():
             follower.stop()
-        if runs_go_on:
-            self.local.leave()
-        else:
-            self.local.stop()
-
-    def is_own(self, handle: Handle) -> bool:
-        return self.address is None or handle["address"] != self.address
-
-    def is_own_ray_alive(self, handle: Handle) -> bool:
-        head = self.local.known()
-        return head is not None and head.address == handle["address"]
-
-    def is_own_ray_busy(self) -> bool:
-        """Whether runs go on, as far as is known, on the Ray of this server's own."""
-        with self.lock:
-            return any(self.is_own(handle) for handle in self.jobs.values())
 
     def is_following(self, handle: Handle) -> bool:
         follower = self.followers.get(handle["job_id"])
@@ -318,9 +223,8 @@ class RayJobLauncher:
         known = self.clients.get(address)
         if known is not None:
             return known
-        headers = self.local.headers() if self.address is None else None
         try:
-            client = JobsClient(address, headers=headers)
+            client = JobsClient(address)
         except ray_errors() as error:
             raise LaunchFailed(
                 f"the Ray cluster at {address} does not answer: {told(error)}"

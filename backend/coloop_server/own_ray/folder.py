@@ -37,7 +37,9 @@ class Head:
     pid: int
     started: str
     address: str
-    """Of the dashboard, which takes jobs."""
+    """Of the dashboard, which tells of its jobs."""
+    joined_at: str
+    """`host:port` at which drivers join."""
     temp_dir: str
 
     @property
@@ -64,6 +66,11 @@ class RayFolder:
     @property
     def log(self) -> Path:
         return self.path / "head.log"
+
+    @property
+    def spare_log(self) -> Path:
+        """What a driver prints before its run is known."""
+        return self.path / "spare.log"
 
     def noted(self) -> Head | None:
         """The Ray that was started last, whether it runs or not."""

@@ -15,9 +15,11 @@ a second of training; a host's process keeps its memory. Who sets these differen
 FORWARDED = (
     *("NCCL_", "TORCH_NCCL_", "GLOO_", "UCX_", "FI_", "PYTORCH_"),
     *("HF_", "TRANSFORMERS_", "TOKENIZERS_", "VLLM_"),
+    "COLOOP_LAUNCH",
 )
 """How the names begin of what is set where a run is started and counts for its hosts, on whatever
-machine they stand: how GPUs speak with one another, where models lie, what a library does."""
+machine they stand: how GPUs speak with one another, where models lie, what a library does; and the
+mark of the server that started it, by which it finds what is left of a run."""
 SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY")
 """In the names of what is not handed on: Ray shows a process's settings to whoever reaches it."""
 

@@ -12,17 +12,12 @@ has a deadline. Nothing here calls `ray stop`; what was started is ended by its 
 
 import logging
 import os
-import signal
-import socket
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import ray
-from ray._private.utils import read_ray_address
 from ray.exceptions import (
     GetTimeoutError,
     NodeDiedError,
@@ -42,7 +37,9 @@ from coloop.cluster.environment import environment_of, forwarded
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools, RankEnded
 from coloop.cluster.ray_host import RayPoolHost
-from coloop.errors import ClusterNotReached, PlacementTimeout, RayNotStarted
+from coloop.cluster.ray_joining import join, kept_signals, named_ray
+from coloop.cluster.ray_spares import SPARES
+from coloop.errors import PlacementTimeout, RayNotStarted
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
 from coloop.hosts.settings import HostSettings, compute_with
@@ -59,10 +56,6 @@ from coloop.ray_settings import (
 )
 
 logger = logging.getLogger(__name__)
-REACH_SECONDS = 20.0
-"""For which a Ray at an address that was named may leave a greeting without an answer."""
-HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
 
 
 class RayCluster(Pools):
@@ -100,6 +93,7 @@ class RayCluster(Pools):
                 self._place(pool)
             for pool in self._plan.pools:
                 self._add(pool.name, self._crew(pool))
+            SPARES.dismiss()
             for pool in self._plan.pools:
                 self._open(pool.name)
         except BaseException:
@@ -113,15 +107,7 @@ class RayCluster(Pools):
         if self._address in (None, "local"):
             self._start_ray()
         else:
-            address = named_ray(self._address)
-            reach(address)
-            with kept_signals():
-                ray.init(
-                    address=address,
-                    log_to_driver=False,
-                    logging_level=logging.WARNING,
-                    configure_logging=False,
-                )
+            join(named_ray(self._address))
 
     def _start_ray(self) -> None:
         """A Ray of the run's own."""
@@ -214,6 +200,8 @@ class RayCluster(Pools):
 
     def _actor(self, pool: PoolPlan, rank: int) -> Any:
         settings = replace(self._settings[pool.name], rank=rank, ranks=pool.workers)
+        if not pool.gpus and (loaded := SPARES.take(settings, self._deadlines.start_seconds)):
+            return loaded
         strategy = PlacementGroupSchedulingStrategy(
             placement_group=self._groups[pool.name],
             placement_group_bundle_index=self._bundles[pool.name][rank],
@@ -340,20 +328,6 @@ def _address_here(host: object) -> str:
     return address
 
 
-@contextmanager
-def kept_signals() -> Iterator[None]:
-    """Who wanted SIGTERM before wants it afterwards: Ray takes it when it is connected to, and then
-    it ends the process in the middle of a stage instead of asking the run to stop."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def by_node(nodes: Mapping[int, str]) -> list[int]:
     """The bundles of a group so that those of a node stand side by side: ranks of a tensor group
     follow one another, and speak within a node as far as that is possible.
@@ -384,35 +358,3 @@ def not_started(error: Exception) -> RayNotStarted:
         f"Ray could not be started on this machine{busy}: {reason}; `--local` runs the loop in one "
         "process without Ray"
     )
-
-
-def named_ray(address: str) -> str:
-    """The address that `--address` means: `auto` is the Ray at RAY_ADDRESS, else the one that was
-    last started on this machine. Raises `ClusterNotReached` where there is none."""
-    if address != "auto":
-        return address
-    found: str | None = os.environ.get("RAY_ADDRESS") or read_ray_address(None)
-    if not found:
-        raise ClusterNotReached(
-            "--address auto: no Ray runs on this machine and RAY_ADDRESS names none; start one "
-            "with `ray start --head`, or leave `--address` out for a Ray of the run's own"
-        )
-    return found
-
-
-def reach(address: str, seconds: float = REACH_SECONDS) -> None:
-    """Raises `ClusterNotReached` where nothing that speaks Ray's protocol answers at `host:port` or
-    `ray://host:port` in time: Ray itself waits for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), seconds) as connection:
-            connection.settimeout(seconds)
-            connection.sendall(HTTP2_GREETING)
-            if not connection.recv(1):
-                raise OSError("the connection was closed")
-    except (OSError, ValueError) as error:
-        reason = f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else error
-        raise ClusterNotReached(
-            f"no Ray answers at {address}: {reason}; look at `--address` and RAY_ADDRESS, or leave "
-            "`--address` out for a Ray of the run's own"
-        ) from error

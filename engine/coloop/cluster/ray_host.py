@@ -10,11 +10,21 @@ class RayPoolHost:
     """The calls of a `RemotePoolHost`. Ray asks for the class in the driver as well, which would
     hold models and what they stand on for nothing, and wait for them at every start."""
 
-    def __init__(self, settings: HostSettings) -> None:
+    def __init__(self, settings: HostSettings | None = None) -> None:
+        """
+        Args:
+            settings: None loads what hosts compute with, ahead of `settle`.
+        """
         with collecting.not_while_loading():
             from coloop.cluster.remote_host import RemotePoolHost
 
-        self._host = RemotePoolHost(settings)
+        self._begin = RemotePoolHost
+        if settings is not None:
+            self.settle(settings)
+
+    def settle(self, settings: HostSettings) -> None:
+        """Become the host of a pool. Before any other call; answered before the next is sent."""
+        self._host = self._begin(settings)
 
     def run(self, number: int, method: str, arguments: Packed) -> Packed:
         """See `RemotePoolHost`."""

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from coloop.cluster import ray_cluster
-from coloop.cluster.ray_cluster import named_ray, reach
+from coloop.cluster import ray_joining
+from coloop.cluster.ray_joining import named_ray, reach
 from coloop.errors import ClusterNotReached
 
 
@@ -39,7 +39,7 @@ def listening(answer: Callable[[socket.socket], None] = lambda _: None) -> Itera
 @pytest.fixture(autouse=True)
 def nobody_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: None)
+    monkeypatch.setattr(ray_joining, "read_ray_address", lambda _: None)
 
 
 def test_auto_is_the_ray_that_the_environment_names_or_the_last_of_this_machine(
@@ -47,7 +47,7 @@ def test_auto_is_the_ray_that_the_environment_names_or_the_last_of_this_machine(
 ) -> None:
     with pytest.raises(ClusterNotReached, match="no Ray runs on this machine"):
         named_ray("auto")
-    monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: "10.0.0.1:6379")
+    monkeypatch.setattr(ray_joining, "read_ray_address", lambda _: "10.0.0.1:6379")
     assert named_ray("auto") == "10.0.0.1:6379"
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.2:6379")
     assert named_ray("auto") == "10.0.0.2:6379"

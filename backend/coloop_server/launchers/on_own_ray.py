@@ -1,0 +1,181 @@
+"""Runs a loop on the server's own Ray: `coloop run SPEC ... --address 127.0.0.1:port`.
+
+    somebody looks at a loop --> Ray starts; a spare driver loads, joins it, and loads hosts
+    Run -----------------------> the spare driver is told which run it is, and begins at once
+
+The driver is a process of the server's that outlives it, as with `--local`; its Ray lists it among
+its jobs, and goes on as long as it does.
+"""
+
+import logging
+import secrets
+import threading
+
+from coloop_server.launchers.local_ray import START_SECONDS, LocalRay
+from coloop_server.launchers.process import ProcessLauncher, prepare_log
+from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
+from coloop_server.launchers.spare import Spare
+from coloop_server.own_ray.folder import Head
+from coloop_server.runs.folder import RunFolder
+from coloop_server.settings import DRIVER, Settings
+
+logger = logging.getLogger(__name__)
+
+WARMING = "warm-ray"
+HOSTS = 2
+"""Loaded ahead: a loop for a CPU has one or two."""
+TRIES = 2
+"""How often a Ray is started that ends before a driver has joined it."""
+
+
+class OwnRayLauncher(ProcessLauncher):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.local = LocalRay(settings.data_dir / "ray")
+        self.warms = settings.warm_ray
+        """Whether Ray and a driver are made ready ahead of a run."""
+        self.warming: threading.Thread | None = None
+        self.spare: Spare | None = None
+        """Waits for the next run."""
+        self.planned: dict[str, Spare] = {}
+        """By mark, spare drivers of runs that are being started."""
+        self.going_on: dict[str, Handle] = {}
+        """By mark, runs as far as this server knows."""
+
+    def warm(self) -> None:
+        with self.lock:
+            is_due = self.warms and not self.is_busy_with_runs() and not self.has_spare()
+            if not is_due or (self.warming is not None and self.warming.is_alive()):
+                return
+            self.warming = threading.Thread(target=self.prepare, name=WARMING, daemon=True)
+            self.warming.start()
+
+    def prepare(self) -> None:
+        """Why it did not start, the run is told."""
+        try:
+            spare = self.new_spare(secrets.token_hex(8)) if self.takes_spares() else None
+            with self.lock:
+                self.spare = spare
+            head = self.local.ensure(lambda _: None)
+            if spare is not None:
+                spare.join(head, HOSTS if self.spare is spare else 0)
+            self.warms = self.takes_spares()  # Ray itself stays, a spare driver may end
+        except (LaunchFailed, OSError) as error:
+            self.warms = False
+            logger.warning("Ray was not started ahead of a run: %s", error)
+
+    def plan(self, run_id: str, attempt: int) -> Handle:
+        with self.lock:
+            if not self.has_spare():
+                return super().plan(run_id, attempt)
+            spare, self.spare = self.spare, None
+            assert spare is not None
+            self.planned[spare.mark] = spare
+            return {"run_id": run_id, "mark": spare.mark}
+
+    def start(self, order: Order, planned: Handle) -> Handle:
+        for left in reversed(range(TRIES)):
+            spare = self.spare_of(planned)
+            head = self.local.ensure(order.tell, self.is_busy)
+            if spare is not None and spare.head not in (None, head):
+                spare.end()  # its Ray is gone
+                spare = self.new_spare(planned["mark"])
+            try:
+                return self.start_at(head, order, planned, spare)
+            except LaunchFailed as error:
+                if self.local.is_well(head):
+                    raise
+                logger.warning("Ray ended before a driver joined it: %s", error)
+                if not left:
+                    what = "Ray ended twice before it took the run"
+                    raise self.local.failed(what) from error
+            ended = self.local.failed("Ray ended before it took the run")
+            order.tell(f"{ended}; it is started again")
+        raise AssertionError("TRIES is 1 or more")
+
+    def spare_of(self, planned: Handle) -> Spare | None:
+        """The driver that is to be this run, loading while Ray may still start."""
+        spare = self.planned.pop(planned["mark"], None)
+        if spare is not None and spare.is_alive:
+            return spare
+        return self.new_spare(planned["mark"]) if self.takes_spares() else None
+
+    def start_at(self, head: Head, order: Order, planned: Handle, spare: Spare | None) -> Handle:
+        handle = {**planned, "address": head.address}
+        if spare is None:
+            handle = self.spawn(order, handle, "--address", head.joined_at)
+        else:
+            handle = self.become(spare, head, order, handle)
+        self.follow(handle, RunFolder(order.folder))
+        return handle
+
+    def become(self, spare: Spare, head: Head, order: Order, planned: Handle) -> Handle:
+        order.tell("its driver is loading the engine")
+        try:
+            spare.join(head, 0)  # a run that waits has the hosts that it needs, and no others
+            reason = spare.joined(START_SECONDS, self.local.is_closing.is_set)
+            if reason is not None:
+                raise LaunchFailed(f"Ray at {head.joined_at} was not joined: {reason}")
+            prepare_log(order.log)
+            command = [str(order.spec), *order.options(), "--address", head.joined_at]
+            child = spare.become([*DRIVER[3:], *command], order.log)
+        except (OSError, LaunchFailed) as error:
+            spare.end()
+            if isinstance(error, LaunchFailed):
+                raise
+            raise LaunchFailed(f"its driver ended before it took the run: {error}") from error
+        return self.started(child, planned)
+
+    def check(self, handle: Handle) -> Liveness:
+        found = super().check(handle)
+        address = handle.get("address")
+        if found.is_alive or address is None or self.is_ray_alive(address):
+            return found
+        return Liveness(False, self.local.gone_words(address))
+
+    def follow(self, handle: Handle, folder: RunFolder) -> None:
+        self.local.claim()
+        with self.lock:
+            self.going_on[handle["mark"]] = handle
+
+    def let_go(self, handle: Handle) -> None:
+        super().let_go(handle)
+        with self.lock:
+            self.going_on.pop(handle["mark"], None)
+
+    def close(self, *, runs_go_on: bool) -> None:
+        self.local.is_closing.set()
+        with self.lock:
+            spares = [*self.planned.values(), *([self.spare] if self.spare else [])]
+        for spare in spares:
+            spare.end()
+        super().close(runs_go_on=runs_go_on)
+        if runs_go_on:
+            self.local.leave()
+        else:
+            self.local.stop()
+
+    def environment(self) -> dict[str, str]:
+        return self.local.environment()
+
+    def takes_spares(self) -> bool:
+        """Whether it is coloop that runs loops; nothing else could be loaded ahead."""
+        return self.driver == DRIVER
+
+    def new_spare(self, mark: str) -> Spare:
+        return Spare(mark, self.local.folder.spare_log, self.environment())
+
+    def has_spare(self) -> bool:
+        return self.spare is not None and self.spare.is_alive
+
+    def is_ray_alive(self, address: str) -> bool:
+        head = self.local.known()
+        return head is not None and head.address == address
+
+    def is_busy_with_runs(self) -> bool:
+        return bool(self.going_on or self.planned)
+
+    def is_busy(self) -> bool:
+        """Whether runs go on, as far as is known."""
+        with self.lock:
+            return bool(self.going_on)

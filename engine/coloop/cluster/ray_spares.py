@@ -1,0 +1,56 @@
+"""Hosts on Ray that load before the run is known.
+
+What a host computes with takes seconds to load; the pools of the run take hosts that have done so.
+For a Ray of one machine: a spare host stands where Ray put it, outside of any placement group.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from coloop.cluster.environment import environment_of, forwarded
+from coloop.cluster.ray_host import RayPoolHost
+from coloop.hosts.settings import HostSettings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class SpareHosts:
+    """Actors that wait for their settings."""
+
+    actors: list[Any] = field(default_factory=list)
+
+    def load(self, count: int) -> None:
+        """Start so many hosts; returns while they load."""
+        remote = ray.remote(RayPoolHost).options(
+            num_cpus=0,  # a pool's placement group holds what its host works with
+            max_concurrency=2,
+            runtime_env={"env_vars": {**forwarded(), **environment_of(1)}},
+        )
+        self.actors += [remote.remote() for _ in range(count)]
+
+    def take(self, settings: HostSettings, seconds: float) -> Any | None:
+        """A host with these settings, once it has loaded; None where none is left."""
+        while self.actors:
+            actor = self.actors.pop()
+            try:
+                ray.get(actor.settle.remote(settings), timeout=seconds)
+                return actor
+            except RayError as error:
+                logger.info("a host that was loaded ahead is not used: %s", error)
+                ray.kill(actor)
+        return None
+
+    def dismiss(self) -> None:
+        """End those that nobody has taken."""
+        for actor in self.actors:
+            ray.kill(actor)
+        self.actors.clear()
+
+
+SPARES = SpareHosts()
+"""Of this process. A driver that was not loaded ahead has none."""

@@ -1,0 +1,50 @@
+"""Hosts on Ray that load before the run is known."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.cluster.test_contract import ONE, SHORT, build
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture
+def spares(local_ray: None) -> Iterator[Any]:
+    """None is loaded yet; none is left."""
+    from coloop.cluster.ray_spares import SPARES
+
+    assert SPARES.actors == []
+    yield SPARES
+    SPARES.dismiss()
+
+
+def node_of(actor: Any) -> str:
+    """The number of an actor, as Ray has it."""
+    return str(actor._actor_id.hex())
+
+
+def test_a_pool_takes_one_that_lives_and_the_others_end(spares: Any, tmp_path: Path) -> None:
+    import ray
+
+    spares.load(3)
+    unneeded, taken, dead = (node_of(one) for one in spares.actors)
+    ray.kill(spares.actors[-1])
+    cluster = build("ray", tmp_path)
+    cluster.start()
+    try:
+        (host,) = cluster._pools["main"].crew._hosts  # type: ignore[attr-defined]
+        assert node_of(host) == taken
+        assert dead != taken != unneeded
+        assert spares.actors == []
+        completions = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+    finally:
+        cluster.close()
+
+    usual = build("ray", tmp_path)
+    usual.start()
+    try:
+        assert usual.call("main", "generate", "actor", "actor", [ONE], SHORT) == completions
+    finally:
+        usual.close()
