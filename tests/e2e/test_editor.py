@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
+from tests.e2e.test_compose import add, connect
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
@@ -485,20 +486,16 @@ def test_a_loop_is_the_same_on_every_page_and_no_edit_is_in_conflict(
     there."""
     page = open_page(server.open_loop(EMPTY))
     expect(page.get_by_text("An empty loop")).to_be_visible()
-    for words, name in (("datas", "dataset"), ("grpo", "actor"), ("reward", "reward")):
-        page.mouse.click(*empty_place(page))
-        page.keyboard.press("a")
-        expect(page.get_by_placeholder("Add a node")).to_be_focused()
-        page.keyboard.type(words)
-        page.keyboard.press("Enter")
-        expect(node(page, name)).to_be_visible()
+    for words, name in (("dataset", "problems"), ("grpo", "actor"), ("reward", "exact")):
+        add(page, words, name)
+    connect(page, "exact.scores → actor.rewards")
 
     page.get_by_role("link", name="Rewards").click()
-    expect(page.get_by_label("Weight of reward as a number")).to_be_visible()
+    expect(page.get_by_label("Weight of exact as a number")).to_be_visible()
     page.go_back()
-    for name in ("dataset", "actor", "reward"):
+    for name in ("problems", "actor", "exact"):
         expect(node(page, name)).to_be_visible()
-    node(page, "dataset").click()
+    node(page, "problems").click()
     page.get_by_label("Rows per step", exact=True).fill("24")
 
     text = saved_yaml(page)
