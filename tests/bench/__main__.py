@@ -36,6 +36,7 @@ BENCHES = {
     "text": "bench_text.run",
     "live": "bench_live.run",
     "long": "bench_long.run",
+    "first-step": "bench_first_step.run",
     "quick-start": "bench_quick_start.run",
     "spin": "bench_spin.run",
     "two-halves": "bench_two_halves.run",

@@ -17,12 +17,12 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @contextmanager
-def serve() -> Iterator[str]:
-    """The address of a server that ends with the block."""
+def serve(**told: str) -> Iterator[str]:
+    """The address of a server that ends with the block; `told` is its environment besides."""
     with tempfile.TemporaryDirectory(prefix="coloop-bench-server-") as folder:
         process = subprocess.Popen(
             [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
-            env=environment_in(folder),
+            env=environment_in(folder) | told,
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

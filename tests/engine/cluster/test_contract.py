@@ -352,14 +352,14 @@ def test_a_ray_of_its_own_asks_for_its_token_whatever_the_environment_says(
 ) -> None:
     import ray
 
-    from coloop.cluster import ray_cluster
+    from coloop.cluster import ray_joining
 
     found: list[str | None] = []
     monkeypatch.setattr(ray, "init", lambda **_: found.append(os.environ.get("RAY_AUTH_MODE")))
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "cluster_resources", dict)
-    monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: running)
-    monkeypatch.setattr(ray_cluster, "reach", lambda _: None)
+    monkeypatch.setattr(ray_joining, "read_ray_address", lambda _: running)
+    monkeypatch.setattr(ray_joining, "reach", lambda _: None)
     monkeypatch.setenv("RAY_ADDRESS", named)
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     cluster = build("ray", tmp_path)
