@@ -225,7 +225,7 @@ class TokenModel:
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
         self._most_rows = self._most_tokens = sys.maxsize
         attend_by_products(model, self.options.autocast, meant)
-        self._lean = learn_lean(model, meant)
+        self._lean = learn_lean(model) if meant.type == "cpu" else []
         self.net = Heads(model)
         self.call: Callable[..., Said] = self.net
         """What runs `net`; a backend may put its own engine in between."""

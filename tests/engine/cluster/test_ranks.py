@@ -481,7 +481,7 @@ def test_how_far_a_call_was_is_not_told_of_the_next(
             "main", "generate", "actor", "actor", requests, Sampling(max_new_tokens=400), tick=tick
         )
 
-    assert set(totals) <= {0, 400}
+    assert set(totals) <= {0, 200, 400}, "of no rank, one or both"
 
 
 def test_a_rank_that_hangs_is_named_and_nothing_stays_behind(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_it_says_and_learns_what_the_family_wrote(
     rough = copy.deepcopy(model)
     rough_logits, rough_gradients = said(rough, half=True)
 
-    learn_lean(model, torch.device("cpu"))
+    learn_lean(model)
     own_logits, own_gradients = said(model)
     half_logits, half_gradients = said(model, half=True)
 
@@ -112,7 +112,7 @@ def test_it_says_and_learns_what_the_family_wrote(
 def test_a_text_alone_is_read_as_one_among_others(kind: str) -> None:
     """Also where every head has keys of its own, as in `llama` here."""
     model, ids = built(kind), token_ids()
-    learn_lean(model, torch.device("cpu"))
+    learn_lean(model)
 
     alone = model(input_ids=ids[:1], use_cache=False).logits
 
@@ -212,7 +212,7 @@ def test_a_pass_that_is_not_plain_is_the_familys(why: str, blocks_run: list[Any]
         given["attention_mask"] = torch.ones(ROWS, TOKENS).tril(-1)
     expected = model(**given).logits
 
-    learn_lean(model, torch.device("cpu"))
+    learn_lean(model)
 
     assert torch.equal(model(**given).logits, expected)
     assert blocks_run == []
@@ -226,7 +226,7 @@ def test_a_block_that_is_not_plain_stays_as_it_is(why: str, blocks_run: list[Any
         model = built("qwen3", attention_dropout=0.1 if why == "dropout" else 0.0)
     if why == "adapters":
         pytest.importorskip("peft")
-        learn_lean(model, torch.device("cpu"))  # a copy of a model that others read gets one
+        learn_lean(model)  # a copy of a model that others read gets one
         model = copy.deepcopy(model)
         add_adapter(model, Adapter(lora=Lora(rank=2), seed=0))
 
