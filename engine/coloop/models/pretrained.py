@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from transformers import (
 from coloop.errors import ModelUnavailable
 from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
 from coloop.models.foreign_folder import check_folder
-from coloop.models.heads import ONLY, add_scores
+from coloop.models.heads import ONLY, SCORE, add_scores
 from coloop.models.quiet import without_bars
 from coloop.models.to_come import WeightsToCome
 from coloop.models.waiting import build_waiting, scores_in
@@ -87,14 +88,31 @@ def load_or_wait(
         if held is not source:
             options["config"] = config
         with without_bars(), torch.random.fork_rng(devices=[]):
-            model = kind.from_pretrained(held, dtype=dtype, use_safetensors=True, **options)
+            model, told = kind.from_pretrained(
+                held, dtype=dtype, use_safetensors=True, output_loading_info=True, **options
+            )
+        _check_whole(told)
         if isinstance(held, Path) and isinstance(source, Path):
             _add_scores(model, held, source, has_one=is_scorer)
         if isinstance(source, Path) and held is not source:
             _merge(model, source)
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError, RuntimeError) as error:
         raise ModelUnavailable(_reason(path, source, error)) from error
     return model, _fast(tokenizer, path), None
+
+
+def _check_whole(told: Mapping[str, Iterable[str]]) -> None:
+    """Raises `ValueError` where files lack weights, which would be random, or have them in another
+    shape. Score heads may lie elsewhere.
+
+    Args:
+        told: what transformers says of its loading.
+    """
+    missing = sorted(name for name in told["missing_keys"] if not name.startswith(f"{SCORE}."))
+    if missing:
+        count = f"{len(missing)} weights are" if len(missing) > 1 else "a weight is"
+        named = f"{missing[0]} among them" if len(missing) > 1 else missing[0]
+        raise ValueError(f"{count} not in its files, {named}; copy or save it again, whole")
 
 
 def load_outline(
