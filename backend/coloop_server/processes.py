@@ -119,6 +119,19 @@ def end_launch(handle: Mapping[str, Any], *, seconds: float) -> bool:
     return True
 
 
+def of_a_launch(mark: str, environment: Mapping[str, str]) -> dict[str, Any]:
+    """How `Popen` starts a driver: it leads a session of its own and is found by its mark.
+
+    Args:
+        environment: besides the server's own.
+    """
+    return {
+        "env": child_environment(**environment, **{LAUNCH: mark}),
+        "start_new_session": True,
+        "umask": PRIVATE_UMASK,
+    }
+
+
 def child_environment(**extra: str) -> dict[str, str]:
     """The server's environment without its secrets."""
     kept = {name: value for name, value in os.environ.items() if name not in SECRETS}

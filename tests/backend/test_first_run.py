@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
-from coloop_server.launchers import build_launchers, local_ray
+from coloop_server.launchers import build_launchers, default_launcher, local_ray
 from coloop_server.launchers.local_ray import LocalRay, make_temp_folder
 from coloop_server.launchers.on_own_ray import WARMING, OwnRayLauncher
 from coloop_server.launchers.protocol import LaunchFailed, Order, RayFailed
@@ -229,7 +229,8 @@ def test_ray_waits_for_a_run_where_it_is_told_to(
 ) -> None:
     monkeypatch.setattr(OwnRayLauncher, "prepare", lambda _: pytest.fail("it was started"))
     before = threading.active_count()
-    build_launchers(settings.model_copy(update=other))["ray_job"].warm()
+    told = settings.model_copy(update=other | {"launcher": "ray_job"})
+    build_launchers(told)[default_launcher(told)].warm()
     assert threading.active_count() == before
 
 

@@ -1,5 +1,7 @@
 """Drivers that load before their run is known: when there is one, and what becomes of it."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +11,9 @@ import psutil
 import pytest
 from tests.backend.test_first_run import OwnRay, order_in
 
+from coloop_server.launchers import build_launchers, default_launcher
 from coloop_server.launchers.on_own_ray import OwnRayLauncher
-from coloop_server.launchers.protocol import LaunchFailed
+from coloop_server.launchers.protocol import LaunchFailed, RayFailed
 from coloop_server.launchers.spare import Spare
 from coloop_server.own_ray.folder import Head
 from coloop_server.processes import of_launch
@@ -26,7 +29,7 @@ class FakeSpare:
     def __init__(self, mark: str, reason: str | None = None) -> None:
         self.mark, self.reason = mark, reason
         self.head: Head | None = None
-        self.is_alive = True
+        self.is_alive, self.has_run = True, False
         self.arguments: list[str] = []
 
     def join(self, head: Head, hosts: int) -> None:
@@ -38,7 +41,7 @@ class FakeSpare:
     def become(self, arguments: list[str], log: Path) -> Any:
         if not self.is_alive:
             raise BrokenPipeError("Broken pipe")
-        self.arguments = arguments
+        self.arguments, self.has_run = arguments, True
         return psutil.Process()
 
     def end(self) -> None:
@@ -165,6 +168,42 @@ def test_why_it_did_not_join_is_told(
     assert not made[0].is_alive
 
 
+def test_where_ray_does_not_start_it_ends(
+    launcher: OwnRayLauncher, made: list[FakeSpare], tmp_path: Path
+) -> None:
+    def ensure(*_: object) -> Head:
+        raise RayFailed("Ray ended while it started: the disk is full")
+
+    launcher.local.ensure = ensure  # type: ignore[method-assign]
+
+    with pytest.raises(RayFailed, match="the disk is full"):
+        launcher.start(order_in(tmp_path, []), launcher.plan("sums-1", 1))
+
+    assert [one.is_alive for one in made] == [False]
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ({"launcher": "process"}, "process"),
+        ({"launcher": "ray_job"}, "own_ray"),
+        ({"launcher": "ray_job", "ray_address": "http://127.0.0.1:1"}, "ray_job"),
+    ],
+)
+def test_a_run_stays_with_what_started_it_whatever_the_settings_say_later(
+    told: dict[str, Any], name: str, settings: Settings
+) -> None:
+    assert default_launcher(settings.model_copy(update=told)) == name
+    later = build_launchers(settings)
+    handle = {"run_id": "r", "mark": "m", "pid": 2**30, "started": "1", "address": "http://a"}
+    job = {"job_id": "r-1", "address": "http://127.0.0.1:1", "shared": True, "folder": "/nowhere"}
+
+    assert not later["own_ray"].check(handle).is_alive
+    assert not later["ray_job"].check(job).is_reached
+    with pytest.raises(LaunchFailed, match="COLOOP_RAY_ADDRESS names none"):
+        later["ray_job"].find(later["ray_job"].plan("r", 1))
+
+
 def test_a_server_that_ends_takes_it_along(
     launcher: OwnRayLauncher, made: list[FakeSpare], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,3 +243,9 @@ def test_a_ray_that_is_not_there_is_told_and_the_command_is_obeyed(
     spare.become(["run", "no-such-loop", "--local"], tmp_path / "log")
     assert spare.process.wait(60) == 1
     assert "no-such-loop" in (tmp_path / "log").read_text()
+
+
+def test_without_a_run_it_ends_after_a_while() -> None:
+    command = [sys.executable, "-m", "coloop.cli.spare", "--seconds", "0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.wait(120) == 0

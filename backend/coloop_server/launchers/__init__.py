@@ -1,4 +1,5 @@
-"""Launchers: how a run gets a process. A registry of two, chosen by the settings."""
+"""Launchers: how a run gets a process. The settings choose for new runs; one that goes on stays
+with its own, whatever they say by then."""
 
 import importlib.util
 
@@ -15,11 +16,14 @@ def has_ray() -> bool:
 
 
 def default_launcher(settings: Settings) -> str:
-    if settings.launcher != "auto":
-        return settings.launcher
-    return "ray_job" if has_ray() else "process"
+    if settings.launcher == "process" or (settings.launcher == "auto" and not has_ray()):
+        return "process"
+    return "own_ray" if settings.ray_address is None else "ray_job"
 
 
 def build_launchers(settings: Settings) -> dict[str, Launcher]:
-    on_ray = OwnRayLauncher if settings.ray_address is None else RayJobLauncher
-    return {"process": ProcessLauncher(settings), "ray_job": on_ray(settings)}
+    return {
+        "process": ProcessLauncher(settings),
+        "own_ray": OwnRayLauncher(settings),
+        "ray_job": RayJobLauncher(settings),
+    }

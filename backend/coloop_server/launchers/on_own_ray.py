@@ -44,7 +44,8 @@ class OwnRayLauncher(ProcessLauncher):
 
     def warm(self) -> None:
         with self.lock:
-            is_due = self.warms and not self.is_busy_with_runs() and not self.has_spare()
+            is_free = not (self.planned or self.is_busy())
+            is_due = self.warms and is_free and not self.has_spare()
             if not is_due or (self.warming is not None and self.warming.is_alive()):
                 return
             self.warming = threading.Thread(target=self.prepare, name=WARMING, daemon=True)
@@ -76,19 +77,21 @@ class OwnRayLauncher(ProcessLauncher):
     def start(self, order: Order, planned: Handle) -> Handle:
         for left in reversed(range(TRIES)):
             spare = self.spare_of(planned)
-            head = self.local.ensure(order.tell, self.is_busy)
-            if spare is not None and spare.head not in (None, head):
-                spare.end()  # its Ray is gone
-                spare = self.new_spare(planned["mark"])
             try:
-                return self.start_at(head, order, planned, spare)
-            except LaunchFailed as error:
-                if self.local.is_well(head):
-                    raise
-                logger.warning("Ray ended before a driver joined it: %s", error)
-                if not left:
-                    what = "Ray ended twice before it took the run"
-                    raise self.local.failed(what) from error
+                head = self.local.ensure(order.tell, self.is_busy)
+                spare = self.at(head, spare)
+                try:
+                    return self.start_at(head, order, planned, spare)
+                except LaunchFailed as error:
+                    if self.local.is_well(head):
+                        raise
+                    logger.warning("Ray ended before a driver joined it: %s", error)
+                    if not left:
+                        what = "Ray ended twice before it took the run"
+                        raise self.local.failed(what) from error
+            finally:
+                if spare is not None and not spare.has_run:
+                    spare.end()
             ended = self.local.failed("Ray ended before it took the run")
             order.tell(f"{ended}; it is started again")
         raise AssertionError("TRIES is 1 or more")
@@ -99,6 +102,13 @@ class OwnRayLauncher(ProcessLauncher):
         if spare is not None and spare.is_alive:
             return spare
         return self.new_spare(planned["mark"]) if self.takes_spares() else None
+
+    def at(self, head: Head, spare: Spare | None) -> Spare | None:
+        """The driver, or another one where it has joined a Ray that is gone."""
+        if spare is None or spare.head in (None, head):
+            return spare
+        spare.end()
+        return self.new_spare(spare.mark)
 
     def start_at(self, head: Head, order: Order, planned: Handle, spare: Spare | None) -> Handle:
         handle = {**planned, "address": head.address}
@@ -117,12 +127,9 @@ class OwnRayLauncher(ProcessLauncher):
             if reason is not None:
                 raise LaunchFailed(f"Ray at {head.joined_at} was not joined: {reason}")
             prepare_log(order.log)
-            command = [str(order.spec), *order.options(), "--address", head.joined_at]
-            child = spare.become([*DRIVER[3:], *command], order.log)
-        except (OSError, LaunchFailed) as error:
-            spare.end()
-            if isinstance(error, LaunchFailed):
-                raise
+            options = [*order.options(), "--address", head.joined_at]
+            child = spare.become(["run", str(order.spec), *options], order.log)
+        except OSError as error:
             raise LaunchFailed(f"its driver ended before it took the run: {error}") from error
         return self.started(child, planned)
 
@@ -172,10 +179,6 @@ class OwnRayLauncher(ProcessLauncher):
         head = self.local.known()
         return head is not None and head.address == address
 
-    def is_busy_with_runs(self) -> bool:
-        return bool(self.going_on or self.planned)
-
     def is_busy(self) -> bool:
         """Whether runs go on, as far as is known."""
-        with self.lock:
-            return bool(self.going_on)
+        return bool(self.going_on)

@@ -16,13 +16,11 @@ from coloop.events import ControlRequest
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.private import ensure_private_file, ensure_private_folder
 from coloop_server.processes import (
-    LAUNCH,
-    PRIVATE_UMASK,
-    child_environment,
     end_group,
     end_launch,
     identity,
     is_same,
+    of_a_launch,
     of_launch,
 )
 from coloop_server.runs.folder import RunFolder
@@ -65,9 +63,7 @@ class ProcessLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env=child_environment(**self.environment(), **{LAUNCH: planned["mark"]}),
-                    start_new_session=True,
-                    umask=PRIVATE_UMASK,
+                    **of_a_launch(planned["mark"], self.environment()),
                 )
         except OSError as error:
             raise LaunchFailed(f"{self.driver[0]} could not be started: {error}") from error

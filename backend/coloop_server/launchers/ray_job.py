@@ -47,8 +47,8 @@ class RayJobLauncher:
     def __init__(self, settings: Settings) -> None:
         self.driver = settings.driver
         self.remote_runs_dir = settings.ray_runs_dir
-        assert settings.ray_address is not None, "without an address runs go to a Ray of one's own"
         self.address = settings.ray_address
+        """Where new jobs go."""
         self.is_shared = settings.ray_shares_runs_dir
         self.lock = threading.Lock()
         self.clients: dict[str, JobsClient] = {}
@@ -69,19 +69,29 @@ class RayJobLauncher:
         """A job that was submitted before its server ended."""
         if "address" in handle:
             return handle
+        address = self.named_address()
         try:
-            self.client(self.address).get_job_info(handle["job_id"])
+            self.client(address).get_job_info(handle["job_id"])
         except ray_errors() as error:
             if is_unknown_job(error):
                 return None
-            raise LaunchFailed(f"Ray at {self.address} does not answer: {told(error)}") from error
-        return {**handle, "address": self.address}
+            raise LaunchFailed(f"Ray at {address} does not answer: {told(error)}") from error
+        return {**handle, "address": address}
+
+    def named_address(self) -> str:
+        if self.address is None:
+            raise LaunchFailed(
+                "it belongs on a Ray cluster, and COLOOP_RAY_ADDRESS names none; set it to the "
+                "address at which the run was started"
+            )
+        return self.address
 
     def start(self, order: Order, planned: Handle) -> Handle:
-        client = self.client(self.address)
+        address = self.named_address()
+        client = self.client(address)
         order.tell("waiting for Ray to take the job and start its driver")
-        self.submit(client, self.address, order, planned)
-        handle = {**planned, "address": self.address}
+        self.submit(client, address, order, planned)
+        handle = {**planned, "address": address}
         if not self.is_shared:
             keep_spec(order)
         self.follow(handle, RunFolder(order.folder))
@@ -165,8 +175,8 @@ class RayJobLauncher:
         return False
 
     def end(self, handle: Handle) -> bool:
-        """Ray asks the driver to end, then insists; over when no process of it is left. A job that
-        is still starting hears it only when it is there, so Ray is told again and again."""
+        """Ray asks the driver to end, then insists, and says when the job is over. A job that is
+        still starting hears it only when it is there, so Ray is told again and again."""
         deadline = time.monotonic() + END_SECONDS
         is_over = False
         try:

@@ -13,14 +13,7 @@ from typing import Any
 
 from coloop_server.own_ray.folder import Head
 from coloop_server.private import ensure_private_file, ensure_private_folder
-from coloop_server.processes import (
-    LAUNCH,
-    MARK_OPTION,
-    PRIVATE_UMASK,
-    child_environment,
-    end_group,
-    identity,
-)
+from coloop_server.processes import MARK_OPTION, end_group, identity, of_a_launch
 
 LOOK_SECONDS = 0.2
 END_SECONDS = 5.0
@@ -37,6 +30,8 @@ class Spare:
         self.lock = threading.Lock()
         self.head: Head | None = None
         """The Ray that it joins."""
+        self.has_run = False
+        """Whether it is a run's driver by now."""
         ensure_private_folder(log.parent)
         ensure_private_file(log)
         with log.open("wb") as out:
@@ -45,9 +40,7 @@ class Spare:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=out,
-                env=child_environment(**environment, **{LAUNCH: mark}),
-                start_new_session=True,
-                umask=PRIVATE_UMASK,
+                **of_a_launch(mark, environment),
             )
         self.started = identity(self.process.pid) or "gone"
 
@@ -85,6 +78,7 @@ class Spare:
         """The process, which is the driver of a run from now on. Raises OSError where it has just
         ended."""
         self.say(arguments=list(arguments), log=str(log))
+        self.has_run = True
         self.let_go()
         return self.process
 

@@ -11,6 +11,7 @@ function of its config.
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -29,6 +30,8 @@ from coloop.models.on_disk import Conversion, from_disk, types_in
 from coloop.models.outline import outline_of
 from coloop.models.quiet import without_bars
 from coloop.models.to_come import WeightsToCome, WithoutMemory
+
+logger = logging.getLogger(__name__)
 
 FOREIGN = ("quantization_config", "transformers_weights")
 """Fields of a config with which a folder's files are not read by their names alone."""
@@ -73,7 +76,11 @@ def build_waiting(
         adapter = source if isinstance(source, Path) and source != held else folder
         if isinstance(held, Path) or score_heads(model):  # of a folder more is read than its kind
             _give_scores(model, scores_in(folder, adapter))
-    except (OSError, ValueError, LookupError, RuntimeError, SafetensorError, CheckpointError):
+    except (
+        *(OSError, ValueError, LookupError, RuntimeError),
+        *(SafetensorError, CheckpointError),
+    ) as error:
+        logger.info("%s is loaded whole: %s", source, error)
         return None
     heads = (head.weight for head in score_heads(model).values())
     if any(one.is_meta for one in (*heads, *model.buffers())):

@@ -117,9 +117,7 @@ class Fsdp2Backend(Learner):
                 share_spread(model, before, adapter.spread)
             states = AdaptedStates(states, adapter, names_of(model))
         if to_come is not None:
-            give(tokens.net, to_come, places, device)
-            tokens.settle()
-            let_go(groups)
+            give(tokens, groups, to_come, places, device)
         super().__init__(tokens, states, group=group, ranks=ranks)
 
 

@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from coloop.models import Place, WeightsToCome
 from coloop.portions import portion_bytes
-from coloop.training.forward import Heads, blocks_of
+from coloop.training.forward import Heads, TokenModel, blocks_of
 from coloop.training.ranks import DATA
 from coloop.training.states import blend
 
@@ -49,19 +49,32 @@ def spread(
     return [*groups, fully_shard(net, reshard_after_forward=is_root_freed, **options)]
 
 
-@torch.no_grad()
 def give(
-    net: Heads, to_come: WeightsToCome, places: Mapping[str, Place], device: torch.device
+    tokens: TokenModel,
+    groups: list[FSDPModule],
+    to_come: WeightsToCome,
+    places: Mapping[str, Place],
+    device: torch.device,
 ) -> None:
-    """Give a model that was spread on `meta` its weights, of each this rank's part: nothing else of
-    it comes to the device.
+    """Give a model that was spread on `meta` its weights, of each this rank's part, and find out
+    what it is; nothing else of it comes to the device. All ranks do so together.
 
     Args:
+        groups: its blocks and itself, as `spread` returns them.
         places: by what weights are read by, as they were before the model was spread.
         device: on which the parts are to lie.
 
     Raises `ValueError` where weights are missing or have another shape.
     """
+    _fill(tokens.net, to_come, places, device)
+    tokens.settle()
+    let_go(groups)
+
+
+@torch.no_grad()
+def _fill(
+    net: Heads, to_come: WeightsToCome, places: Mapping[str, Place], device: torch.device
+) -> None:
     waiting = {name for name, one in net.model.named_parameters() if one.is_meta}
     settle: Any = net._apply
     settle(lambda one: torch.empty_like(one, device=device) if one.is_meta else one)

@@ -40,9 +40,7 @@ class SpreadScorer(Scorer):
             self._tokens.net, mesh, compute=None, is_freed=True, is_root_freed=True
         )
         if to_come is not None:
-            give(self._tokens.net, to_come, places, device)
-            self._tokens.settle()
-            let_go(self._groups)
+            give(self._tokens, self._groups, to_come, places, device)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, by its Hugging Face name, a portion at a time in memory."""
