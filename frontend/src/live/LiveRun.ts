@@ -5,7 +5,7 @@
  * page is laid out and painted once for it. Values that change more often than a screen needs never reach React.
  */
 import type { Gauges, RunEvent, RunSummary } from "@/api/types";
-import { applyEvent, type Topic } from "./reducer";
+import { applyEvent, isFinal, type Topic } from "./reducer";
 import { createLiveState, type LiveState } from "./state";
 
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
@@ -66,13 +66,16 @@ export class LiveRun {
       if (topic) topics.add(topic);
       if (topic === "status") topics.add("lines");
       if (step !== this.state.step || topic === "spans") topics.add("gauges");
-    }
-    // While the past is read, the run as the server told it is newer.
-    if (topics.has("status") && this.run && this.state.state && this.connection === "live") {
-      const { state, message, error } = this.state;
-      this.run = { ...this.run, state, message, error };
+      if (event.type === "run.state") this.noteState(event.at);
     }
     this.tell(...topics);
+  }
+
+  /** While the past is read, the run as the server told it is newer. */
+  private noteState(at: string): void {
+    const { state, message, error } = this.state;
+    if (!this.run || !state || this.connection !== "live") return;
+    this.run = { ...this.run, state, message, error, ended_at: isFinal(state) ? at : null };
   }
 
   /** Shows another state of the same run, such as one of its past. */

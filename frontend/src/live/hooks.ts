@@ -11,7 +11,12 @@ export function useLiveRun(): LiveRun | null {
   return useContext(LiveContext);
 }
 
-/** A value of the watched run, read again when the topic has news. Return primitives or stable objects. */
+/**
+ * A value of the watched run, read again when the topic has news.
+ *
+ * @param read gives the same value until there is news: a primitive or a kept object, and nothing of the clock.
+ *   React reads until two values are the same, and gives up after fifty.
+ */
 export function useLive<T>(topic: Topic, read: (live: LiveRun) => T, without: T): T {
   const live = useContext(LiveContext);
   const subscribe = useCallback(

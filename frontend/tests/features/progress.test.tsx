@@ -9,6 +9,7 @@ import { aRun, someGauges } from "../fixtures/runs";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
   cleanup();
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 
@@ -48,6 +49,33 @@ describe("times of a run", () => {
       "Mean of the last 8 steps, without evaluations; of all steps of rl 317 ms",
     );
     expect(time.textContent).toBe("141 ms a step, last 8");
+  });
+
+  it("of one that ends while it is watched do not move with the clock, however slow the page is", () => {
+    let now = Date.parse("2026-01-01T00:13:00Z");
+    vi.spyOn(Date, "now").mockImplementation(() => {
+      now += 1;
+      return now;
+    });
+    const live = new LiveRun("r");
+    live.setRun(aRun({ state: "running", started_at: "2026-01-01T00:00:00Z" }));
+    live.setConnection("live");
+    render(<RunProgress />, { wrapper: insideLoop({ live }).wrapper });
+    const ended = { seq: 1, at: "2026-01-01T00:12:43Z", run: "r", attempt: 1 };
+
+    act(() =>
+      live.applyEvents([{ ...ended, type: "run.state", state: "finished", message: null }]),
+    );
+
+    expect(screen.getByTitle("From its start to its end").textContent).toBe("12 min 43 s in all");
+  });
+
+  it("of one whose end nobody told are left out", () => {
+    const live = new LiveRun("r");
+    live.setRun(aRun({ state: "failed", started_at: "2026-01-01T00:00:00Z", ended_at: null }));
+    render(<RunProgress />, { wrapper: insideLoop({ live }).wrapper });
+
+    expect(screen.queryByTitle("From its start to its end")).toBeNull();
   });
 
   it("of one that has ended say how long it took in all", () => {

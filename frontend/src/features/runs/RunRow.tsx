@@ -162,6 +162,6 @@ function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "
 }
 
 function took(run: RunSummary): string {
-  const seconds = secondsOf(run);
+  const seconds = secondsOf(run, Date.now());
   return seconds === null ? "–" : formatSeconds(seconds);
 }
