@@ -1,5 +1,6 @@
 """Settings that do nothing where they stand, and readings that can read nothing."""
 
+import re
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
@@ -161,9 +162,18 @@ def _unreadable(node: VerifierNode) -> tuple[str, str, str] | None:
         return (
             "read.values",
             "its verdict words are worth nothing",
-            "say what each word is worth: `values: {right: 1, wrong: 0}`",
+            f"say what each word is worth: `values: {_worth(read.step_verdicts, read.verdict)}`",
         )
     return None
+
+
+def _worth(*patterns: str | None) -> str:
+    """Values for the words that patterns list, as `=(yes|no)` does: of each the first is the better
+    one."""
+    listed = [re.search(r"\((\w+(?:\|\w+)+)\)", pattern or "") for pattern in patterns]
+    words = [found[1].split("|") for found in listed if found] or [["right", "wrong"]]
+    worth = {word: int(place == 0) for group in words for place, word in enumerate(group)}
+    return f"{{{', '.join(f'{word}: {value}' for word, value in worth.items())}}}"
 
 
 def _idle(node: str, field: str, reason: str) -> Diagnostic:

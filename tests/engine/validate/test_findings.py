@@ -622,3 +622,23 @@ def test_of_two_labels_the_first_is_worth_more(
     assert len(found) == is_found
     if found:
         assert found[0].fixes[0].changes[0].value == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("read", "hint"),
+    [
+        ({"verdict": "final: (correct|incorrect)"}, "{correct: 1, incorrect: 0}"),
+        ({"verdict": r"(\w+)$"}, "{right: 1, wrong: 0}"),
+        (
+            {"verdict": "=(yes|no|maybe)", "step_verdicts": r"step (\d+): (good|bad)"},
+            "{good: 1, bad: 0, yes: 1, no: 0, maybe: 0}",
+        ),
+    ],
+)
+def test_words_of_a_verdict_that_are_worth_nothing_are_valued_in_the_hint(
+    check: Callable[..., Report], read: dict[str, str], hint: str
+) -> None:
+    report = check("judges", ("set", "nodes.verifier.read", read))
+
+    unread = [f.hint for f in report.diagnostics if f.code == "structure.unreadable_verdict"]
+    assert unread == [f"say what each word is worth: `values: {hint}`"]
