@@ -313,5 +313,5 @@ class LeanDecoder:
         return scaled.mul_(weight)
 
     def _logits(self, x: Tensor, head: Tensor) -> Tensor:
-        """(M, W) -> (M, V) float32"""
-        return product(self._norm(x, self._weights.norm), head).float()
+        """(M, W) -> (M, V)"""
+        return product(self._norm(x, self._weights.norm), head)

@@ -15,6 +15,8 @@ from coloop.rollout.graphs import Work
 
 WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "item", "is_nonzero"}
 """Operations for which the host waits."""
+LOOKUPS = {"gather", "searchsorted", "index", "index_select", "embedding"}
+"""Operations that read as much of a table as they write."""
 WITHOUT_KERNEL = {
     *("view", "_unsafe_view", "expand", "slice", "select", "transpose", "t", "permute", "alias"),
     *("unsqueeze", "squeeze", "split", "split_with_sizes", "unbind", "chunk", "view_as_real"),
@@ -49,11 +51,14 @@ class Counting(TorchDispatchMode):
         made = [one for one in tree_leaves(found) if isinstance(one, Tensor)]
         known = {storage_of(one) for one in given}
         may_be_a_view = any(one.alias_info is not None for one in func._schema.returns)
-        is_in_place = name_of(func).endswith("_")
-        is_view = may_be_a_view and not is_in_place and {storage_of(one) for one in made} <= known
+        is_new = func._schema.is_mutable or not may_be_a_view
+        is_view = not is_new and {storage_of(one) for one in made} <= known
         if name_of(func) not in WITHOUT_KERNEL and not is_view:
             self.launched += 1
-            self.moved += sum(one.nbytes for one in [*given, *made])
+            written = sum(one.nbytes for one in made)
+            out = kwargs.get("out")
+            read = sum(one.nbytes for one in given if one is not out)
+            self.moved += 2 * written if name_of(func) in LOOKUPS else read + written
         return found
 
 
