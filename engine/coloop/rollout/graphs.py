@@ -59,9 +59,11 @@ class CudaRecorder:
     def warm_up(self, work: Work) -> None:
         current = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
-            work()
-        current.wait_stream(self._stream)
+        try:
+            with torch.cuda.stream(self._stream):
+                work()
+        finally:
+            current.wait_stream(self._stream)
 
     def record(self, work: Work) -> Work:
         graph = torch.cuda.CUDAGraph()
@@ -96,6 +98,7 @@ class StepGraphs:
         self._recorder: Recorder | None = recorder
         self._graphs: dict[Size, Work] = {}
         self._warm: set[Size] = set()
+        """Sizes that were run; those of recordings are among them."""
 
     def run(self, size: Size, work: Work) -> None:
         """Does the work once. Work of one size does the same with the same memory each time, and
@@ -112,17 +115,19 @@ class StepGraphs:
 
     def forget(self) -> None:
         """Drops all recordings: memory that they know moves or goes."""
-        self._warm.clear()
-        if self._recorder is not None and self._graphs:
+        if self._recorder is not None and self._warm:
             self._recorder.let_go()
+        self._warm.clear()
         self._graphs.clear()
 
     def _record(self, recorder: Recorder, size: Size, work: Work) -> None:
         if len(self._graphs) == MOST_GRAPHS:
             self.forget()
+            self._warm.add(size)
         try:
             graph = recorder.record(work)
         except torch.OutOfMemoryError:
+            self.forget()
             raise
         except RuntimeError as error:
             _log.warning("this engine writes without CUDA graphs, which is slower: %s", error)
@@ -135,8 +140,8 @@ class StepGraphs:
 
 
 def step_size(rows: int, length: int, *, most_rows: int, most_length: int) -> Size:
-    """The size of the recording for so many rows that look at so many tokens, at most a quarter
-    larger than both unless there is less room."""
+    """The size of the recording for so many rows that look at so many tokens: at most a quarter
+    above both, no shorter than `LEAST_LENGTH`, and no larger than the room that there is."""
     return (
         min(_rounded(rows), most_rows),
         min(_rounded(max(length, LEAST_LENGTH)), most_length),

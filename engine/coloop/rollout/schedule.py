@@ -46,7 +46,8 @@ class Schedule:
         graphs: StepGraphs | None = None,
     ) -> None:
         """`cache_bytes`: of all rows at once. `steps_between_looks`: after how many steps ended
-        rows are looked for. `graphs`: records steps of this decoder; null: none is recorded."""
+        rows are looked for. `graphs`: records steps of a decoder whose memory stays where it is
+        while it is reserved in the same sizes; null: none is recorded."""
         self._decoder = decoder
         self._kept = kept
         self._is_end = is_end

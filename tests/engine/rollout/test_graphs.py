@@ -1,9 +1,12 @@
 """Steps that are recorded and replayed write what steps that are launched one by one write."""
 
+import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from tests.engine.rollout.tape import Counting, Rerun, Tape
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.rollout import Generation, GenerationRequest, TorchEngine, generate, graphs
-from coloop.rollout.graphs import MOST_GRAPHS, Recorder, StepGraphs, step_size
+from coloop.rollout.graphs import MOST_GRAPHS, Recorder, StepGraphs, recorder_of, step_size
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -263,6 +266,19 @@ def test_a_step_is_one_launch(
     assert launched(Tape(counting), counting) == [1, 1, 1]
 
 
+def test_steps_are_recorded_where_the_decoder_and_who_builds_it_allow(
+    models: Models, tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def records(family: str, **options: Any) -> bool:
+        return TorchEngine(models(family), tokenizer, **options)._schedule._graphs is not None
+
+    assert not records("qwen3")
+    monkeypatch.setattr("coloop.rollout.torch_engine.recorder_of", lambda device: Tape())
+    assert records("qwen3")
+    assert not records("qwen3", enforce_eager=True)
+    assert not records("gpt2")
+
+
 def test_what_cannot_be_recorded_is_done_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
     class Refusing(Tape):
         def record(self, work: graphs.Work) -> graphs.Work:
@@ -280,16 +296,54 @@ def test_what_cannot_be_recorded_is_done_as_it_is(caplog: pytest.LogCaptureFixtu
     ]
 
 
-def test_where_memory_is_short_the_step_fails(caplog: pytest.LogCaptureFixture) -> None:
+def test_where_memory_is_short_the_step_fails() -> None:
     class Short(Tape):
         def record(self, work: graphs.Work) -> graphs.Work:
             raise torch.OutOfMemoryError("out of memory")
 
-    steps = StepGraphs(Short())
+    recorder = Short()
+    steps = StepGraphs(recorder)
     steps.run((1, 16), lambda: None)
 
     with pytest.raises(torch.OutOfMemoryError):
         steps.run((1, 16), lambda: None)
+
+    assert recorder.released == 1
+
+
+def test_graphs_share_a_pool_until_they_go_and_a_failed_capture_leaves_its_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pools: list[Any] = []
+    streams: list[Any] = ["main"]
+
+    @contextmanager
+    def capture(graph: Any, *, pool: Any, stream: Any, capture_error_mode: str) -> Iterator[None]:
+        assert capture_error_mode == "thread_local"
+        pools.append(pool)
+        streams.append(stream)  # and stays there, as where a capture cannot be ended
+        yield
+
+    waiting = SimpleNamespace(synchronize=lambda: None)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: "side")
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay="replay"))
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: (0, len(pools)))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: waiting)
+    monkeypatch.setattr(torch.cuda, "set_stream", streams.append)
+    monkeypatch.setattr(torch.cuda, "graph", capture)
+    recorder: Any = recorder_of(torch.device("cuda"))
+
+    assert [recorder.record(lambda: None) for _ in range(2)] == ["replay", "replay"]
+    recorder.let_go()
+    with pytest.raises(RuntimeError, match="not permitted"):
+        recorder.record(_not_permitted)
+
+    assert pools == [(0, 0), (0, 0), (0, 2)]
+    assert streams[-2:] == ["side", waiting]
+
+
+def _not_permitted() -> None:
+    raise RuntimeError("operation not permitted")
 
 
 def test_no_more_recordings_are_held_than_may_be() -> None:
@@ -373,6 +427,9 @@ def test_on_a_gpu_the_memory_of_graphs_goes_with_sleep(
 ) -> None:
     model = build("qwen3", vocab_size=2**16)
     asked = [ask([5, 6], seed=i, max_new_tokens=20) for i in range(256)]
+    gc.collect()
+    torch.cuda.empty_cache()
+    others = torch.cuda.memory_reserved()
     engine = TorchEngine(model, tokenizer, device="cuda")
     before = generate(engine, asked)
     awake = torch.cuda.memory_reserved()
@@ -384,5 +441,6 @@ def test_on_a_gpu_the_memory_of_graphs_goes_with_sleep(
 
     logits = 4 * 256 * 2**16
     assert awake - asleep > 2 * logits
-    assert asleep < logits + 2 * GPU_WORKSPACE
-    assert generate(engine, asked) == before
+    assert asleep - others < logits + 2 * GPU_WORKSPACE
+    after = generate(engine, asked)
+    assert [row.token_ids for row in after] == [row.token_ids for row in before]
