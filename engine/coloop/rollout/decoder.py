@@ -51,8 +51,8 @@ class Decoder(Protocol):
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
         """Reads prompts and fills slots from `slot` on: `counts[i]` slots begin with prompt i.
 
-        Prompts come longest first. Gives the logits of the next token of each filled slot, (n, V)
-        float32.
+        Prompts come longest first. Gives the logits of the next token of each filled slot, (n,
+        V).
         """
         ...
 
@@ -73,7 +73,7 @@ class Decoder(Protocol):
         ...
 
     def step(self, tokens: Tensor, positions: Tensor, longest: int) -> Tensor:
-        """Appends token i at position i of slot i and gives the next logits, (N, V) float32.
+        """Appends token i at position i of slot i and gives the next logits, (N, V).
 
         tokens, positions (N,); no position is above `longest`.
         """

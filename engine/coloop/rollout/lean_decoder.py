@@ -62,6 +62,7 @@ class LeanDecoder:
         self._packed: Matrices | None = None
         self._shape = weights.shape
         self._rotary = rotary
+        self._angles = rotary.first(0)
         self._device = weights.embedding.device
         self._dtype = weights.embedding.dtype
         self._cache = LeanCache(weights.shape, self._device, self._dtype)
@@ -78,6 +79,8 @@ class LeanDecoder:
         if not rows:
             self._forget_packed()
         self._cache.reserve(rows, length, running)
+        if length != len(self._angles):  # the table is replaced as others ask for a longer one
+            self._angles = self._rotary.first(length)
 
     def expect(self, tokens: int) -> None:
         is_worth = tokens >= WORTH_TOKENS and can_pack(self._weights)
@@ -135,10 +138,11 @@ class LeanDecoder:
         repeats = torch.tensor(counts, device=self._device)
         rows = sum(counts)
         slots = slice(slot, slot + rows)
+        # With the rows said beforehand a GPU need not be waited for.
+        prompt_of = torch.repeat_interleave(repeats, output_size=rows)
 
         def handed(parts: Tensor) -> Tensor:
-            # With the rows said beforehand a GPU need not be waited for.
-            return parts.repeat_interleave(repeats, dim=0, output_size=rows)
+            return parts.index_select(0, prompt_of)
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             self._cache.put(layer, slots, *map(handed, (key, value)))
@@ -246,7 +250,7 @@ class LeanDecoder:
         s = self._shape
         rows = len(tokens)
         running = self._cache.running(positions, longest + 1)
-        angles = self._rotary.first(longest + 1).index_select(0, positions)[:, None, :]
+        angles = self._angles.index_select(0, positions)[:, None, :]
         x = F.embedding(tokens, self._weights.embedding)  # (N, W)
         for index, layer in enumerate(self._matrices.layers):
             turned, value = self._project(x, layer, (rows,), angles)
@@ -309,5 +313,5 @@ class LeanDecoder:
         return scaled.mul_(weight)
 
     def _logits(self, x: Tensor, head: Tensor) -> Tensor:
-        """(M, W) -> (M, V) float32"""
-        return product(self._norm(x, self._weights.norm), head).float()
+        """(M, W) -> (M, V)"""
+        return product(self._norm(x, self._weights.norm), head)

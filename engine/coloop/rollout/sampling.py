@@ -3,6 +3,10 @@
 Pure functions of logits, settings and one uniform number a row. Knows nothing of requests, caches
 or seeds.
 
+Where nothing is cut, three kernels go over the vocabulary (log-softmax, exp, running sum), and one
+more at a temperature or for greedy rows; beside the log-probs one table of them is held. What is
+not asked for is not computed.
+
 B rows, V vocabulary. Log-probs are float32.
 """
 
@@ -74,7 +78,7 @@ def draw(
     """One token a row. The logits are overwritten.
 
     Args:
-        logits: (B, V).
+        logits: (B, V), float32 or of 16 bits.
         uniform: (B,) in [0, 1).
         scripted: (B,) tokens that stand for what is drawn, `NO_SCRIPT` where none does.
     """
@@ -84,15 +88,15 @@ def draw(
         )
     wants_greedy = settings.all_greedy or settings.greedy is not None
     best = logits.argmax(-1) if wants_greedy else None  # of the raw logits: scaling makes ties
-    if settings.inverse_temperature is not None:
-        logits.mul_(settings.inverse_temperature[:, None])
+    logits = _tempered(logits, settings.inverse_temperature)
     log_p = torch.log_softmax(logits, dim=-1)  # (B, V)
     if settings.all_greedy and best is not None:
         return _said(Draw(best, _pick(log_p, best), None), log_p, scripted)
+    p = torch.exp(log_p, out=logits)
     if settings.cuts:
-        tokens, sampled = _draw_cut(log_p, uniform, settings)
+        tokens, sampled = _draw_cut(p, uniform, settings)
     else:
-        tokens, sampled = _invert(log_p.exp(), uniform), None
+        tokens, sampled = _invert(p.cumsum_(-1), uniform), None
     if settings.greedy is not None and best is not None:
         tokens = torch.where(settings.greedy, best, tokens)
         if sampled is not None:  # a greedy row is not drawn from a cut distribution
@@ -116,31 +120,42 @@ def _pick(values: Tensor, index: Tensor) -> Tensor:
     return values.gather(1, index[:, None]).squeeze(1)  # (B, V), (B,) -> (B,)
 
 
-def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
-    """The token at which the running sum of the weights passes uniform * total: never one of
+def _tempered(logits: Tensor, inverse_temperature: Tensor | None) -> Tensor:
+    """In float32, scaled and converted at once; those of float32 in place."""
+    if inverse_temperature is None:
+        return logits.float()
+    scale = inverse_temperature[:, None]
+    return logits.mul_(scale) if logits.dtype == torch.float32 else logits * scale
+
+
+def _invert(running: Tensor, uniform: Tensor) -> Tensor:
+    """The token at which the running sum of weights (B, V) passes uniform * total: never one of
     weight 0."""
-    running = weights.cumsum(-1)  # (B, V)
     target = running[:, -1] * uniform
     found = torch.searchsorted(running, target[:, None], right=True).squeeze(1)
-    return found.clamp_(max=weights.shape[1] - 1)
+    return found.clamp_(max=running.shape[1] - 1)
 
 
-def _draw_cut(log_p: Tensor, uniform: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
-    """Top-k, then top-p of what is left, then a draw from what is left of that.
+def _draw_cut(p: Tensor, uniform: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
+    """Top-k, then top-p of what is left, then a draw from what is left of that. p (B, V) is
+    overwritten.
 
     Drawn in the order of the vocabulary, so that a row that is not cut gets the token it gets in a
     batch where no row is.
     """
-    p = log_p.exp()
     falling, order = p.sort(dim=-1, descending=True, stable=True)  # (B, V)
-    is_cut = torch.zeros_like(falling, dtype=torch.bool)
+    is_cut: Tensor | None = None
     if settings.top_k is not None:
         rank = torch.arange(p.shape[1], device=p.device)
-        is_cut |= rank[None, :] >= settings.top_k[:, None]
+        is_cut = rank[None, :] >= settings.top_k[:, None]
     if settings.top_p is not None:
-        falling = falling.masked_fill(is_cut, 0.0)
-        before = (falling.cumsum(-1) - falling) / falling.sum(-1, keepdim=True)  # of likelier ones
-        is_cut |= (before >= settings.top_p[:, None]) & (before > 0)
-    p = p.masked_fill(torch.empty_like(is_cut).scatter_(1, order, is_cut), 0.0)
-    tokens = _invert(p, uniform)
+        if is_cut is not None:
+            falling.masked_fill_(is_cut, 0.0)
+        total = falling.sum(-1, keepdim=True)
+        before = falling.cumsum(-1).sub_(falling).div_(total)  # of likelier ones
+        is_behind = before >= settings.top_p[:, None]  # never the likeliest one
+        is_cut = is_behind if is_cut is None else is_cut.logical_or_(is_behind)
+    assert is_cut is not None, "no row is cut"
+    p.masked_fill_(torch.empty_like(is_cut).scatter_(1, order, is_cut), 0.0)
+    tokens = _invert(torch.cumsum(p, -1, out=falling), uniform)
     return tokens, (_pick(p, tokens) / p.sum(-1)).log()

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from coloop.rollout.decoder import Decoder, Lines
+from coloop.rollout.graphs import StepGraphs, step_size
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.protocol import GenerationRequest
 from coloop.rollout.slots import Slots
@@ -42,9 +43,11 @@ class Schedule:
         rows_at_once: int,
         cache_bytes: int,
         steps_between_looks: int,
+        graphs: StepGraphs | None = None,
     ) -> None:
         """`cache_bytes`: of all rows at once. `steps_between_looks`: after how many steps ended
-        rows are looked for."""
+        rows are looked for. `graphs`: records steps of a decoder whose memory stays where it is
+        while it is reserved in the same sizes; null: none is recorded."""
         self._decoder = decoder
         self._kept = kept
         self._is_end = is_end
@@ -52,8 +55,11 @@ class Schedule:
         self._rows_at_once = rows_at_once
         self._cache_bytes = cache_bytes
         self._steps_between_looks = steps_between_looks
+        self._graphs = graphs
         self._room = (0, 0)  # rows and tokens of the decoder's cache
         self.clear()
+        self._spare = self._slots
+        """The slots of the latest texts: recordings of their memory serve the next ones."""
 
     def clear(self) -> None:
         """Forgets every text."""
@@ -69,6 +75,8 @@ class Schedule:
     def give_back_room(self) -> None:
         """Gives back the memory of slots and cache. No text is on its way."""
         self.clear()
+        self._forget_graphs()
+        self._spare = self._slots
         self._room = (0, 0)
         self._decoder.reserve(0, 0)
 
@@ -114,15 +122,32 @@ class Schedule:
         running = self._slots.running
         if not running:
             return ended
-        logits = self._decoder.step(
-            self._slots.last[:running], self._slots.position[:running], self._longest
-        )
-        self._slots.advance(logits)
+        self._write(running)
         self._longest += 1
         self._steps += 1
         if self._steps % self._steps_between_looks == 0:
             ended += self._look()
         return ended
+
+    def _write(self, running: int) -> None:
+        """One token more for every row."""
+        if self._graphs is None:
+            self._write_to(running, self._longest)
+            return
+        rows, length = step_size(
+            running, self._longest + 1, most_rows=self._slots.count, most_length=self._room[1]
+        )
+        self._graphs.run((rows, length), lambda: self._write_to(rows, length - 1))
+
+    def _write_to(self, rows: int, longest: int) -> None:
+        """One token more for the first slots, none of which stands behind `longest`."""
+        slots = self._slots
+        logits = self._decoder.step(slots.last[:rows], slots.position[:rows], longest)
+        slots.advance(logits)
+
+    def _forget_graphs(self) -> None:
+        if self._graphs is not None:
+            self._graphs.forget()
 
     @torch.inference_mode()
     def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
@@ -159,14 +184,24 @@ class Schedule:
         """Makes slots and cache as large as they must be; they grow by doubling."""
         had, running, most = self._slots.count, self._slots.running, self._most_rows()
         if not had:
-            self._slots = Slots(min(len(self), most), self._wants, self._is_end, self._stops)
+            self._slots = self._empty_slots(min(len(self), most), most)
             self._decoder.expect(self._wants.width - SLACK)
-        elif self._slots.wants != self._wants or min(len(self), most) > had:
+        elif not self._slots.serves(self._wants) or not min(len(self), most) <= had <= most:
             rows = min(max(len(self), 2 * had), most)
-            self._slots = self._slots.enlarged(rows, self._wants, self._stops)
-        else:
+            self._forget_graphs()
+            self._slots = self._spare = self._slots.enlarged(rows, self._wants, self._stops)
+        elif self._wants.length <= self._room[1]:
             return
         self._reserve(self._slots.count, self._wants.length, running)
+
+    def _empty_slots(self, rows: int, most: int) -> Slots:
+        """At least so many slots, those of the texts before where they serve, and not above
+        `most`."""
+        if rows <= self._spare.count <= most and self._spare.serves(self._wants):
+            return self._spare.emptied()
+        self._forget_graphs()
+        self._spare = Slots(rows, self._wants, self._is_end, self._stops)
+        return self._spare
 
     def _reserve(self, rows: int, length: int, running: int) -> None:
         """Keeps what room there is where it is enough, and both sizes where both fit."""
@@ -175,6 +210,7 @@ class Schedule:
             most = (max(rows, had_rows), max(length, had_length))
             does_fit = most[0] * most[1] * self._decoder.bytes_per_token <= self._cache_bytes
             self._room = most if does_fit else (rows, length)
+            self._forget_graphs()
         self._decoder.reserve(*self._room, running)
 
     def _admit(self) -> None:

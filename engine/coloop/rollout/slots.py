@@ -28,12 +28,13 @@ _COUNTERS = (
     "drawn",
     "limit",
     "end",
+    "pace",
     "stop_set",
     "looked",
     "may_stop",
     "stopped",
 )
-_WITHOUT_STOPS = 5
+_WITHOUT_STOPS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,9 @@ class Slots:
         by_name = dict(zip(_COUNTERS, counters.unbind(1), strict=False))
         self.last, self.position = by_name["last"], by_name["position"]
         self._drawn, self._limit, self._end = by_name["drawn"], by_name["limit"], by_name["end"]
+        self._pace = by_name["pace"]
+        """Tokens that a slot gets with a step: 1 where a row runs. Free slots that take part in a
+        step stay at their first place."""
         if wants.stops:
             self._stop_set, self._looked = by_name["stop_set"], by_name["looked"]
             self._may_stop, self._stopped = by_name["may_stop"], by_name["stopped"]
@@ -88,6 +92,17 @@ class Slots:
 
     def _zeros(self, dtype: torch.dtype, *size: int) -> Tensor:
         return torch.zeros(self.count, *size, dtype=dtype, device=self._device)
+
+    def serves(self, wants: Wants) -> bool:
+        """Whether texts that want this can be written here."""
+        own = replace(self.wants, width=wants.width, length=wants.length)
+        return own == wants and self.wants.width >= wants.width
+
+    def emptied(self) -> Slots:
+        """The same slots without rows, in the same memory."""
+        self._counters.zero_()
+        self.texts, self.running = [], 0
+        return self
 
     def enlarged(self, count: int, wants: Wants, stops: StopTexts) -> Slots:
         """Other slots for what is wanted now, with the rows of these."""
@@ -142,7 +157,7 @@ class Slots:
         """The counters of a row as it comes in, in the order of `_COUNTERS`."""
         request, read = text.request, text.token_ids
         drawn = len(read) - len(request.prompt_ids)
-        counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0]
+        counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0, 1]
         if self._stops is None:
             return counters
         return [*counters, self._stops.number_of(request.stop), drawn, 0, 0]
@@ -178,8 +193,9 @@ class Slots:
     # One token more
 
     def advance(self, logits: Tensor) -> None:
-        """Draws one token more for every running row. logits (N, V)"""
-        self._draw(0, self.running, logits)
+        """Draws one token more for every running row. logits (n, V) of the first slots, of which
+        there are as many as rows that run, or more."""
+        self._draw(0, len(logits), logits)
 
     def _draw(self, first: int, last: int, logits: Tensor) -> None:
         drawn, end = self._drawn[first:last], self._end[first:last]
@@ -194,12 +210,14 @@ class Slots:
         self._log_probs[first:last].scatter_(1, column, result.log_probs[:, None])
         if self._sampled is not None and result.sampled_log_probs is not None:
             self._sampled[first:last].scatter_(1, column, result.sampled_log_probs[:, None])
-        drawn.add_(1)
-        self.position[first:last].add_(1)
+        pace = self._pace[first:last]
+        drawn.add_(pace)
+        self.position[first:last].add_(pace)
         ends_now = self._is_end[tokens].logical_or_(drawn >= self._limit[first:last])
         end.copy_(torch.where(ends_now & (end == 0), drawn, end))
         if self._stops is not None:
-            self._may_stop[first:last] |= self._stops.may_end[self._stop_set[first:last], tokens]
+            may_stop = self._may_stop[first:last]
+            may_stop |= self._stops.may_end[self._stop_set[first:last], tokens]
 
     def written(self) -> int:
         """Tokens that the running rows have so far."""
@@ -295,6 +313,7 @@ class Slots:
                 values.index_copy_(0, targets, values.index_select(0, sources))
         for gap, mover in zip(gaps, movers, strict=True):
             self.texts[gap] = self.texts[mover]
+        self._counters[rows : self.running] = 0
         del self.texts[rows:]
         self.running = rows
         return Moves(rows=rows, targets=targets, sources=sources)

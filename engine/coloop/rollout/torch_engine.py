@@ -16,6 +16,7 @@ from coloop.fingerprint import fingerprint
 from coloop.models import vocabulary_of
 from coloop.rollout.aside import Aside
 from coloop.rollout.decoder import Decoder
+from coloop.rollout.graphs import StepGraphs, recorder_of
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.lean_decoder import LeanDecoder
 from coloop.rollout.lean_weights import LeanWeights, shape_of
@@ -51,12 +52,13 @@ class TorchEngine(TextEngine):
         device: torch.device | str = "cpu",
         dtype: torch.dtype | None = None,
         cache_bytes: int | None = None,
+        enforce_eager: bool = False,
     ) -> None:
         """Copies the model's weights; the model itself is not kept.
 
         `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model
         could read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer
-        rows are written at once where it is short.
+        rows are written at once where it is short. `enforce_eager`: no CUDA graphs of its steps.
         """
         device, vocabulary = torch.device(device), vocabulary_of(model)
         self._device, self._dtype = device, dtype or model.dtype
@@ -65,6 +67,7 @@ class TorchEngine(TextEngine):
             self._decoder = build_decoder(model, device, self._dtype)
         cache_bytes = cache_bytes or _cache_bytes(device)
         kept = KeptTexts(int(KEPT_SHARE * cache_bytes))
+        recorder = recorder_of(device) if self.is_lean and not enforce_eager else None
         self._schedule = Schedule(
             self._decoder,
             kept,
@@ -73,6 +76,7 @@ class TorchEngine(TextEngine):
             rows_at_once=max_num_seqs or ROWS_AT_ONCE,
             cache_bytes=cache_bytes,
             steps_between_looks=STEPS_BETWEEN_LOOKS.get(device.type, 1),
+            graphs=None if recorder is None else StepGraphs(recorder),
         )
         limits = [limit for limit in (self._decoder.max_length, max_length) if limit]
         super().__init__(

@@ -214,7 +214,12 @@ class VllmEngine(TextEngine):
             raise WeightsNotUpdated("vLLM did not give up what it had computed with other weights")
 
     def _build(self, model: PreTrainedModel, **options: Any) -> Any:
-        """An `LLMEngine` with the model's shape and no weights yet."""
+        """An `LLMEngine` with the model's shape and no weights yet.
+
+        It schedules synchronously: with `async_scheduling` a step is in flight when the last text
+        has ended, and loads, sleep and the reset of prefixes take an idle engine for granted;
+        `OwnDraws` would allow it, as draws go by how many tokens a row has, not by which.
+        """
         os.environ.update({**ENVIRONMENT, **os.environ})
         options = {name: value for name, value in options.items() if value is not None}
         if self._device.type == "cpu":

@@ -89,6 +89,7 @@ class VllmTexts:
             temperature=0.0,  # it takes the token that is drawn in `vllm_worker`
             max_tokens=request.max_new_tokens - written,
             logprobs=2 if is_cut(request) else 0,
+            flat_logprobs=True,
             detokenize=False,
             ignore_eos=True,
             stop_token_ids=self._ends,
@@ -116,7 +117,12 @@ class VllmTexts:
         from vllm import SamplingParams
 
         parameters = SamplingParams(
-            temperature=0.0, max_tokens=1, prompt_logprobs=0, detokenize=False, ignore_eos=True
+            temperature=0.0,
+            max_tokens=1,
+            prompt_logprobs=0,
+            flat_logprobs=True,
+            detokenize=False,
+            ignore_eos=True,
         )
         names = [f"score-{number}" for number in range(len(sequences))]
         short = {name: [0.0] * len(s) for name, s in zip(names, sequences, strict=True)}
@@ -133,9 +139,7 @@ class VllmTexts:
     def _step(self) -> None:
         for output in self._vllm.step():
             if output.request_id in self._scored:
-                scored = zip(output.prompt_token_ids[1:], output.prompt_logprobs[1:], strict=True)
-                values = [reported[token].logprob for token, reported in scored]
-                self._scored[output.request_id] = [0.0, *values]
+                self._scored[output.request_id] = [0.0, *output.prompt_logprobs.logprobs]
             elif output.request_id in self._running:
                 self._read(output.request_id, output.outputs[0])
 
@@ -145,11 +149,14 @@ class VllmTexts:
 
         one = self._running[name]
         request, written = one.text.request, one.written
-        for token, reported in zip(output.token_ids, output.logprobs or (), strict=True):
-            before, after = log_probs_of(reported, token, is_cut=is_cut(request))
-            written.token_ids.append(token)
-            written.log_probs.append(before)
-            if written.sampled_log_probs is not None:
+        told = output.logprobs  # of all new tokens in lists
+        written.token_ids += output.token_ids
+        if written.sampled_log_probs is None:
+            written.log_probs += told.logprobs
+        else:
+            for first, end in zip(told.start_indices, told.end_indices, strict=True):
+                before, after = log_probs_of(told.token_ids[first:end], told.logprobs[first:end])
+                written.log_probs.append(before)
                 written.sampled_log_probs.append(after)
         is_stopped = self._is_stopped(one)
         if not is_stopped and output.finish_reason is None:

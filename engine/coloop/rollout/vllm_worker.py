@@ -13,7 +13,7 @@ B rows of a batch, N of them ours, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,15 +28,15 @@ from coloop.rollout.scoring import scaled_log_softmax
 
 DRAW = "coloop_draw"
 """Key of a request's settings among the extra arguments of its sampling parameters."""
+AHEAD = 64
+"""Draws of a row that are computed at once."""
 
 
-def log_probs_of(reported: Mapping[int, Any], token: int, *, is_cut: bool) -> tuple[float, float]:
-    """The log-probs before and after the cut of a token that was drawn here, from what vLLM
-    reports of it: values by token."""
-    before: float = reported[token].logprob
-    if not is_cut:
-        return before, before
-    second = max(value.logprob for other, value in reported.items() if other != token)
+def log_probs_of(tokens: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
+    """The log-probs before and after the cut of a token that was drawn here, from what vLLM reports
+    of it: the token first, then the likeliest ones where the row is cut, each with its value."""
+    before = values[0]
+    second = max(value for one, value in zip(tokens, values, strict=True) if one != tokens[0])
     return before, 2 * before - second - 1
 
 
@@ -56,8 +56,15 @@ class OwnDraws(LogitsProcessor):  # type: ignore[misc]
         del vllm_config, is_pin_memory
         self._device = device
         self._rows: dict[int, Row] = {}
-        self._order: list[int] = []
+        self._ours: list[Row] = []
+        """In the order of their places."""
+        self._places = torch.empty(0)
         self._settings = Settings()
+        self._uniform = torch.empty(0)
+        """The next draws of each row, (N, AHEAD)."""
+        self._used = AHEAD
+        self._expected: list[int] = []
+        """How many tokens each row has when the next unused draws are its own."""
 
     def is_argmax_invariant(self) -> bool:
         return False
@@ -78,8 +85,11 @@ class OwnDraws(LogitsProcessor):  # type: ignore[misc]
                 self._rows[target] = moved
             if replaced is not None and direction == MoveDirectionality.SWAP:
                 self._rows[source] = replaced
-        self._order = sorted(self._rows)
-        self._settings = self._read_settings([self._rows[place].given for place in self._order])
+        order = sorted(self._rows)
+        self._ours = [self._rows[place] for place in order]
+        self._places = torch.tensor(order, device=self._device)
+        self._settings = self._read_settings([row.given for row in self._ours])
+        self._used = AHEAD
 
     def _read_settings(self, rows: list[Mapping[str, Any]]) -> Settings:
         def put(values: list[Any], nothing: Any) -> Tensor | None:
@@ -96,21 +106,36 @@ class OwnDraws(LogitsProcessor):  # type: ignore[misc]
         )
 
     def apply(self, logits: Tensor) -> Tensor:
-        """(B, V), float32"""
-        if not self._order:
+        """(B, V), float32; overwritten."""
+        if not self._ours:
             return logits
-        rows = [self._rows[place] for place in self._order]
-        starts = [row.given["start"] + len(row.output) for row in rows]
-        seeds = [row.given["seed"] for row in rows]
-        uniform = uniforms(seeds, 1, self._device, starts=starts)[:, 0]
-        places = torch.tensor(self._order, device=self._device)
-        drawn = draw(logits[places], uniform, self._settings)  # logits[places] is a copy, (N, V)
-        logits[places] = -torch.inf
-        logits[places, drawn.tokens] = drawn.log_probs
+        uniform = self._next_uniform()
+        if len(self._ours) == len(logits):
+            drawn = draw(logits, uniform, self._settings)
+            logits.fill_(-torch.inf)
+        else:
+            drawn = draw(logits[self._places], uniform, self._settings)  # of a copy, (N, V)
+            logits[self._places] = -torch.inf
+        logits[self._places, drawn.tokens] = drawn.log_probs
         if drawn.sampled_log_probs is not None:
             beside = (drawn.tokens + 1) % logits.shape[1]
-            logits[places, beside] = 2 * drawn.log_probs - drawn.sampled_log_probs - 1
+            logits[self._places, beside] = 2 * drawn.log_probs - drawn.sampled_log_probs - 1
         return logits
+
+    def _next_uniform(self) -> Tensor:
+        """The number of each row's next token, (N,): computed for many steps at once, and anew
+        where a row did not get the one token that a step gives it."""
+        written = [len(row.output) for row in self._ours]
+        if self._used == AHEAD or written != self._expected:
+            seeds = [row.given["seed"] for row in self._ours]
+            starts = [
+                row.given["start"] + count for row, count in zip(self._ours, written, strict=True)
+            ]
+            self._uniform = uniforms(seeds, AHEAD, self._device, starts=starts)
+            self._used = 0
+        self._expected = [count + 1 for count in written]
+        self._used += 1
+        return self._uniform[:, self._used - 1]
 
 
 class WorkerExtension:

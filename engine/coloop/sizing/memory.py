@@ -252,7 +252,9 @@ class _Layout:
         node = engine.writers[0]
         if engine.kind != "vllm":
             serving = serve_static(
-                setup, prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine))
+                setup,
+                prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine)),
+                has_graphs=bool(pool.gpus),
             )
             self._servings[node] = serving
             sleep = self._sleeps[engine.weights.name, pool.name]

@@ -16,6 +16,9 @@ BLOCK = 16
 """Tokens in one block of vLLM's cache."""
 PREFILL_TOKENS = 8192
 """Most tokens of prompts that the torch engine reads in one pass."""
+DRAW_BYTES = 10.0
+"""Bytes per sequence and word of a draw of the torch engine: logits of 16 bits, in float32, and
+their log-probs."""
 SAMPLER_BYTES = 38.5
 """Bytes per sequence and word that vLLM's sampler needs when all sequences sample at once."""
 
@@ -92,14 +95,15 @@ def serve_from_budget(
     )
 
 
-def serve_static(setup: ServingSetup, *, prefill_tokens: int) -> Serving:
-    """The torch engine: room for `max_sequences` of full length, and one prefill at a time."""
+def serve_static(setup: ServingSetup, *, prefill_tokens: int, has_graphs: bool) -> Serving:
+    """The torch engine: room for `max_sequences` of full length, and one prefill at a time; the
+    CUDA graphs of its steps hold what one step computes beside that."""
     tokens = setup.max_sequences * setup.sequence_length
-    logits = 10.0 * setup.max_sequences * setup.arch.vocab_size
+    logits = DRAW_BYTES * setup.max_sequences * setup.arch.vocab_size
     prefill = prefill_tokens * forward_bytes(setup.arch, compute_bytes=setup.compute_bytes)
     return Serving(
         weights=setup.weights,
-        workspace=max(prefill, logits),
+        workspace=max(prefill, logits) + (logits if has_graphs else 0.0),
         kv_cache=tokens * setup.token_bytes,
         tokens=tokens,
         sequences=setup.max_sequences,

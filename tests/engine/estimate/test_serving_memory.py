@@ -55,8 +55,16 @@ def test_weights_beyond_the_budget_leave_nothing():
 
 
 def test_the_static_cache_holds_every_sequence_at_full_length():
-    serving = serve_static(_setup("tiny-qwen3", length=64, sequences=32), prefill_tokens=32 * 16)
+    setup = _setup("tiny-qwen3", length=64, sequences=32)
+    serving = serve_static(setup, prefill_tokens=32 * 16, has_graphs=False)
 
     assert serving.tokens == 32 * 64
     assert serving.kv_cache == 32 * 64 * 512
     assert serving.sequences == 32
+
+
+def test_graphs_hold_what_one_step_computes_beside_the_rest():
+    setup = _setup("qwen3-0.6b", length=64, sequences=32)
+    found = [serve_static(setup, prefill_tokens=512, has_graphs=has) for has in (False, True)]
+
+    assert found[1].workspace - found[0].workspace == 32 * setup.arch.vocab_size * (2 + 4 + 4)

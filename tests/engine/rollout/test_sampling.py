@@ -1,11 +1,15 @@
 """Draws: uniform numbers by counter, and tokens with the right frequencies."""
 
+from itertools import product
+
 import pytest
 import torch
 from tests.engine.numerics import assert_near
+from tests.engine.rollout.tape import Counting
+from torch import Tensor
 
 from coloop.rollout.counter import uniforms
-from coloop.rollout.sampling import KEEP_ALL, Settings, draw
+from coloop.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw
 
 TERMS, LOGITS = 32, 4.0
 """Roundings of a draw from up to sixteen tokens, and their greatest log-prob."""
@@ -183,3 +187,87 @@ def test_greedy_takes_the_first_of_equal_logits() -> None:
 def test_wrong_shapes_are_told_with_both_shapes() -> None:
     with pytest.raises(ValueError, match=r"\(B, V\) and uniform \(B,\) expected"):
         draw(torch.zeros(3, 4), torch.zeros(2), Settings())
+
+
+def drawn_plainly(
+    logits: Tensor, uniform: Tensor, settings: Settings, scripted: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens and their log-probs before and after the cut, with a table for each step of it."""
+    rows, size = logits.shape
+    everything = torch.full((rows,), size)
+    scale, top_p, top_k = settings.inverse_temperature, settings.top_p, settings.top_k
+    wide = logits.float() * (torch.ones(rows) if scale is None else scale)[:, None]
+    log_p = torch.log_softmax(wide, -1)
+    p = log_p.exp()
+    falling, order = p.sort(dim=-1, descending=True, stable=True)
+    is_cut = torch.arange(size)[None, :] >= (everything if top_k is None else top_k)[:, None]
+    left = falling.masked_fill(is_cut, 0.0)
+    before = (left.cumsum(-1) - left) / left.sum(-1, keepdim=True)
+    is_cut |= before >= (everything if top_p is None else top_p)[:, None]
+    cut = p.masked_fill(torch.empty_like(is_cut).scatter_(1, order, is_cut), 0.0)
+    running = cut.cumsum(-1)
+    tokens = torch.searchsorted(running, (running[:, -1] * uniform)[:, None], right=True)
+    tokens = tokens.squeeze(1).clamp_(max=size - 1)
+    at = torch.arange(rows)
+    after = (cut[at, tokens] / cut.sum(-1)).log()
+    greedy = torch.zeros(rows, dtype=torch.bool) if settings.greedy is None else settings.greedy
+    is_given = greedy
+    tokens = torch.where(greedy, logits.argmax(-1), tokens)
+    if scripted is not None:
+        is_given = is_given | (scripted != NO_SCRIPT)
+        tokens = torch.where(scripted != NO_SCRIPT, scripted, tokens)
+    return tokens, log_p[at, tokens], torch.where(is_given, log_p[at, tokens], after)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size", [7, 3001, 4096])
+def test_what_is_left_out_changes_no_bit(size: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(size)
+    rows = 8
+
+    def numbers() -> Tensor:
+        return torch.rand(rows, generator=generator)
+
+    for tempers, cuts_p, cuts_k, takes, says in product((False, True), repeat=5):
+        logits = (torch.randn(rows, size, generator=generator) * 3).to(dtype)
+        logits[:, ::5] = -torch.inf
+        logits[:, 1::5] = logits[:, 1::5].round()  # many alike
+        settings = Settings(
+            inverse_temperature=0.2 + 3 * numbers() if tempers else None,
+            greedy=numbers() < 0.3 if takes else None,
+            top_p=torch.where(numbers() < 0.3, KEEP_ALL, 0.1 + 0.8 * numbers()) if cuts_p else None,
+            top_k=torch.randint(1, size + 2, (rows,), generator=generator) if cuts_k else None,
+        )
+        scripted = torch.where(numbers() < 0.5, NO_SCRIPT, 3) if says else None
+        uniform = numbers()
+        tokens, log_probs, after = drawn_plainly(logits, uniform, settings, scripted)
+
+        found = draw(logits.clone(), uniform, settings, scripted)
+
+        assert torch.equal(found.tokens, tokens)
+        assert torch.equal(found.log_probs, log_probs)
+        assert (found.sampled_log_probs is not None) == settings.cuts
+        if found.sampled_log_probs is not None:
+            assert torch.equal(found.sampled_log_probs, after)
+
+
+@pytest.mark.parametrize(
+    ("asked", "dtype", "passes"),
+    [
+        ({}, torch.float32, 6),
+        ({}, torch.bfloat16, 7.5),
+        ({"inverse_temperature": torch.full((8,), 0.7)}, torch.float32, 8),
+        ({"inverse_temperature": torch.full((8,), 0.7)}, torch.bfloat16, 7.5),
+        ({"all_greedy": True, "greedy": torch.ones(8, dtype=torch.bool)}, torch.float32, 3),
+    ],
+)
+def test_a_draw_reads_and_writes_the_vocabulary_no_oftener_than_it_must(
+    asked: dict[str, Tensor], dtype: torch.dtype, passes: float
+) -> None:
+    logits = torch.randn(8, 4096).to(dtype)
+    counting = Counting()
+
+    with torch.inference_mode(), counting:
+        draw(logits, torch.rand(8), Settings(**asked))
+
+    assert counting.moved / (logits.numel() * 4) == pytest.approx(passes, abs=0.02)
