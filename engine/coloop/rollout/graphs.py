@@ -88,7 +88,8 @@ class CudaRecorder:
 
 def recorder_of(device: torch.device) -> Recorder | None:
     """None where steps are not recorded."""
-    return CudaRecorder(device) if device.type == "cuda" else None
+    is_there = device.type == "cuda" and torch.backends.cuda.is_built()
+    return CudaRecorder(device) if is_there else None
 
 
 class StepGraphs:
