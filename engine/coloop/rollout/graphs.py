@@ -88,7 +88,7 @@ class CudaRecorder:
 
 def recorder_of(device: torch.device) -> Recorder | None:
     """None where steps are not recorded."""
-    is_there = device.type == "cuda" and torch.backends.cuda.is_built()
+    is_there = device.type == "cuda" and torch.version.cuda is not None
     return CudaRecorder(device) if is_there else None
 
 

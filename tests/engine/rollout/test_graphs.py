@@ -17,7 +17,14 @@ from tests.engine.rollout.tape import Counting, Rerun, Tape
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.rollout import Generation, GenerationRequest, TorchEngine, generate, graphs
-from coloop.rollout.graphs import MOST_GRAPHS, Recorder, StepGraphs, recorder_of, step_size
+from coloop.rollout.graphs import (
+    MOST_GRAPHS,
+    CudaRecorder,
+    Recorder,
+    StepGraphs,
+    recorder_of,
+    step_size,
+)
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -331,7 +338,7 @@ def test_graphs_share_a_pool_until_they_go_and_a_failed_capture_leaves_its_strea
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: waiting)
     monkeypatch.setattr(torch.cuda, "set_stream", streams.append)
     monkeypatch.setattr(torch.cuda, "graph", capture)
-    recorder: Any = recorder_of(torch.device("cuda"))
+    recorder: Any = CudaRecorder(torch.device("cuda"))
 
     assert [recorder.record(lambda: None) for _ in range(2)] == ["replay", "replay"]
     recorder.let_go()
@@ -344,6 +351,13 @@ def test_graphs_share_a_pool_until_they_go_and_a_failed_capture_leaves_its_strea
 
 def _not_permitted() -> None:
     raise RuntimeError("operation not permitted")
+
+
+def test_nothing_is_recorded_where_there_is_no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+
+    assert recorder_of(torch.device("cpu")) is None
+    assert recorder_of(torch.device("cuda")) is None
 
 
 def test_no_more_recordings_are_held_than_may_be() -> None:
