@@ -11,7 +11,7 @@ from math import ceil
 
 from coloop.sizing.activations import LOSS_BYTES
 from coloop.sizing.flow import TableSize
-from coloop.sizing.overhead import FRAGMENTATION
+from coloop.sizing.overhead import fragmentation_bytes, heap_bytes
 from coloop.sizing.settings import PLAIN_FAMILIES
 from coloop.sizing.states import WHOLE
 from coloop.sizing.survey import PhaseLoad, Survey
@@ -228,7 +228,7 @@ def _settle(
     survey: Survey, weights: Weights, rows: int, sides: int, longest: float, room: float
 ) -> tuple[LearnSettings, Instant]:
     """The fastest settings that fit, or the smallest where none does."""
-    room *= SPARE / (1 + FRAGMENTATION)
+    room *= SPARE
     fixed = weights.training.micro_batch
     filled = survey.machine.tokens_at_once
     most = fixed or max(min(rows, int(filled // (sides * longest))), 1)
@@ -246,13 +246,20 @@ def _settle(
                 loss_chunk=chunk,
             )
             peak = peak_instant(_step(weights, settings, rows, sides, longest))
-            if peak.total <= room or (is_last and at_once <= least):
+            if peak.total + held_beside(weights, peak) <= room or (is_last and at_once <= least):
                 _note_decisions(survey, weights, settings)
                 return settings, peak
             if at_once <= least:
                 break
             at_once = max(at_once // 2, least)
     raise AssertionError("the last choice is always taken")
+
+
+def held_beside(weights: Weights, peak: Instant) -> float:
+    """Bytes that the allocator holds on top of a group's peak while it learns."""
+    if weights.pool.gpus:
+        return fragmentation_bytes(peak.total)
+    return heap_bytes(peak.activations, has_adapter=not weights.trains_all)
 
 
 def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int]]:

@@ -15,9 +15,9 @@ from coloop.sizing.activations import SCORE_BYTES, forward_bytes
 from coloop.sizing.architecture import Architecture
 from coloop.sizing.cores import PACKED_BYTES, PACKED_TOKENS
 from coloop.sizing.engines import Engine
-from coloop.sizing.learning import Update, plan_update
+from coloop.sizing.learning import Update, held_beside, plan_update
 from coloop.sizing.machine import PoolShare
-from coloop.sizing.overhead import CPU_PROCESS_BYTES, fragmentation_bytes, heap_bytes, process_bytes
+from coloop.sizing.overhead import CPU_PROCESS_BYTES, process_bytes
 from coloop.sizing.serving import (
     PREFILL_TOKENS,
     Serving,
@@ -343,16 +343,10 @@ class _Layout:
             ("logits", peak.logits),
             ("transfer", peak.transfer),
             ("optimizer", peak.temporary),
-            ("overhead", self._held_beside(weights, update)),
+            ("overhead", held_beside(weights, peak)),
         )
         for part, size in parts:
             yield Claim(node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first)
-
-    def _held_beside(self, weights: Weights, update: Update) -> float:
-        """What the allocator holds on top while a group learns."""
-        if weights.pool.gpus:
-            return fragmentation_bytes(update.peak.total)
-        return heap_bytes(update.peak.activations, has_adapter=not weights.trains_all)
 
     def _handing_on(self, weights: Weights) -> Iterator[Claim]:
         """What weights and running means need beside them while they are put together, portion by

@@ -43,7 +43,7 @@ def estimated(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text(json.dumps(SMOLLM2), encoding="utf-8")
     model = {"type": "pretrained", "path": str(tmp_path)}
 
-    def of(name: str) -> Estimate:
+    def of(name: str, **hardware: object) -> Estimate:
         nodes, edges = {"grpo": _grpo, "judge": _judge, "dpo": _dpo}[name](model)
         phase = {"name": "only", "steps": 4, "learn": ["actor"]}
         document = {
@@ -52,7 +52,7 @@ def estimated(tmp_path, monkeypatch):
             "nodes": nodes,
             "edges": edges,
             "schedule": {"phases": [phase]},
-            "hardware": {"preset": "cpu"},
+            "hardware": {"preset": "cpu"} | hardware,
         }
         return estimate(loop_of(document), root=tmp_path)
 
@@ -124,3 +124,10 @@ def test_an_adapter_on_a_processor_holds_what_was_measured(estimated):
     found = estimated("dpo")
 
     assert found.gpus[0].peak_bytes == pytest.approx(10.0 * GIB, rel=0.3)
+
+
+@pytest.mark.parametrize("budget", [0.45, 0.5, 0.6, 0.75, 0.9])
+def test_what_the_heap_holds_is_left_room_for(estimated, budget):
+    place = estimated("dpo", memory_budget=budget).gpus[0]
+
+    assert place.fits, (place.peak_bytes / GIB, place.usable_bytes / GIB)
