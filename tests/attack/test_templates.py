@@ -96,10 +96,13 @@ def real() -> Iterator[Child]:
 def broken(
     child: Child, sources: Sequence[str], *, seconds: float, is_chat: bool = False
 ) -> list[str]:
-    """What breaks a limit, in words."""
+    """What breaks a limit, in words. What takes long is asked once more: on a busy machine anything
+    does."""
     found = []
     for source in sources:
         told = child.ask(source, is_chat=is_chat)
+        if told["seconds"] > seconds:
+            told = child.ask(source, is_chat=is_chat)
         is_slow, is_large = told["seconds"] > seconds, told["mebibytes"] > MOST_MEBIBYTES
         is_raised = not told["outcome"].startswith(("rendered", "refused"))
         is_out = any(word in told["text"] for word in SECRET_WORDS)
