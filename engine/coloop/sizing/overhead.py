@@ -1,4 +1,4 @@
-"""What a process costs on a GPU beside the tensors that the formulas count.
+"""What a process costs beside the tensors that the formulas count.
 
 Knows no roles or stages. The numbers are ranges in the sources (memory of a CUDA context 0.5 to 0.9
 GiB, of communication 0.5 to 2 GiB, reserved over allocated 1.03 to 1.3); one value of each is taken
@@ -14,8 +14,6 @@ FRAGMENTATION = 0.10
 """Share of what comes and goes that the allocator holds on top."""
 CPU_PROCESS_BYTES = 0.4 * GIB
 """A worker process with torch and transformers, measured; it takes the place of a GPU's context."""
-
-
 HEAP_SHARE, HEAP_SHARE_OF_ADAPTERS = 0.17, 0.75
 """Of the activations that a process on a CPU keeps, what its heap holds on top: intermediates leave
 holes between them, and with an adapter there is one more at every matrix. Measured on a Llama of

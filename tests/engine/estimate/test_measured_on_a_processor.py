@@ -1,7 +1,7 @@
 """A real model on a processor: what a step was foretold to take, and what it took.
 
-Measured with SmolLM2-135M-Instruct and questions of GSM8K on two cores of an AMD EPYC with AVX2 and
-nothing beside, three to four steps of each loop.
+Measured once with SmolLM2-135M-Instruct and questions of GSM8K, four steps of each loop, on two
+cores of an AMD EPYC with AVX2 on which other tests ran now and then (tests/bench/README.md).
 """
 
 import json
