@@ -31,6 +31,8 @@ export class LiveRun {
   private toldSeq = 0;
   /** By edge, the local time at which rows were last seen to have come. */
   private readonly flowedAt = new Map<string, number>();
+  /** Edges that rows came over within the last second, as of the last gauges or the rest after them. */
+  private flowing: ReadonlySet<string> = new Set();
   private flowTimer: ReturnType<typeof setTimeout> | undefined;
 
   private readonly versions: Record<Topic, number> = {
@@ -94,8 +96,7 @@ export class LiveRun {
 
   /** Whether rows came over an edge within the last second. */
   hasFlow(edge: string): boolean {
-    const at = this.flowedAt.get(edge);
-    return at !== undefined && this.connection !== "ended" && Date.now() - at < FLOW_SHOWN;
+    return this.connection !== "ended" && this.flowing.has(edge);
   }
 
   /** Edges count their rows; the first gauges of all say nothing of when those came. */
@@ -105,9 +106,18 @@ export class LiveRun {
     for (const [edge, { rows }] of Object.entries(gauges.edges ?? {})) {
       if (rows > (before.edges?.[edge]?.rows ?? 0)) this.flowedAt.set(edge, now);
     }
+    this.settleFlow(now);
     // What flowed comes to rest even where no more gauges come.
     clearTimeout(this.flowTimer);
-    this.flowTimer = setTimeout(() => this.tell("gauges"), FLOW_SHOWN);
+    this.flowTimer = setTimeout(() => {
+      this.settleFlow(Date.now());
+      this.tell("gauges");
+    }, FLOW_SHOWN);
+  }
+
+  private settleFlow(now: number): void {
+    const isRecent = ([, at]: [string, number]) => now - at < FLOW_SHOWN;
+    this.flowing = new Set([...this.flowedAt].filter(isRecent).map(([edge]) => edge));
   }
 
   setRun(run: RunSummary): void {

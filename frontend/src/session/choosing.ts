@@ -2,6 +2,8 @@
  * Whether someone is about to choose: a list is open, or something is held down. What comes by itself and
  * would move what is on the screen waits until then, so that a release meets what was pressed.
  */
+import { useEffect, useState } from "react";
+import { flushSync } from "react-dom";
 import { createStore } from "zustand/vanilla";
 
 interface Choosing {
@@ -39,6 +41,22 @@ export function whenStill(then: () => void): () => void {
     then();
   });
   return callOff;
+}
+
+/** What is to be shown of something that comes by itself. A press finds it whole on the page or not at all. */
+export function useWhenStill<T>(found: T): T {
+  const [shown, setShown] = useState(found);
+  useEffect(() => {
+    let isPast = false;
+    // Outside of the effect, as React flushes nothing within one; a microtask lets no press in between.
+    const show = () => queueMicrotask(() => isPast || flushSync(() => setShown(() => found)));
+    const callOff = whenStill(show);
+    return () => {
+      isPast = true;
+      callOff();
+    };
+  }, [found]);
+  return shown;
 }
 
 function isStill({ isListOpen, isPressed }: Choosing): boolean {

@@ -183,6 +183,19 @@ describe("an edge of a run", () => {
     expect(edge()?.isActive).toBe(false);
   });
 
+  it("flows or rests as of the last gauges, however long a reading takes", () => {
+    const { gauge, live } = show();
+    gauge(256, 684);
+    gauge(512, 684);
+    const [edge] = Object.keys(live.state.gauges?.edges ?? {});
+
+    vi.setSystemTime(Date.now() + 5_000);
+
+    expect(live.hasFlow(edge ?? "")).toBe(true);
+    act(() => void vi.advanceTimersByTime(1300));
+    expect(live.hasFlow(edge ?? "")).toBe(false);
+  });
+
   it("rests while its giver works and nothing has come yet", () => {
     const { live, gauge, edge } = show();
     gauge(0, null);

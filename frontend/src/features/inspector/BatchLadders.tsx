@@ -1,8 +1,9 @@
 import { type Ladder, type Rung, useLadders } from "@/document/ladder";
+import { useWhenStill } from "@/session/choosing";
 
 /** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
 export function BatchLadders({ node }: { node: string }) {
-  const ladders = useLadders(node);
+  const ladders = useWhenStill(useLadders(node));
   const [first] = ladders;
   if (!first) return null;
   const isOne = ladders.every((one) => said(one) === said(first));

@@ -2,12 +2,13 @@ import { Sparkles } from "lucide-react";
 import { useDecided } from "@/document/decided";
 import type { Path } from "@/lib/paths";
 import { joinPath } from "@/lib/paths";
+import { useWhenStill } from "@/session/choosing";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 
 /** What the compiler decided where the loop leaves a field open; the reason on hover and focus. */
 export function DecidedNote({ node, path, label }: { node: string; path: Path; label: string }) {
-  const decided = useDecided(node, joinPath(path));
+  const decided = useWhenStill(useDecided(node, joinPath(path)));
   if (!decided) return null;
   return (
     <Tooltip text={<RichText text={decided.why} />} side="left">
