@@ -48,8 +48,11 @@ LOOK = """() => {
     };
     const named = (selector, name) => [...document.querySelectorAll(selector)]
         .map((element) => [name(element), area(element)]);
-    const scaleOf = (element) => element.offsetWidth > 0
-        ? element.getBoundingClientRect().width / element.offsetWidth : 1;
+    const scaleOf = (element) => {
+        // Unlike offsetWidth, this is not rounded.
+        const width = parseFloat(getComputedStyle(element).width);
+        return width > 0 ? element.getBoundingClientRect().width / width : 1;
+    };
     const texts = [];
     const walker = document.createTreeWalker(
         document.querySelector(".react-flow__viewport"), NodeFilter.SHOW_TEXT);
@@ -71,7 +74,9 @@ LOOK = """() => {
         over: [".canvas-tools > *", ".react-flow__attribution", "[data-over-graph]"]
             .flatMap((one) => named(one, () => one)),
         names: named(".compact-card-name", (one) => one.textContent),
-        cut: [...document.querySelectorAll(".loop-node-name, .node-port > span")]
+        cut: [...document.querySelectorAll(".loop-node-name, .node-port > span"),
+            ...[...document.querySelectorAll(".compact-card-number.tabular")]
+                .filter((one) => one.clientHeight > 0)]
             .filter((one) => one.clientHeight < 10 || one.scrollWidth > one.clientWidth)
             .map((one) => one.textContent),
     };
@@ -192,7 +197,8 @@ def test_nothing_lies_on_anything_in_a_run(
     page = open_page("/", viewport={"width": size[0], "height": size[1]})
     for path in runs.values():
         page.goto(path)
-        expect(page.locator(".loop-edge-label").first).to_be_visible()
+        rates = page.locator(".loop-edge-label").or_(page.locator("[data-detail=compact]"))
+        expect(rates.first).to_be_visible()
 
         check(page)
 

@@ -116,6 +116,12 @@ export function formatMetric(value: number | null | undefined): string {
   return value.toFixed(3);
 }
 
+/** The same in at most six signs, for where there is little room. */
+export function formatBrief(value: number | null | undefined): string {
+  const text = formatMetric(value);
+  return text.includes("e") ? (value as number).toExponential(0).replace("+", "") : text;
+}
+
 /** The numbers of an axis: as short as they can be, all with as many decimals. */
 export function formatTicks(ticks: readonly number[]): string[] {
   const texts = ticks.map(shortest);

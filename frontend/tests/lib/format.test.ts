@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   formatAgo,
+  formatBrief,
   formatBytes,
   formatCount,
   formatMetric,
@@ -61,6 +62,15 @@ describe("format", () => {
     [null, "–"],
   ])("the metric %s is %s", (value, text) => {
     expect(formatMetric(value)).toBe(text);
+  });
+
+  it.each([
+    [-0.000859, "-9e-4"],
+    [1_234_567, "1e6"],
+    [-234.56, "-234.6"],
+    [null, "–"],
+  ])("the metric %s is %s where there is little room", (value, text) => {
+    expect(formatBrief(value)).toBe(text);
   });
 
   it("rates, shares, ticks and plurals", () => {

@@ -1,6 +1,6 @@
 /** The one number of a compact card. Pure. */
 import type { TellingValue } from "@/document/telling";
-import { formatMetric } from "@/lib/format";
+import { formatBrief } from "@/lib/format";
 import type { MainMetric } from "./mainMetric";
 import { mainRate, type StageRate } from "./stageText";
 
@@ -20,5 +20,5 @@ export function rateNumber(rates: readonly StageRate[]): string {
 /** Newest value and title of a metric, as one comparable text. */
 export function liveNumber(metric: MainMetric | null): string {
   if (metric === null || metric.series.last === undefined) return "";
-  return `${formatMetric(metric.series.last?.value)}|${metric.title}`;
+  return `${formatBrief(metric.series.last?.value)}|${metric.title}`;
 }

@@ -118,7 +118,7 @@ export function ChartPanel({
         {isWide ? <Legend items={legend} /> : null}
       </figcaption>
       {isWide ? null : (
-        <div className="flex min-h-5 items-start gap-2">
+        <div className="flex min-h-5 flex-wrap items-start gap-x-2">
           {step}
           <Legend items={legend} />
         </div>
@@ -179,7 +179,9 @@ const Entry = memo(function Entry({
         />
       </svg>
       <span className="max-w-36 truncate text-muted">{label}</span>
-      <b className="tabular min-w-9 text-right font-medium">{formatMetric(value)}</b>
+      <b className="tabular min-w-9 whitespace-nowrap text-right font-medium">
+        {formatMetric(value)}
+      </b>
     </li>
   );
 });
