@@ -3,6 +3,7 @@
 import pytest
 
 from coloop import presets
+from coloop.estimate import explain
 from coloop.explain.about import about, traits, written_names
 from coloop.explain.nodes import describe_node
 from coloop.spec.io import parse
@@ -33,6 +34,19 @@ def test_a_preset_has_all_parts(name: str) -> None:
     assert more.tags
     assert ("full size" in more.tags) == more.needs_gpus
     assert ("co-training" in more.tags) <= (len(more.learners) > 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_time_of_a_step_is_that_of_the_phase_that_is_shown_below_the_graph(name: str) -> None:
+    spec = parse(presets.load_loop_text(name)).spec
+    assert spec is not None
+    shown = explain(spec)
+    steps = {phase.name: phase.step_seconds for phase in shown.phases}
+
+    cost = about(name).cost
+
+    assert cost.step_seconds == steps[shown.main]
+    assert cost.phase == (shown.main if len(steps) > 1 else None)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -52,7 +52,9 @@ class Cost(Value):
     hardware: str
     gpus: int
     step_seconds: float | None
-    """Of the slowest phase; None: not known."""
+    """Of the phase that the run spends most time in; None: not known."""
+    phase: str | None
+    """Its name, where there are others beside it."""
     seconds: float
     """Of all phases whose steps are known."""
     is_whole: bool
@@ -194,12 +196,13 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
     hardware = _hardware(spec)
     known = [phase.seconds for phase in found.phases if phase.seconds is not None]
     seconds = found.total_seconds if found.total_seconds is not None else sum(known)
-    steps = [phase.step_seconds for phase in found.phases]
+    main = next((phase for phase in found.phases if phase.name == found.main), None)
     peaks = [gpu.peak_bytes for gpu in found.estimate.gpus]
     return Cost(
         hardware=hardware.name,
         gpus=hardware.gpus,
-        step_seconds=_most(steps, 0.0),
+        step_seconds=main and main.step_seconds,
+        phase=main.name if main and len(found.phases) > 1 else None,
         seconds=seconds,
         is_whole=found.total_seconds is not None,
         gpu_hours=seconds * hardware.gpus / 3600,

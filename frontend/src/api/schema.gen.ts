@@ -1756,13 +1756,18 @@ export interface components {
              */
             memory_bytes: number | null;
             /**
+             * Phase
+             * @description Its name, where there are others beside it.
+             */
+            phase: string | null;
+            /**
              * Seconds
              * @description Of all phases whose steps are known.
              */
             seconds: number;
             /**
              * Step Seconds
-             * @description Of the slowest phase; None: not known.
+             * @description Of the phase that the run spends most time in; None: not known.
              */
             step_seconds: number | null;
         };

@@ -4,8 +4,12 @@ import { formatBytes, formatSeconds } from "@/lib/format";
 /** How long it takes, what it holds and what it costs, as estimated for the hardware that the loop names. */
 export function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
   const least = cost.is_whole ? "about " : "at least ";
+  const step = `${formatSeconds(cost.step_seconds)} a step`;
   const facts: [string, string][] = [
-    ["Time", `${least}${formatSeconds(cost.seconds)}, ${formatSeconds(cost.step_seconds)} a step`],
+    [
+      "Time",
+      `${least}${formatSeconds(cost.seconds)}, ${cost.phase ? `${step} of ${cost.phase}` : step}`,
+    ],
     ["Memory", `${formatBytes(cost.memory_bytes)} ${cost.gpus > 0 ? "of the fullest GPU" : ""}`],
     [
       "Cost",

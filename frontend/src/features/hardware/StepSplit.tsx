@@ -37,6 +37,7 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
     );
   }
   const gain = before === "own" ? longerBy(phase.step_seconds, mainPhase(own)?.step_seconds) : null;
+  const isOne = time?.phases.length === 1;
   const whole = shares.reduce((sum, { seconds }) => sum + seconds, 0);
   const told = verbShares(shares).map(({ verb, seconds }) => `${verb} ${formatSeconds(seconds)}`);
   return (
@@ -49,7 +50,9 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
           {phase.step_seconds === null ? "Time not known" : formatSeconds(phase.step_seconds)}
         </b>
         {phase.step_seconds === null ? null : (
-          <span className="whitespace-nowrap text-muted text-xs">a step</span>
+          <span className="truncate text-muted text-xs" title={`a step of ${phase.name}`}>
+            {isOne ? "a step" : `a step of ${phase.name}`}
+          </span>
         )}
         <Gain seconds={gain} />
         <span className="flex-1" />
