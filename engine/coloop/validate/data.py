@@ -14,6 +14,7 @@ from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
 from coloop.validate.sources import Glance, glance_at, glance_at_rows, value_problem
+from coloop.validate.unreadable import other_format, remedy
 
 PUT_THERE: Final = "put it there, or name it by its whole path"
 
@@ -198,11 +199,15 @@ def _check_file(
     elif glance.is_empty:
         yield _problem("data.empty", name, "source.path", f"`{source.path}` has no rows")
     elif glance.problem is not None:
-        yield _problem(
+        form = other_format(source, facts.root)
+        change = Change(op="set", path=f"nodes.{name}.source.format", value=form)
+        yield found(
             "data.unreadable",
-            name,
-            "source.path",
             f"`{source.path}` cannot be read as {source.written_as}: {glance.problem}",
+            hint=f"it can be read as {form}" if form else remedy(source, facts.root),
+            node=name,
+            field="source.path",
+            fixes=(Fix(title=f"Read it as {form}", changes=(change,)),) if form else (),
         )
 
 
@@ -228,7 +233,6 @@ def _problem(code: str, node: str, field: str, message: str) -> Diagnostic:
         "data.missing_file": PUT_THERE,
         "data.empty": "give it at least one row",
         "data.outside": "put the file into the loop's folder and name it from there",
-        "data.unreadable": "set `source.format` if the suffix misleads",
     }
     return found(code, message, hint=hints[code], node=node, field=field)
 

@@ -268,7 +268,10 @@ def _rows_of(lines: Iterator[tuple[bytes, int | None]]) -> Iterator[list[_Row]]:
 def _read_row(line: bytes, number: int | None) -> dict[str, object]:
     where = "a line" if number is None else f"line {number}"
     try:
-        row = json.loads(line)
+        # As text: of bytes, json would guess the encoding.
+        row = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} is not UTF-8 (byte {error.start + 1} of the line)") from None
     except ValueError as error:
         raise ValueError(f"{where} is not JSON: {error}") from None
     if not isinstance(row, dict):

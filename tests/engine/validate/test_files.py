@@ -334,6 +334,56 @@ def test_a_header_that_names_a_column_twice_is_unreadable(finding: Finding, tmp_
     assert "the column 'answer' twice" in found.message
 
 
+@pytest.mark.parametrize(
+    ("name", "written", "hint"),
+    [
+        ("rows.csv", "prompt,answer\nné?,2\n".encode("latin-1"), "save it as UTF-8"),
+        ("rows.jsonl", json.dumps(ROW).encode("utf-16"), "UTF-16; save it as UTF-8"),
+        ("rows.csv", b'prompt,answer\n"a 7" pipe",2\n', "is doubled"),
+        ("rows.csv", b'prompt,answer\n"a,2\n', "is doubled"),
+        ("rows.tsv", b"prompt\tanswer\n1+1=\t2\t3\n", "set apart by tabs"),
+        ("rows.jsonl", b'{"prompt": "1+1=", "answer": }\n', "one JSON object"),
+        ("rows.json", b'{"train": [\n{"prompt": "1+1="}]}\n', "one list of JSON objects"),
+        ("rows.parquet", b"PAR1 and no more", "download or write it again"),
+    ],
+)
+def test_what_to_do_about_a_file_is_told_by_what_is_wrong_with_it(
+    finding: Finding, tmp_path: Path, name: str, written: bytes, hint: str
+) -> None:
+    (tmp_path / name).write_bytes(written)
+
+    found = finding("grpo", *_from_file(name), root=tmp_path)
+
+    assert found.code == "data.unreadable"
+    assert hint in found.hint
+    assert found.fixes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "form"),
+    [
+        ("rows.jsonl", json.dumps([{"prompt": "1+1=", "answer": "2"}], indent=1), "json"),
+        ("rows.csv", '{"prompt": "a, b", "target": "2"}\n{"prompt": "c", "target": "3"}', "jsonl"),
+        ("rows.jsonl", "prompt,target\n1+1=,2\n", "csv"),
+        ("rows.parquet", '{"prompt": "1+1=", "target": "2"}\n', "jsonl"),
+        ("rows.json", "prompt\ttarget\n1+1=\t2\n", "tsv"),
+    ],
+)
+def test_a_format_that_is_offered_reads_the_file(
+    finding: Finding, tmp_path: Path, name: str, written: str, form: str
+) -> None:
+    (tmp_path / name).write_text(written)
+
+    found = finding("grpo", *_from_file(name), root=tmp_path)
+
+    assert (found.code, found.hint) == ("data.unreadable", f"it can be read as {form}")
+    (change,) = found.fixes[0].changes
+    assert (change.path, change.value) == ("nodes.problems.source.format", form)
+    glance = sources.glance_at(FileSource(type="file", path=name, format=form), tmp_path)
+    assert glance.problem is None
+    assert "prompt" in glance.common
+
+
 PREFERRED = '{"prompt": "p", "chosen": "a", "rejected": "b", "probability": 0.8}\n'
 
 
