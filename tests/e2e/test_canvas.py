@@ -232,6 +232,9 @@ def test_all_of_a_graph_is_seen_and_read_at_first_sight(
     for name in ("tango", "grpo-arithmetic", "cooper"):
         page.goto(server.open_loop((LOOPS / f"{name}.yaml").read_text(encoding="utf-8")))
         check(page)
+        # Beside the settings, which are open as long as nobody closed them.
+        expect(page.get_by_role("complementary", name="Settings")).to_be_visible()
+        expect(page.get_by_role("article", name=re.compile("^probe,"))).to_be_visible()
         page.goto(runs[name])
         check(page)
     many = f"coloop: 1\nname: many\n{TALL}\nedges: []\nschedule: {{steps: 1}}\n"

@@ -87,6 +87,12 @@ def test_a_reward_is_written_tried_weighed_and_learned_from(
     expect(page.get_by_test_id("total-weight")).to_have_text("2.00")
     page.get_by_role("button", name=re.compile("^Redo: Weigh")).click()
 
+    page.go_back()
+    page.get_by_role("article", name=re.compile("^python,")).click()
+    expect(page.get_by_label("Source, type")).to_have_text("python")
+    page.get_by_role("link", name="Rewards").click()
+    expect(page.get_by_label("Code of python")).to_have_value(MINE)
+
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_url("**/runs/*")
     expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=120_000)

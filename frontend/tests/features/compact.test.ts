@@ -124,6 +124,35 @@ it("cards of a tall graph are as wide as the window lets them, and never overlap
   );
 });
 
+it("all of a graph is in sight, however large the window and wherever its cards stand", () => {
+  const place = fc.integer({ min: 0, max: 30 });
+  const places = fc.uniqueArray(fc.tuple(place, place), {
+    minLength: 1,
+    maxLength: 30,
+    selector: ([x, y]) => `${x} ${y}`,
+  });
+  const side = (least: number, most: number) => fc.integer({ min: least, max: most });
+  fc.assert(
+    fc.property(places, side(480, 2560), side(300, 1400), (cells, width, height) => {
+      const boxes = cells.map(([x, y], index) => ({
+        id: `n${index}`,
+        x: x * 260,
+        y: y * 260,
+        width: 224,
+        height: 100 + (index % 4) * 30,
+      }));
+      const draw = drawer(boxes, []);
+
+      const planned = planFit(boxes, draw, { width, height });
+
+      const area = draw(planned?.squeeze ?? null).area;
+      if (!planned || !area) throw new Error("nothing is drawn");
+      expect(isInSight(planned.view, area, width, height)).toBe(true);
+    }),
+    { numRuns: 60 },
+  );
+});
+
 const SQUEEZE: Squeeze = { x: 2, y: 1, width: 2.4, height: 1, gap: 26, zoom: 0.4, track: 20 };
 
 it("cards grow into the room beside them, and keep the least between them", () => {

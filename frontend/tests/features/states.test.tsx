@@ -10,6 +10,7 @@ import {
 } from "@/features/inspector/form/FormContext";
 import { MapField } from "@/features/inspector/form/MapField";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
+import { EstimateTable } from "@/features/memory/EstimateTable";
 import { MemoryPanel } from "@/features/memory/MemoryPanel";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { LiveRun } from "@/live/LiveRun";
@@ -171,4 +172,21 @@ describe("a field that the catalog does not know", () => {
       true,
     );
   });
+});
+
+it("a model that nobody knows has no bytes and no time", () => {
+  const unknown = [
+    { node: "actor", field: "model.path", found: "Qwen/Qwen9", reason: "is not known" },
+  ];
+  const stage = { stage: "actor.learn", node: "actor", seconds: null, tokens_per_second: null };
+  const estimate = {
+    ...{ gpus: [], stages: [stage], parameters: {}, notes: [], advice: [], guessed: [], unknown },
+    ...{ step_seconds: null, bottleneck: null, rollout: {} },
+  } as unknown as Estimate;
+  const { wrapper } = insideLoop();
+
+  const { container } = render(<EstimateTable estimate={estimate} />, { wrapper });
+
+  expect(screen.getByText("Not known: actor, model.path: `Qwen/Qwen9` is not known")).toBeTruthy();
+  expect(container.textContent).not.toMatch(/\b0 B|\d m?s\b/);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import type { RunEvent } from "@/api/types";
+import { latestOf } from "@/features/charts/usePlot";
 import { LiveRun } from "@/live/LiveRun";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
 import { endOfStep, replayState } from "@/live/replay";
@@ -221,6 +222,27 @@ describe("the player", () => {
     expect([...made.live.state.running.keys()]).toEqual(["actor.generate"]);
     await made.advance(0.1, 1); // the next event is 5 s away: nobody waits so long
     expect([...made.live.state.running.keys()]).toEqual(["actor.learn"]);
+  });
+
+  it("shows nothing of a step that it has not reached, however fast it plays", async () => {
+    const { made } = player(recorded(60), 60);
+    await made.seek(1);
+
+    for (const speed of [1, 10, 60, 240]) {
+      for (let tick = 0; tick < 8; tick += 1) {
+        await made.advance(0.25, speed);
+        const { step, series, gauges, spans, sampleSteps } = made.live.state;
+        const loss = series.get("loss")?.get("actor");
+        expect(gauges?.step).toBe(step);
+        const told = [loss?.last?.step, loss?.steps.at(-1), sampleSteps.at(-1)];
+        for (const one of told) expect(one ?? 0).toBeLessThanOrEqual(made.step);
+        expect(
+          latestOf([loss ? { line: loss, spread: null } : null], made.step)[0]?.step ?? 0,
+        ).toBe(loss?.last?.step ?? 0);
+        expect(Math.max(...spans.map((span) => span.step ?? 0))).toBeLessThanOrEqual(made.step + 1);
+      }
+    }
+    expect(made.step).toBeGreaterThan(50);
   });
 
   it("of a long run reads what lies around the step, and the marks", async () => {

@@ -24,6 +24,7 @@ from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
 from coloop.spec.nodes import KINDS
 from coloop.spec.ports import PortType
 from coloop.spec.remedies import REMEDIES, Remedy
+from coloop.spec.solvable import SECTIONS, SOLVABLE
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 TINY = PresetInfo(name="tiny-qwen3", title="Tiny", description="A few layers.")
@@ -391,3 +392,14 @@ def test_a_field_says_by_what_it_is_read() -> None:
     }
     count = sum(len(fields) for section, fields in READ_WHERE.items() if section.__name__ in parts)
     assert len(marked) == count
+
+
+def test_no_two_settings_that_fitting_may_change_have_the_same_title() -> None:
+    titles = [
+        SECTIONS[section].model_fields[name].title or name
+        for section, names in SOLVABLE.items()
+        for name in names
+    ]
+
+    assert len(titles) > 8
+    assert len(set(titles)) == len(titles), sorted(titles)
