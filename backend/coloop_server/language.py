@@ -121,4 +121,4 @@ def check_edit(text: str, changes: Mapping[str, Any], settings: Settings) -> Non
     before = set(spec_paths(spec))
     for field, path in spec_paths(changed):
         if (field, path) not in before:
-            settings.roots.check(path, field)
+            settings.roots.check_field(field, path)

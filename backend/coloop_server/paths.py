@@ -1,9 +1,10 @@
 """Where paths in a spec may point when the spec comes over HTTP: inside the allowed roots.
 
 A spec names files (data, reward code, model folders). Over HTTP it need not be the person at this
-machine who names them, so every such field is held against the roots, after links are followed.
-Which fields are paths is said by the spec itself (`x-widget: path`). The server's own data
-(database, tokens) is in no root, even where it lies below one; a root may lie in its folder.
+machine who names them, so every such field is held against the roots, after links are followed; of
+a folder that is read also what it holds. Which fields are paths is said by the spec itself
+(`x-widget: path`). The server's own data (database, tokens) is in no root, even where it lies below
+one; a root may lie in its folder.
 """
 
 import os
@@ -16,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from coloop.errors import SpecProblem
+from coloop.links import TooManyEntries, entry_outside
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides
 from coloop_server.errors import NotAllowed
@@ -24,6 +26,8 @@ URL_MARK = "://"
 REMOTE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hdfs", "oss", "hf"})
 """Addresses that lead to another machine. Others (`local:`, chains such as `zip::`) may lead to
 files of this one."""
+WRITTEN = frozenset({"run.storage"})
+"""Fields of folders that a run writes to; what lies there is read by its manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +55,53 @@ class Roots:
     def check(self, text: str, what: str) -> Path:
         """The path that a client named, as long as it lies inside the roots."""
         local = text.removeprefix("file://")
-        path = self.allowed[0] / os.path.expanduser(local)
-        where = "" if os.path.isabs(os.path.expanduser(local)) else f" in {self.allowed[0]}"
-        if "\0" in text or URL_MARK in local or not self.admits(path):
-            raise NotAllowed(
-                "path.outside",
-                f"{what}: {text!r}{where} lies outside of the folders that this server may use "
-                f"({', '.join(map(str, self.allowed))}); COLOOP_ALLOWED_ROOTS adds one",
-                {"path": text},
-            )
-        return path.resolve()
+        self._require(URL_MARK not in local and self._admits_all(local), text, what)
+        return (self.allowed[0] / os.path.expanduser(local)).resolve()
+
+    def check_field(self, field: str, text: str) -> None:
+        """Refuse a path of a spec that leads outside, and a folder that holds what does."""
+        scheme, mark, _ = text.partition(URL_MARK)
+        if not (mark and scheme in REMOTE):
+            self.check(text, field)
+        # Who takes no address for one reads a file of that name.
+        self._require(self._admits_all(text), text, field)
+        if field not in WRITTEN:
+            for folder in filter(is_folder, self._places(text)):
+                self._check_folder(folder, field, text)
+
+    def _require(self, is_inside: bool, text: str, what: str) -> None:
+        if not is_inside:
+            below = "" if os.path.isabs(os.path.expanduser(text)) else f" in {self.allowed[0]}"
+            raise self._outside(text, f"{what}: {text!r}{below} lies")
+
+    def _check_folder(self, folder: Path, field: str, text: str) -> None:
+        try:
+            entry = entry_outside(folder, self.admits)
+        except TooManyEntries as problem:
+            told = f"{field}: {text!r} holds {problem}, some of which may lead"
+            raise self._outside(text, told) from None
+        if entry is not None:
+            shown = entry.relative_to(folder)
+            raise self._outside(text, f"{field}: {text!r} holds {shown}, which leads")
+
+    def _outside(self, text: str, told: str) -> NotAllowed:
+        allowed = ", ".join(map(str, self.allowed))
+        return NotAllowed(
+            "path.outside",
+            f"{told} outside of the folders that this server may use ({allowed}); "
+            "COLOOP_ALLOWED_ROOTS adds one",
+            {"path": text},
+        )
+
+    def _admits_all(self, text: str) -> bool:
+        return "\0" not in text and all(map(self.admits, self._places(text)))
+
+    def _places(self, text: str) -> list[Path]:
+        """Where the file of a path may be: a relative one is looked for in the first root, and read
+        from any that has it."""
+        named = os.path.expanduser(text)
+        first, *others = dict.fromkeys(root / named for root in self.allowed)
+        return [first, *filter(is_there, others)]
 
     def check_spec(self, spec: LoopSpec) -> None:
         """Refuse a spec of which any path leads outside."""
@@ -80,11 +121,8 @@ class Roots:
     def outside_of(self, spec: LoopSpec) -> Iterator[tuple[str, NotAllowed]]:
         """Every (field, refusal) of a path that leads outside, in the spec as it is."""
         for field, text in spec_paths(spec):
-            scheme, mark, _ = text.partition(URL_MARK)
-            if mark and scheme in REMOTE:
-                continue
             try:
-                self.check(text, field)
+                self.check_field(field, text)
             except NotAllowed as refusal:
                 yield field, refusal
 
@@ -102,6 +140,14 @@ def is_there(path: Path) -> bool:
     """Whether there is such a file; never where no file system can hold the name."""
     try:
         return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; never where no file system can hold the name."""
+    try:
+        return path.is_dir()
     except (OSError, ValueError):
         return False
 

@@ -485,6 +485,34 @@ def test_a_folder_that_was_only_shown_is_not_removed(
     assert (folder / "events.jsonl").exists()
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("place", ["link", "checkpoints", "samples/link", ""])
+def test_what_links_of_a_deleted_run_lead_to_stays(
+    client: TestClient,
+    settings: Settings,
+    loop: str,
+    tmp_path: Path,
+    place: str,
+    eventually: Callable[..., Any],
+) -> None:
+    """Links in the folder, and the folder itself."""
+    private = tmp_path / "private"
+    folder = write_ended_run(settings, loop, "crafted")
+    eventually(lambda: client.get("/api/runs").json())
+    if place:
+        private.mkdir()
+        (folder / place).parent.mkdir(exist_ok=True)
+    else:
+        folder.rename(private)
+    (private / "diary").write_text("mine")
+    (folder / place).symlink_to(private)
+
+    assert client.delete("/api/runs/crafted").status_code == 204
+
+    assert (private / "diary").read_text() == "mine"
+    assert not [*settings.runs_dir.glob("*crafted*")]
+
+
 def test_rows_and_reports_of_other_makers_are_read_as_far_as_they_are_understood() -> None:
     row = SampleRow.model_validate(
         {"seq": 1, "reward": "high", "scores": {"a": 0.5, "b": "no"}, "target": "2"}

@@ -176,6 +176,7 @@ NO_PAGE = (
 )
 
 
+@pytest.mark.attack
 def test_addresses_that_are_no_page_are_not_answered_by_it(
     start_server: Callable[..., Any],
 ) -> None:

@@ -46,6 +46,7 @@ ASK = (
 class RayJobLauncher:
     def __init__(self, settings: Settings) -> None:
         self.driver = settings.driver
+        self.roots = settings.roots
         self.remote_runs_dir = settings.ray_runs_dir
         self.address = settings.ray_address
         """Where new jobs go."""
@@ -137,7 +138,8 @@ class RayJobLauncher:
         variables = {"PYTHONUNBUFFERED": "1"}
         if self.is_shared:
             return {"env_vars": variables}
-        upload = build_upload(order.spec, order.spec.with_suffix(".upload"), order.root)
+        folder = order.spec.with_suffix(".upload")
+        upload = build_upload(order.spec, folder, order.root, self.roots)
         variables["COLOOP_MARKED_LINES"] = "1"
         return {"env_vars": variables, "working_dir": str(upload)}
 

@@ -3,24 +3,36 @@
     spec.yaml              the loop, its file paths pointing into files/
     files/0-reward.py      what the loop names: reward code, small data files
 
-What is too large to travel lies where the cluster can read it and is named by its path there.
+What is too large to travel lies where the cluster can read it and is named by its path there. A run
+may have waited since its paths were held against the roots, so each file is once more, and opened
+without following a link.
 """
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from coloop.diagnostics import Change
 from coloop.spec.io import parse
 from coloop.spec.text.patch import patch
+from coloop_server.errors import ServerError
 from coloop_server.launchers.protocol import LaunchFailed
-from coloop_server.paths import URL_MARK, spec_paths
+from coloop_server.paths import URL_MARK, Roots, spec_paths
 from coloop_server.private import ensure_private_folder
+from coloop_server.runs.forking import opened_folder, plain_file
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
 
-def build_upload(spec_file: Path, folder: Path, base: Path) -> Path:
-    """Fill `folder` with the spec and the files that it names relative to `base`."""
+def build_upload(spec_file: Path, folder: Path, base: Path, roots: Roots) -> Path:
+    """Fill `folder` with the spec and the files that it names relative to `base`.
+
+    Raises:
+        LaunchFailed: a file is too large, or lies outside of the roots.
+    """
     text = spec_file.read_text(encoding="utf-8")
     spec = parse(text).spec
     if spec is None:
@@ -33,13 +45,42 @@ def build_upload(spec_file: Path, folder: Path, base: Path) -> Path:
         source = base / named
         if URL_MARK in named or not source.is_file():
             continue
-        if source.stat().st_size > MAX_FILE_BYTES:
-            raise LaunchFailed(
-                f"{field}: {named} is larger than {MAX_FILE_BYTES // 2**20} MiB, too large to send "
-                "along; put it where the cluster can read it and name it by that path"
-            )
         carried = Path("files") / f"{number}-{source.name}"
-        shutil.copyfile(source, folder / carried)
+        with opened_in(roots, source, field) as file:
+            if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
+                raise LaunchFailed(
+                    f"{field}: {named} is larger than {MAX_FILE_BYTES // 2**20} MiB, too large to "
+                    "send along; put it where the cluster can read it and name it by that path"
+                )
+            with (folder / carried).open("xb") as copy:
+                shutil.copyfileobj(file, copy)
         changes.append(Change(op="set", path=field, value=carried.as_posix()))
     (folder / "spec.yaml").write_text(patch(text, changes) if changes else text, encoding="utf-8")
     return folder
+
+
+@contextmanager
+def opened_in(roots: Roots, source: Path, field: str) -> Iterator[BufferedReader]:
+    """What a path leads to, as long as that lies in the roots; a link that is put into its way
+    meanwhile is not followed.
+
+    Raises:
+        LaunchFailed: it lies outside, or is no plain file any more.
+    """
+    leads = source.resolve()
+    if not roots.admits(leads):
+        raise LaunchFailed(
+            f"{field}: {source} lies outside of the folders that this server may use; "
+            "COLOOP_ALLOWED_ROOTS adds one"
+        )
+    root = next(one for one in (*roots.allowed, roots.runs) if leads.is_relative_to(one))
+    with ExitStack() as stack:
+        try:
+            above, folder = root, stack.enter_context(opened_folder(str(root), None, root))
+            for part in leads.relative_to(root).parts[:-1]:
+                above = above / part
+                folder = stack.enter_context(opened_folder(part, folder, above))
+            file = stack.enter_context(plain_file(leads.name, folder, above))
+        except (OSError, ServerError) as error:
+            raise LaunchFailed(f"{field}: {source} cannot be sent along: {error}") from error
+        yield file

@@ -72,13 +72,25 @@ def link_tree(
     source: Path, folder: Path, *, without: Sequence[str] = (), copies: bool = False
 ) -> None:
     """The files below a folder below another one, which may be there: as further names where the
-    file system can, else copied.
+    file system can, else copied. Of a link to a file, the file that it leads to.
 
     Args:
         without: patterns of names that stay where they are.
         copies: files of their own, which somebody may change.
+
+    Raises:
+        CheckpointError: a link leads to a folder, which may be any.
     """
-    ignored, put = shutil.ignore_patterns(*without), shutil.copy2 if copies else _link
+    stays = shutil.ignore_patterns(*without)
+
+    def ignored(above: str, names: list[str]) -> set[str]:
+        left = stays(above, names)
+        for path in (Path(above, name) for name in names if name not in left):
+            if path.is_symlink() and path.is_dir():
+                raise CheckpointError(f"{path} is a link to a folder; put the folder itself there")
+        return left
+
+    put = shutil.copy2 if copies else _link
     shutil.copytree(source, folder, copy_function=put, dirs_exist_ok=True, ignore=ignored)
 
 

@@ -1,8 +1,8 @@
 """Model folders that somebody else wrote: what is looked at before anything of them is loaded.
 
 Libraries follow what a folder says: an index names further files, which may be pickles or lie
-elsewhere, and an adapter's config names another model. Here both are refused, so that what is
-loaded is safetensors of this folder.
+elsewhere, an adapter's config names another model, and a tokenizer's settings name files of words.
+Here all of it is refused, so that what is loaded is safetensors and words of this folder.
 """
 
 import json
@@ -14,6 +14,9 @@ from coloop.models.adapter_folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, is_
 
 PICKLES: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.h5", "*.msgpack")
 INDEX: Final = "*.safetensors.index.json"
+TOKENIZER_SETTINGS: Final = ("tokenizer_config.json", "special_tokens_map.json")
+PLACES: Final = ("vocab", "merges", "gguf_file")
+"""Fields of a tokenizer's config that hold words, or as a text a path to them."""
 AS_SAFETENSORS: Final = "save the model again as safetensors"
 
 
@@ -57,6 +60,39 @@ def check_index(index: Path) -> None:
                 f"{index} names {name}, which may be a pickle that could run any code when"
                 f" loaded; {AS_SAFETENSORS}"
             )
+
+
+def check_tokenizer(file: Path) -> None:
+    """Raises `ModelUnavailable` where a file of `TOKENIZER_SETTINGS` names anything that would be
+    opened in the place of what stands beside it."""
+    try:
+        told: Any = json.loads(file.read_text(encoding="utf-8"))
+        fields = dict(told.items())
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise ModelUnavailable(f"{file} holds no settings of a tokenizer: {error!r}") from error
+    for name, value in fields.items():
+        if name == "fast_tokenizer_files":
+            _require_beside(file, value)
+        elif _is_opened(name, value, is_map=file.name == TOKENIZER_SETTINGS[1]):
+            raise ModelUnavailable(
+                f"{file} names `{name}`, which may be a file elsewhere; take it out of there"
+            )
+
+
+def _is_opened(name: str, value: object, *, is_map: bool) -> bool:
+    """Whether a library hands a field on to what opens files. Fields such as `tokenizer_file` count
+    in the map of tokens alone: in the config older tools left them behind, and what stands beside
+    it goes before them."""
+    if is_map:
+        return not name.endswith(("_token", "_tokens"))
+    return (name in PLACES and isinstance(value, str)) or (name == "init_inputs" and bool(value))
+
+
+def _require_beside(file: Path, names: object) -> None:
+    listed = names if isinstance(names, list) else [names]
+    for name in listed:
+        if not isinstance(name, str) or Path(name).name != name:
+            raise ModelUnavailable(f"{file} names {name!r}, which is no file beside it")
 
 
 def _check_adapter(folder: Path) -> None:

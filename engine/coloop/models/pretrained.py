@@ -23,10 +23,11 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.utils.hub import cached_file
 
 from coloop.errors import ModelUnavailable
 from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
-from coloop.models.foreign_folder import check_folder
+from coloop.models.foreign_folder import TOKENIZER_SETTINGS, check_folder, check_tokenizer
 from coloop.models.heads import ONLY, SCORE, add_scores
 from coloop.models.quiet import without_bars
 from coloop.models.to_come import WeightsToCome
@@ -76,8 +77,8 @@ def load_or_wait(
     if isinstance(source, Path) and is_adapter(source):
         held = source / BASE_FOLDER
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
         config = AutoConfig.from_pretrained(source, **options)
+        tokenizer = _tokenizer_of(source, options)
         named = config.architectures or ()
         is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
         kind: Any = AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
@@ -122,11 +123,22 @@ def load_outline(
     source = find_source(path, root, has_weights=False)
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
         config = AutoConfig.from_pretrained(source, **options)
+        tokenizer = _tokenizer_of(source, options)
     except (OSError, ValueError, ImportError) as error:
         raise ModelUnavailable(_reason(path, source, error)) from error
     return config, _fast(tokenizer, path)
+
+
+def _tokenizer_of(source: Path | str, options: Mapping[str, Any]) -> Any:
+    """Of a folder or a model of the hub, once its settings were looked at."""
+    for name in TOKENIZER_SETTINGS:
+        file = cached_file(
+            source, name, revision=options["revision"], _raise_exceptions_for_missing_entries=False
+        )
+        if file is not None:
+            check_tokenizer(Path(file))
+    return AutoTokenizer.from_pretrained(source, **options)
 
 
 def _fast(tokenizer: Any, path: str) -> PreTrainedTokenizerFast:

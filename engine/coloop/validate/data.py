@@ -125,10 +125,10 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
-    """In a confined check no path leads out of the loop's folder."""
+    """In a confined check no path leads out of the loop's folder, nor what a folder holds."""
     for path in _named_paths(facts):
-        if (path.what != "model" or _looks_local(path.path)) and facts.is_outside(path.path):
-            message = f"`{path.path}` leads out of {facts.root}, the folder that loops may read"
+        if (what := facts.leading_out(path.path)) is not None:
+            message = f"{what} leads out of {facts.root}, the folder that loops may read"
             yield _problem("data.outside", path.node, path.field, message)
 
 

@@ -38,7 +38,7 @@ from coloop.spec.rollout import Rollout
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
 from coloop.spec.training import Training
 from coloop.validate.machine import hardware_of
-from coloop.validate.sources import Glance, glances, is_inside
+from coloop.validate.sources import Glance, glances, leading_out
 
 Port = tuple[str, str]
 """A node and one of its ports."""
@@ -110,6 +110,7 @@ class Facts:
         self._reads: dict[Port, frozenset[str]] = {}
         self._trainings: dict[str, Training] = {}
         self._spellings: dict[str, str] = {}
+        self._leading_out: dict[str, str | None] = {}
 
     def columns_of(self, dataset: str, *, everywhere: bool = False) -> frozenset[str]:
         """Columns of a source that was looked into, mapped names included: those of some row, or
@@ -301,8 +302,16 @@ class Facts:
         return {node: group for group in self.groups.values() for node in group.members}
 
     def is_outside(self, path: str) -> bool:
-        """Whether a path leads out of `root`, where that is not allowed."""
-        return self.is_confined and self.root is not None and not is_inside(self.root, path)
+        """Whether a path, or what it holds, leads out of `root`, where that is not allowed."""
+        return self.leading_out(path) is not None
+
+    def leading_out(self, path: str) -> str | None:
+        """What of a path leads out of `root` where that is not allowed, in words."""
+        if not self.is_confined or self.root is None:
+            return None
+        if path not in self._leading_out:
+            self._leading_out[path] = leading_out(self.root, path)
+        return self._leading_out[path]
 
     def model(self, node: str) -> Any:
         """The `model` section of a node, or nothing."""

@@ -29,6 +29,7 @@ from coloop.datafiles import (
     start_of,
 )
 from coloop.documents import COLUMNS, documents_in
+from coloop.links import TooManyEntries, entry_outside
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode
@@ -70,7 +71,7 @@ class Glance:
     is_whole: bool = False
     """Whether every row was looked at, or the format names the columns."""
     is_outside: bool = False
-    """Whether the path leads out of the folder, where that is not allowed."""
+    """Whether the path, or what it holds, leads out of the folder, where that is not allowed."""
     is_missing: bool = False
     is_empty: bool = False
     problem: str | None = None
@@ -82,17 +83,31 @@ class Glance:
         return (self.columns or frozenset()) - self.lacking.keys()
 
 
-def is_inside(root: Path, path: str) -> bool:
-    """Whether a path, followed to its end, stays in the folder."""
+def leading_out(root: Path, path: str) -> str | None:
+    """What of a path leads out of the folder once links are followed, in words: the path, or an
+    entry of the folder that it names; None: nothing does."""
+    bounds, place = root.resolve(), root / os.path.expanduser(path)
+
+    def admits(entry: Path) -> bool:
+        try:
+            return entry.resolve().is_relative_to(bounds)
+        except (OSError, RuntimeError, ValueError):
+            return False
+
+    if not admits(place):
+        return f"`{path}`"
     try:
-        return (root / path).resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError, ValueError):
-        return False
+        entry = entry_outside(place, admits) if place.is_dir() else None
+    except TooManyEntries as problem:
+        return f"`{path}` holds {problem}, and one of them perhaps"
+    except (OSError, ValueError):
+        return None
+    return None if entry is None else f"`{path}` holds {entry.relative_to(place)}, which"
 
 
 def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> Glance:
     """Look into a file, or remember what was seen when it was last looked into."""
-    if is_confined and not is_inside(root, source.path):
+    if is_confined and leading_out(root, source.path) is not None:
         return Glance(is_outside=True)
     path = root / os.path.expanduser(source.path)
     try:

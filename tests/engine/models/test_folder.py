@@ -204,3 +204,20 @@ def test_a_fingerprint_tells_every_bit_of_small_weights() -> None:
     found.add(fingerprint(exchanged.items()))
 
     assert len(found) == 1 + 3 * 32 * 16 + 1
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("place", ["templates", "below/templates"])
+def test_a_link_to_a_folder_is_not_followed(tmp_path: Path, place: str) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "diary").write_text("nobody else may read this", encoding="utf-8")
+    link = tmp_path / "model" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "private")
+
+    with pytest.raises(CheckpointError, match="templates is a link to a folder"):
+        link_folder(tmp_path / "model", tmp_path / "linked")
+
+    assert not (tmp_path / "linked").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "private"]
+    assert (tmp_path / "private" / "diary").exists()

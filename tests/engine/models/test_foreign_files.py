@@ -14,7 +14,7 @@ from coloop.errors import CheckpointError, ColoopError, ModelUnavailable
 from coloop.models import build_model, save_hf
 from coloop.models.adapter_folder import read_adapter
 from coloop.models.folder import load_weights
-from coloop.models.pretrained import find_source
+from coloop.models.pretrained import find_source, load_outline
 from coloop.spec.model import PretrainedModel, ScratchModel
 
 pytestmark = pytest.mark.attack
@@ -171,3 +171,53 @@ def test_code_of_a_model_is_refused_without_its_setting(folder: Path, mark: Path
         load(folder)
 
     assert not mark.exists()
+
+
+def tell_tokenizer(folder: Path, file: str, told: dict[str, Any]) -> None:
+    """Write fields into a file of the tokenizer's settings."""
+    path = folder / file
+    held = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path.write_text(json.dumps(held | told), encoding="utf-8")
+
+
+SETTINGS, TOKENS = "tokenizer_config.json", "special_tokens_map.json"
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        (SETTINGS, {"tokenizer_class": "BertTokenizer", "vocab": "DIARY"}),
+        (SETTINGS, {"tokenizer_class": "BertTokenizer", "init_inputs": ["DIARY"]}),
+        (SETTINGS, {"tokenizer_class": "GPT2Tokenizer", "merges": "DIARY"}),
+        (SETTINGS, {"fast_tokenizer_files": ["../private/tokenizer.4.0.0.json"]}),
+        (TOKENS, {"tokenizer_file": "DIARY"}),
+        (TOKENS, {"vocab_file": "DIARY"}),
+        (TOKENS, {"vocab": "DIARY"}),
+    ],
+)
+def test_settings_of_a_tokenizer_name_no_files_elsewhere(
+    folder: Path, tmp_path: Path, file: str, told: dict[str, Any]
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "diary").write_text("nobody else\nmay read this\n[UNK]\n", encoding="utf-8")
+    shutil.copyfile(folder / "tokenizer.json", private / "tokenizer.4.0.0.json")
+    if "tokenizer_class" in told or file == TOKENS:
+        (folder / "tokenizer.json").unlink()
+    tell_tokenizer(folder, SETTINGS, {"tokenizer_class": "BertTokenizer"} if file == TOKENS else {})
+    text = json.dumps(told).replace("DIARY", str(private / "diary"))
+    tell_tokenizer(folder, file, json.loads(text))
+
+    for look in (load, lambda folder: load_outline(str(folder), folder.parent)):
+        with pytest.raises(ModelUnavailable, match=rf"{file} names .*, (no file beside it|which)"):
+            look(folder)
+
+
+def test_settings_of_a_tokenizer_that_others_wrote_are_read(folder: Path) -> None:
+    """Older tools leave paths of their own machine there, which nobody opens."""
+    there = "/home/somebody/.cache/huggingface/special_tokens_map.json"
+    tell_tokenizer(folder, SETTINGS, {"special_tokens_map_file": there, "init_inputs": []})
+    tell_tokenizer(folder, SETTINGS, {"tokenizer_file": None, "name_or_path": there})
+    tell_tokenizer(folder, TOKENS, {"eos_token": "⟨eos⟩", "additional_special_tokens": []})
+
+    load(folder)

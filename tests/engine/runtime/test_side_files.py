@@ -267,3 +267,24 @@ def test_a_free_name_is_looked_for_as_far_as_names_are_taken(
 
     assert (free, fresh) == ("pool.entries-40-4.rows", "pool.entries-41.rows")
     assert drawn == [2, 3, 4]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("leads", ["diary", "roles.pool.entries-1.rows"])
+def test_a_link_in_the_place_of_a_file_is_not_taken_over(
+    tmp_path: Path, checkpoints: Checkpoints, leads: str
+) -> None:
+    """Not even one to the same rows: what it leads to may change."""
+    first = checkpoints.write(1, state(range(3)), Saver())
+    rows = first / "roles.pool.entries-1.rows"
+    private = tmp_path / "private"
+    private.mkdir()
+    rows.rename(private / rows.name)
+    (private / "diary").write_bytes(b"x" * (private / rows.name).stat().st_size)
+    rows.symlink_to(private / leads)
+
+    second = checkpoints.write(2, state(range(4)), Saver())
+
+    assert files(second) == {"roles.pool.entries-2.rows": 1}
+    assert not [path for path in second.rglob("*") if path.is_symlink()]
+    assert held(checkpoints) == [0, 1, 2, 3]

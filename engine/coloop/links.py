@@ -1,0 +1,61 @@
+"""What a folder holds, held against a rule of where paths may lead.
+
+Libraries open the files of a model folder by name and follow links. That the folder lies where it
+may says nothing of what they will read.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+MOST_ENTRIES: Final = 200_000
+"""Of one folder and of all below it."""
+
+
+class TooManyEntries(ValueError):
+    """A folder holds more than is looked through."""
+
+
+def entry_outside(folder: Path, admits: Callable[[Path], bool]) -> Path | None:
+    """The first link or folder below a folder that leads to where it may not; None: there is none.
+    What a link leads to is looked through as well; what cannot be listed holds nothing.
+
+    Args:
+        admits: whether a path, followed to its end, lies where it may.
+
+    Raises:
+        TooManyEntries: not all of them were seen, and those that were may be there.
+    """
+    waiting, seen, count = [folder], set[Path](), 0
+    while waiting:
+        shown = waiting.pop()
+        listed = shown.resolve()
+        if listed in seen:
+            continue
+        seen.add(listed)
+        for entry in _entries(listed):
+            count += 1
+            if count > MOST_ENTRIES:
+                raise TooManyEntries(f"more than {MOST_ENTRIES:,} entries")
+            if not (entry.is_symlink() or entry.is_dir(follow_symlinks=False)):
+                continue
+            if not admits(shown / entry.name):
+                return shown / entry.name
+            if _is_folder(entry):
+                waiting.append(shown / entry.name)
+    return None
+
+
+def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        yield from entries
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Whether it is one or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
