@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
+from tests.bench import bench_first_step
 
 from coloop_server.launchers import build_launchers, default_launcher, local_ray
 from coloop_server.launchers.local_ray import LocalRay, make_temp_folder
@@ -257,3 +258,12 @@ def test_a_server_that_ends_does_not_wait_for_its_ray(
     starting.join(30)
     assert [str(one) for one in failed] == ["the server ended"]
     assert ray.folder.noted() is None
+
+
+@pytest.mark.slow
+def test_the_first_run_of_all_beside_busy_programs_ends_well() -> None:
+    """With nothing loaded ahead, and every core taken twice."""
+    first, whole, state = bench_first_step.once("nothing before", bench_first_step.BUSY)
+
+    assert state == "finished"
+    assert first < whole

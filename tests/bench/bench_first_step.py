@@ -31,7 +31,7 @@ ARMS = {
 
 
 def run() -> Result:
-    found = {(arm, busy): _once(arm, busy) for busy in (0, BUSY) for arm in ARMS}
+    found = {(arm, busy): once(arm, busy) for busy in (0, BUSY) for arm in ARMS}
     quiet = found["loaded ahead", 0][0]
     ended = [state for _, _, state in found.values()]
     return Result(
@@ -62,7 +62,7 @@ def run() -> Result:
     )
 
 
-def _once(arm: str, busy: int) -> tuple[float, float, str]:
+def once(arm: str, busy: int) -> tuple[float, float, str]:
     """Seconds from Run to the first step and to the end, and how it ended."""
     yaml = presets.load_loop_text(LOOP)
     for long, short in SHORT:
