@@ -75,8 +75,12 @@ class FilterRole(Stateless):
             },
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
             alerts=self._alerts(rows, decision, call.context),
-            printed="".join(one.take_printed() for one in self._sandboxes.values()),
+            printed=self.take_printed(),
         )
+
+    def take_printed(self) -> str:
+        """What the rules printed since this was last asked."""
+        return "".join(one.take_printed() for one in self._sandboxes.values())
 
     def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
         """What is filtered: the rows that come in, with what their scorer knows of them; where only

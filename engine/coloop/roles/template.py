@@ -62,8 +62,12 @@ class TemplateRole(Stateless):
             outputs={"rows": Table(rows=tuple(out))},
             samples=len(out),
             metrics={**_empty(section, written), **_unparsed(section, written)},
-            printed=self._sandbox.take_printed() if self._sandbox is not None else "",
+            printed=self.take_printed(),
         )
+
+    def take_printed(self) -> str:
+        """What the user's code printed since this was last asked."""
+        return self._sandbox.take_printed() if self._sandbox is not None else ""
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
         """Texts without tokens: the tokens are those of the text that was drawn, not of this."""

@@ -45,6 +45,10 @@ class World(Protocol):
 
     def forget(self, name: str) -> None: ...
 
+    def take_printed(self) -> str:
+        """What instances printed since this was last asked."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -81,6 +85,10 @@ class EnvironmentTool:
         if not isinstance(states, list) or not all(isinstance(one, str) for one in states):
             raise ToolFailure(f"`step` gave {type(states).__name__}, expected a list of texts")
         return states
+
+    def take_printed(self) -> str:
+        """What its instances printed since this was last asked."""
+        return self._world.take_printed()
 
     def close(self) -> None:
         self._world.close()
@@ -199,6 +207,9 @@ class UserWorld:
         """Raises `UserCodeError` where the code cannot be loaded."""
         self._boxes[0].check()
 
+    def take_printed(self) -> str:
+        return "".join(box.take_printed() for box in self._boxes)
+
     def close(self) -> None:
         for box in self._boxes:
             box.close()
@@ -250,6 +261,9 @@ class _Box:
         with self._failures():
             [said] = self._sandbox.write([request])
         return said.get("said") if said is not None else None
+
+    def take_printed(self) -> str:
+        return self._sandbox.take_printed()
 
     def close(self) -> None:
         self._sandbox.close()

@@ -54,6 +54,78 @@ def test_what_a_reward_prints_is_in_the_log_by_node_and_step(
     assert [(one["node"], one["step"], one["message"]) for one in printed] == [("r", 1, "seen 4")]
 
 
+REWARD = "  r: {kind: reward, source: {type: python, file: mine.py}}\n"
+BUILT_IN = "  r: {kind: reward, source: {type: builtin, name: length, max: 9}}\n"
+BEFORE = "print('before', 'raise'); raise ValueError('no')"
+
+
+def through(node: str) -> str:
+    """The loop with a node between the texts and their reward."""
+    text = LOOP.replace(REWARD, f"{BUILT_IN}  {node}\n")
+    return text.replace(
+        "  - actor.rollouts -> r.rollouts\n",
+        "  - actor.rollouts -> r.rollouts\n  - r.scores -> f.scores\n"
+        "  - actor.rollouts -> f.rollouts\n",
+    ).replace("  - r.scores -> actor.rewards\n", "  - f.scores -> actor.rewards\n")
+
+
+def before(code: str) -> str:
+    """The loop with a template that makes the prompts."""
+    node = "f: {kind: template, code: " + f'"{code}"' + "}"
+    return LOOP.replace(REWARD, f"{BUILT_IN}  {node}\n").replace(
+        "  - q.rows -> actor.prompts\n", "  - q.rows -> f.rows\n  - f.rows -> actor.prompts\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        (LOOP, "r"),
+        (
+            through(
+                "f: {kind: filter, keep: [{rule: python, code: "
+                f'"def keep(**columns): {BEFORE}"' + "}]}"
+            ),
+            "f",
+        ),
+        (before(f"def write(**columns): {BEFORE}"), "f"),
+    ],
+    ids=["reward", "filter", "template"],
+)
+def test_what_code_prints_before_it_fails_is_in_the_log(
+    text: str, node: str, runner: Callable[..., Ended], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(f"def reward(completions, **columns): {BEFORE}\n")
+
+    ended = runner(text)
+
+    assert ended.state is RunStateName.FAILED
+    [place] = [
+        place
+        for place, one in enumerate(ended.events)
+        if one["type"] == "log" and (one.get("detail") or {}).get("printed")
+    ]
+    told = ended.events[place]
+    assert (told["node"], told["step"]) == (node, 1)
+    assert told["message"].splitlines()[0] == "before raise"
+    assert "failed" in [one.get("state") for one in ended.events[place:]]
+
+
+def test_what_code_prints_before_its_answer_is_refused_is_in_the_log(
+    runner: Callable[..., Ended], tmp_path: Path
+) -> None:
+    """Here the code does not raise: the lists that it returns do not fit the texts."""
+    (tmp_path / "mine.py").write_text(
+        "print('loaded')\ndef reward(completions, **columns): return [[0.0] * 99] * 4\n"
+    )
+
+    ended = runner(LOOP)
+
+    assert ended.state is RunStateName.FAILED
+    [told] = [one for one in ended.of("log") if (one.get("detail") or {}).get("printed")]
+    assert (told["node"], told["step"], told["message"]) == ("r", 1, "loaded")
+
+
 def test_a_reward_gets_the_token_ids_that_it_asks_for(
     runner: Callable[..., Ended], tmp_path: Path
 ) -> None:
