@@ -60,7 +60,7 @@ OURS: dict[str, set[str]] = {
     "templates": {"chats"},
     "validate": {
         *("spec", "sizing", "plan", "estimate", "diagnostics", "presets", "errors", "templates"),
-        *("chats", "code_files", "datafiles", "documents", "json_schemas"),
+        *("chats", "code_files", "datafiles", "documents", "json_schemas", "sandbox"),
     },
     "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
     "rehearsal": {"spec", "sizing", "validate"},

@@ -17,8 +17,13 @@ from pathlib import Path
 
 from coloop.code_files import CodeFile, file_of, needed_by, read_code
 from coloop.diagnostics import Diagnostic, Severity, did_you_mean
+from coloop.sandbox.foreseen import closed_calls
+from coloop.sandbox.inside.closed import INSTEAD, sentence
 from coloop.validate.facts import Facts, found
 from coloop.validate.texts import code_file_of, codes_of, path_of_code
+
+REWARD = "reward"
+"""The function of rewards, which are told what to use instead of what is closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,7 @@ class _Code:
     """As the loop names it; None of code in the loop."""
     folder: Path | None
     read: CodeFile
+    is_reward: bool
 
     def parts(self) -> Iterator[tuple[str | None, str, str]]:
         """File, package and source of each part."""
@@ -87,12 +93,36 @@ def imports_are_found(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
+def calls_are_open(facts: Facts) -> Iterator[Diagnostic]:
+    """What code calls is there in its limited process."""
+    for code in _codes(facts):
+        for file, _, source in code.parts():
+            for call in closed_calls(source):
+                where = "the code" if file is None else f"`{file}`"
+                yield found(
+                    "text.code_closed",
+                    f"{where} calls `{call.name}` in line {call.line}: {sentence(call.what)}",
+                    severity=Severity.WARNING,
+                    hint=INSTEAD[call.what] if code.is_reward else None,
+                    node=code.node,
+                    field=code.field,
+                    text_line=call.line if file is None else None,
+                )
+
+
 def _codes(facts: Facts) -> Iterator[_Code]:
     """All code of a loop that can be read."""
     for name, node in facts.nodes.items():
         for place in codes_of(node):
             read = CodeFile(place.content, {})
-            yield _Code(node=name, field=place.field, file=None, folder=None, read=read)
+            yield _Code(
+                node=name,
+                field=place.field,
+                file=None,
+                folder=None,
+                read=read,
+                is_reward=place.function == REWARD,
+            )
         named = code_file_of(node)
         path = path_of_code(facts, named.file) if named is not None else None
         if named is None or path is None:
@@ -101,7 +131,14 @@ def _codes(facts: Facts) -> Iterator[_Code]:
             read = read_code(path)
         except (OSError, ValueError):
             continue
-        yield _Code(node=name, field=named.field, file=named.file, folder=path.parent, read=read)
+        yield _Code(
+            node=name,
+            field=named.field,
+            file=named.file,
+            folder=path.parent,
+            read=read,
+            is_reward=named.function == REWARD,
+        )
 
 
 def _why_not_compiled(source: str) -> str | None:
@@ -151,4 +188,4 @@ def _may_be_module(entry: "os.DirEntry[str]") -> bool:
     return entry.name.endswith(".py") or entry.is_dir()
 
 
-RULES = (code_files_can_be_read, imports_are_found)
+RULES = (code_files_can_be_read, imports_are_found, calls_are_open)

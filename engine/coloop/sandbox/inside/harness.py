@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from coloop.sandbox.inside import awaiting, beside
-from coloop.sandbox.inside.closed import LIMITED, PROGRAMS, of_event, why_closed
+from coloop.sandbox.inside.closed import PROGRAMS, of_event, sentence, why_closed
 from coloop.sandbox.inside.values import why_no_score, why_not, why_not_name
 
 KEPT_CHARACTERS = 64 * 1024
@@ -101,12 +101,12 @@ def forbid(
             reads = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) == 0
             if reads and (inside(path) or path in DEVICES):
                 return
-            raise PermissionError(f"{LIMITED} {of_event(event)}: open({path!r})")
+            raise PermissionError(f"{sentence(of_event(event))}: open({path!r})")
         if not event.startswith(refused) or event in HARMLESS:
             return
         if event in LISTING and inside(args[0]):
             return
-        raise PermissionError(f"{LIMITED} {of_event(event)}: {event}")
+        raise PermissionError(f"{sentence(of_event(event))}: {event}")
 
     return hook
 
@@ -115,7 +115,7 @@ def refuse_fork_exec() -> None:
     """The one way to start a program that raises no audit event."""
 
     def fork_exec(*args: object, **kwargs: object) -> None:
-        raise PermissionError(f"{LIMITED} {PROGRAMS}")
+        raise PermissionError(sentence(PROGRAMS))
 
     vars(_posixsubprocess)["fork_exec"] = fork_exec
 
@@ -232,8 +232,14 @@ def told(
     elif isinstance(error, MemoryError):
         what = "MemoryError: it wants more memory than `memory_mib` allows"
     elif isinstance(error, ModuleNotFoundError) and reason.startswith("No module named"):
-        what = f"{what}: it is neither beside the file nor installed"
+        what = f"{what}: it is neither beside the file nor installed{late_import()}"
     return what + place_of(own), "\n".join([*frames, what])
+
+
+def late_import() -> str:
+    """Why a module may be missing that is there; nothing where files can be read."""
+    can_read = any(os.path.isdir(path) for path in sys.path)
+    return "" if can_read else ", or imported too late: import it at the top"
 
 
 class RowFailed(Exception):
