@@ -12,6 +12,7 @@ from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import TemplateNode
+from coloop.spec.reward import CODE_MEMORY_MIB
 from coloop.tables import Row, Score, Table
 from coloop.tables.row import child_row, joined_row
 
@@ -89,7 +90,9 @@ class TemplateRole(Stateless):
         if section.code is None:
             return None
         if self._sandbox is None:
-            self._sandbox = Sandbox(section.code, function="write", node=self._node)
+            self._sandbox = Sandbox(
+                section.code, function="write", node=self._node, memory_mib=CODE_MEMORY_MIB
+            )
         self._sandbox.tick = partial(call.tick, 0, rows)
         return self._sandbox
 

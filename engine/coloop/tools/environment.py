@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 
 from coloop.errors import UserCodeError
 from coloop.sandbox.process import Sandbox
+from coloop.spec.reward import CODE_MEMORY_MIB
 from coloop.tools.protocol import Answered, Caller, Tick, ToolFailure
 
 SOURCE: Final = (Path(__file__).parent / "inside" / "instances.py").read_text(encoding="utf-8")
@@ -230,6 +231,7 @@ class _Box:
             function="coloop_act",
             node=node,
             timeout_seconds=timeout_seconds,
+            memory_mib=CODE_MEMORY_MIB,
             modules=modules,
         )
         self._process: int | None = None

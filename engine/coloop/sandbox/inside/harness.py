@@ -13,6 +13,7 @@ import io
 import json
 import os
 import random
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from coloop.sandbox.inside import awaiting, beside
-from coloop.sandbox.inside.closed import PROGRAMS, of_event, sentence, why_closed
+from coloop.sandbox.inside.closed import FILES, PROGRAMS, of_event, sentence, why_closed
 from coloop.sandbox.inside.values import why_no_score, why_not, why_not_name
 
 KEPT_CHARACTERS = 64 * 1024
@@ -99,8 +100,10 @@ def forbid(
         if event == "open":
             path, _, flags = args
             reads = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) == 0
-            if reads and (inside(path) or path in DEVICES):
+            if reads and (inside(path) or (path in DEVICES and os.access(path, os.R_OK))):
                 return
+            if reads and path in DEVICES:
+                raise PermissionError(f"{sentence(FILES)}: read {path} by `os.urandom`")
             raise PermissionError(f"{sentence(of_event(event))}: open({path!r})")
         if not event.startswith(refused) or event in HARMLESS:
             return
@@ -229,11 +232,27 @@ def told(
         what = closed
     elif isinstance(error, SystemExit):
         what = f"it called sys.exit({reason})"
-    elif isinstance(error, MemoryError):
-        what = "MemoryError: it wants more memory than `memory_mib` allows"
+    elif is_of_memory(error):
+        what = f"{kind}: it wants more memory than {most_memory(is_reward=is_reward)}"
     elif isinstance(error, ModuleNotFoundError) and reason.startswith("No module named"):
         what = f"{what}: it is neither beside the file nor installed{late_import()}"
     return what + place_of(own), "\n".join([*frames, what])
+
+
+def is_of_memory(error: BaseException) -> bool:
+    """Whether there was too little memory, for Python or for a library."""
+    words = str(error)
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and ("bad_alloc" in words or "allocate memory" in words)
+    )
+
+
+def most_memory(*, is_reward: bool) -> str:
+    """The limit of this process, and the field that sets it."""
+    mib = resource.getrlimit(resource.RLIMIT_AS)[0] // 2**20
+    if is_reward:
+        return f"`memory_mib` allows ({mib} MiB)"
+    return f"the {mib} MiB that its process has"
 
 
 def late_import() -> str:
