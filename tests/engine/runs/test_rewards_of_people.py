@@ -302,8 +302,25 @@ def test_a_written_case(name: str, runner: Callable[..., Ended]) -> None:
 
     ended = runner(text, root=root)
 
-    if name == "chat_style":
+    if name == "chat_style":  # the prompts of this loop are texts
         assert ended.state is RunStateName.FAILED
         assert "`completions` holds texts here" in str(ended.error)
     else:
         assert ended.state is RunStateName.FINISHED, ended.error
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the written cases are not beside this checkout")
+def test_a_reward_for_chats_scores_a_run_whose_prompts_are_chats(
+    runner: Callable[..., Ended], tmp_path: Path
+) -> None:
+    ask = '[{role: system, content: add}, {role: user, content: "%s"}]'
+    text = LOOP.replace("prompt: 1+1=", f"prompt: {ask % '1+1'}")
+    text = text.replace("prompt: 2+2=", f"prompt: {ask % '2+2'}").replace(
+        "tiny-bytes", "tiny-qwen3"
+    )
+    (tmp_path / "mine.py").write_bytes((CASES / "rewards" / "chat_style.py").read_bytes())
+
+    ended = runner(text)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert set(ended.metrics("r", "score/mean")) == {1.0}
