@@ -6,9 +6,11 @@ imported.
 """
 
 import ast
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,15 @@ class CodeFile:
     """By dotted name; a package as `name.__init__`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A module that a source needs."""
+
+    name: str
+    """Dotted; of a relative import as seen from its package."""
+    line: int
+
+
 def read_code(path: Path) -> CodeFile:
     """Read a file and what it imports from its folder.
 
@@ -33,9 +44,10 @@ def read_code(path: Path) -> CodeFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no UTF-8, or what it imports is more than 200 files or 4 MiB.
+        ValueError: it, or what it imports from its folder, is in no encoding that it names; or
+            that is more than 200 files or 4 MiB.
     """
-    source = path.read_text(encoding="utf-8")
+    source = text_of(path, path.name)
     folder = path.parent.resolve()
     modules: dict[str, str] = {}
     left = [(name, "") for name in imports_of(source)]
@@ -60,12 +72,59 @@ def read_code(path: Path) -> CodeFile:
     return CodeFile(source, modules)
 
 
+def text_of(path: Path, name: str) -> str:
+    """What a file of Python says, in UTF-8 or in the encoding that it names in its first lines.
+
+    Args:
+        name: of the file, in the error.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is in another encoding.
+    """
+    data = path.read_bytes()
+    try:
+        return importlib.util.decode_source(data)
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise ValueError(f"`{name}` {_why_not_decoded(data, error)}") from None
+
+
+def file_of(name: str) -> str:
+    """The path of a module below the folder, such as `helpers/text.py`."""
+    return f"{name.replace('.', '/')}.py"
+
+
+def needed_by(source: str, package: str = "") -> list[Import]:
+    """Modules without which a source does not run to its end: those that it tries to import, and
+    those for its annotations alone, are not among them.
+
+    Args:
+        package: in which the source lies.
+    """
+    found: list[Import] = []
+    left: list[ast.AST] = [tree] if (tree := _tree(source)) is not None else []
+    while left:
+        node = left.pop(0)
+        match node:
+            case ast.Import(names=names):
+                found += [Import(alias.name, node.lineno) for alias in names]
+            case ast.ImportFrom(module=module, level=level):
+                name = _absolute("." * level + (module or ""), package)
+                found += [Import(name, node.lineno)] if name else []
+            case ast.Try(handlers=[_, *_]):
+                left += [*node.handlers, *node.orelse, *node.finalbody]
+            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
+                left += node.orelse
+            case _:
+                left += ast.iter_child_nodes(node)
+    return found
+
+
 def imports_of(source: str) -> list[str]:
     """Every module that an import statement anywhere in the source may mean; relative ones begin
     with their dots."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _tree(source)
+    if tree is None:
         return []
     names: list[str] = []
     for node in ast.walk(tree):
@@ -76,6 +135,26 @@ def imports_of(source: str) -> list[str]:
             dot = "" if start.endswith(".") or not start else "."
             names += [start, *(f"{start}{dot}{alias.name}" for alias in node.names)]
     return names
+
+
+def _tree(source: str) -> ast.Module | None:
+    """None of what cannot be parsed."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _why_not_decoded(data: bytes, error: SyntaxError | UnicodeDecodeError) -> str:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as first:
+        line = data.count(b"\n", 0, first.start) + 1
+        return (
+            f"is not written in UTF-8 (line {line}): save it as UTF-8, or name its encoding in its "
+            "first line (`# coding: latin-1`)"
+        )
+    return f"names an encoding in its first lines in which it cannot be read: {error}"
 
 
 def _absolute(name: str, package: str) -> str:
@@ -102,9 +181,10 @@ def _read(folder: Path, name: str) -> Iterator[tuple[str, str]]:
         (place.with_suffix(".py"), name),
     ):
         try:
-            inside = path.resolve().is_relative_to(folder)
-            if inside and os.path.isfile(path):
-                yield found, path.read_text(encoding="utf-8")
-                return
+            is_there = path.resolve().is_relative_to(folder) and os.path.isfile(path)
         except (OSError, ValueError):
             continue
+        if is_there:
+            with suppress(OSError):
+                yield found, text_of(path, file_of(found))
+                return

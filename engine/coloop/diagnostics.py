@@ -237,6 +237,8 @@ CODES: dict[str, str] = {
     "text.template_syntax": "A Jinja text cannot be read.",
     "text.code_syntax": "Python code does not compile.",
     "text.code_function": "Python code does not define what is called.",
+    "text.code_import": "Python code imports what is neither beside it nor installed.",
+    "text.code_closed": "Python code calls what its limited process has none of.",
     "text.pattern": "A regular expression cannot be read.",
     "text.pattern_groups": "A regular expression lacks the groups that are read.",
     # Data.

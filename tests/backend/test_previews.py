@@ -247,6 +247,16 @@ def test_what_code_prints_is_told_up_to_a_limit(client: TestClient) -> None:
     assert by_node(scored(client))["mine"]["printed"] == "hello\n"
 
 
+@pytest.mark.parametrize("begin", ["def reward(prompts, **columns):\n    ", ""])
+def test_what_code_prints_before_it_fails_is_told(begin: str, client: TestClient) -> None:
+    code = f"{begin}print('hello'); raise ValueError('no')\n"
+
+    found = by_node(scored(client, code))["mine"]
+
+    assert "ValueError: no" in found["error"]
+    assert found["printed"].startswith("hello\n")
+
+
 # ---- processes
 
 

@@ -9,12 +9,16 @@ from typing import Any
 import psutil
 import pytest
 
+from coloop.code_files import read_code
+from coloop.spec.io import parse
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.protocol import LaunchFailed, Order
 from coloop_server.launchers.ray_job import RayJobLauncher
+from coloop_server.launchers.upload import build_upload
 from coloop_server.own_ray.__main__ import LOOK_SECONDS
 from coloop_server.own_ray.folder import Head
+from coloop_server.paths import Roots, spec_paths
 from coloop_server.settings import DRIVER
 
 pytestmark = [
@@ -117,6 +121,54 @@ def cluster(tmp_path: Path) -> Iterator[tuple[LocalRay, Head]]:
     head = ray.ensure(lambda _: None)
     yield ray, head
     ray.stop()
+
+
+SPEC = """
+coloop: 1
+name: carried
+nodes:
+  q: {kind: dataset, source: {type: file, path: rows.jsonl}, rows_per_step: 1}
+  r: {kind: reward, source: {type: python, file: code/mine.py}}
+edges: [q.rows -> r.rows]
+schedule: {steps: 1}
+"""
+
+
+def roots_of(folder: Path) -> Roots:
+    return Roots(allowed=(folder,), runs=folder / "runs", private=folder / "private")
+
+
+def test_code_travels_with_the_modules_beside_it(tmp_path: Path) -> None:
+    code, texts = tmp_path / "code", tmp_path / "code" / "texts"
+    texts.mkdir(parents=True)
+    (code / "mine.py").write_text("import helper\nfrom texts.words import last\n")
+    (code / "helper.py").write_bytes("# coding: latin-1\nNAME = 'caf\u00e9'\n".encode("latin-1"))
+    (code / "unused.py").write_text("SECRET = 1\n")
+    (texts / "__init__.py").write_text("")
+    (texts / "words.py").write_text("def last(text):\n    return text[-1]\n")
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "1"}\n')
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    here = read_code(code / "mine.py")
+
+    folder = build_upload(tmp_path / "spec.yaml", tmp_path / "up", tmp_path, roots_of(tmp_path))
+
+    spec = parse((folder / "spec.yaml").read_text()).spec
+    assert spec is not None
+    named = dict(spec_paths(spec))
+    assert read_code(folder / named["nodes.r.source.file"]) == here
+    assert sorted(here.modules) == ["helper", "texts.__init__", "texts.words"]
+    assert (folder / named["nodes.q.source.path"]).read_text() == '{"prompt": "1"}\n'
+    assert not [*folder.rglob("unused.py")]
+
+
+def test_code_that_cannot_be_read_is_not_sent(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "mine.py").write_text("import helper\n")
+    (tmp_path / "code" / "helper.py").write_bytes(b"# caf\xe9\n")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+
+    with pytest.raises(LaunchFailed, match=r"nodes\.r\.source\.file: `helper\.py` is not written"):
+        build_upload(tmp_path / "spec.yaml", tmp_path / "up", tmp_path, roots_of(tmp_path))
 
 
 @pytest.mark.slow

@@ -50,8 +50,8 @@ def test_a_file_of_the_roots_is_carried_also_behind_a_link(work: Path, settings:
 
     found = carried(work, settings.roots)
 
-    assert found["files/0-rows.jsonl"] == '{"prompt": "1+1="}\n'
-    assert "path: files/0-rows.jsonl" in found["spec.yaml"]
+    assert found["files/0/rows.jsonl"] == '{"prompt": "1+1="}\n'
+    assert "path: files/0/rows.jsonl" in found["spec.yaml"]
 
 
 @pytest.mark.parametrize("link", ["data/rows.jsonl", "data"])

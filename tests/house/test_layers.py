@@ -62,7 +62,7 @@ OURS: dict[str, set[str]] = {
     "templates": {"chats"},
     "validate": {
         *("spec", "sizing", "plan", "estimate", "diagnostics", "presets", "errors", "templates"),
-        *("chats", "code_files", "datafiles", "documents", "json_schemas", "links"),
+        *("chats", "code_files", "datafiles", "documents", "json_schemas", "links", "sandbox"),
     },
     "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
     "rehearsal": {"spec", "sizing", "validate"},

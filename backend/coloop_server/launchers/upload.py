@@ -1,7 +1,9 @@
 """A folder that travels to a cluster which does not see this machine's files.
 
     spec.yaml              the loop, its file paths pointing into files/
-    files/0-reward.py      what the loop names: reward code, small data files
+    files/0/rows.jsonl     what the loop names: small data files, code
+    files/1/reward.py      code, with the modules that it imports from beside it
+    files/1/helper.py
 
 What is too large to travel lies where the cluster can read it and is named by its path there. A run
 may have waited since its paths were held against the roots, so each file is once more, and opened
@@ -15,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from coloop.code_files import file_of, read_code
 from coloop.diagnostics import Change
 from coloop.spec.io import parse
 from coloop.spec.text.patch import patch
@@ -45,18 +48,42 @@ def build_upload(spec_file: Path, folder: Path, base: Path, roots: Roots) -> Pat
         source = base / named
         if URL_MARK in named or not source.is_file():
             continue
-        carried = Path("files") / f"{number}-{source.name}"
-        with opened_in(roots, source, field) as file:
-            if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
-                raise LaunchFailed(
-                    f"{field}: {named} is larger than {MAX_FILE_BYTES // 2**20} MiB, too large to "
-                    "send along; put it where the cluster can read it and name it by that path"
-                )
-            with (folder / carried).open("xb") as copy:
-                shutil.copyfileobj(file, copy)
+        carried = Path("files", f"{number}", source.name)
+        ensure_private_folder(folder / carried.parent)
+        _carry(roots, source, folder / carried, field)
+        if is_code(field):
+            _carry_modules(roots, source, folder / carried.parent, field)
         changes.append(Change(op="set", path=field, value=carried.as_posix()))
     (folder / "spec.yaml").write_text(patch(text, changes) if changes else text, encoding="utf-8")
     return folder
+
+
+def is_code(field: str) -> bool:
+    """Whether a field names the user's Python: of a reward, or of an environment."""
+    return field.rpartition(".")[2] == "file"
+
+
+def _carry_modules(roots: Roots, source: Path, folder: Path, field: str) -> None:
+    """What code imports from beside it, to where its copy lies."""
+    try:
+        names = list(read_code(source).modules)
+    except (OSError, ValueError) as error:
+        raise LaunchFailed(f"{field}: {error}") from None
+    for name in names:
+        target = folder / file_of(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _carry(roots, source.parent / file_of(name), target, field)
+
+
+def _carry(roots: Roots, source: Path, target: Path, field: str) -> None:
+    with opened_in(roots, source, field) as file:
+        if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
+            raise LaunchFailed(
+                f"{field}: {source} is larger than {MAX_FILE_BYTES // 2**20} MiB, too large to "
+                "send along; put it where the cluster can read it and name it by that path"
+            )
+        with target.open("xb") as copy:
+            shutil.copyfileobj(file, copy)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import FilterNode
+from coloop.spec.reward import CODE_MEMORY_MIB
 from coloop.spec.shaping import (
     AccuracyBand,
     GroupMean,
@@ -75,8 +76,12 @@ class FilterRole(Stateless):
             },
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
             alerts=self._alerts(rows, decision, call.context),
-            printed="".join(one.take_printed() for one in self._sandboxes.values()),
+            printed=self.take_printed(),
         )
+
+    def take_printed(self) -> str:
+        """What the rules printed since this was last asked."""
+        return "".join(one.take_printed() for one in self._sandboxes.values())
 
     def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
         """What is filtered: the rows that come in, with what their scorer knows of them; where only
@@ -207,7 +212,9 @@ class FilterRole(Stateless):
         runners: list[Sandbox | None] = []
         for place, rule in enumerate(self._section(call.context).keep):
             if isinstance(rule, PythonRule) and place not in self._sandboxes:
-                self._sandboxes[place] = Sandbox(rule.code, function="keep", node=self._node)
+                self._sandboxes[place] = Sandbox(
+                    rule.code, function="keep", node=self._node, memory_mib=CODE_MEMORY_MIB
+                )
             runners.append(self._sandboxes.get(place))
         for sandbox in self._sandboxes.values():
             sandbox.tick = partial(call.tick, 0, rows)

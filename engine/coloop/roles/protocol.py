@@ -260,6 +260,21 @@ class EarlyRole(PartRole, Protocol):
         ...
 
 
+@runtime_checkable
+class PrintingRole(Protocol):
+    """A role that runs the user's code."""
+
+    def take_printed(self) -> str:
+        """What that code printed since this was last asked."""
+        ...
+
+
+def printed_by(role: object) -> str:
+    """What the user's code of a role printed since this was last asked; nothing where there is no
+    such code."""
+    return role.take_printed() if isinstance(role, PrintingRole) else ""
+
+
 class Stateless:
     """A role that remembers nothing between steps."""
 

@@ -63,7 +63,11 @@ class RewardRole(Stateless):
             score_range=bounds_of(self._section(call.context).read),
             alerts=alerts,
         )
-        return replace(outcome, failures=failures, printed=self._outside.take_printed())
+        return replace(outcome, failures=failures, printed=self.take_printed())
+
+    def take_printed(self) -> str:
+        """What the user's code printed since this was last asked."""
+        return self._outside.take_printed()
 
     def _score(
         self,

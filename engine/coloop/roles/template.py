@@ -12,6 +12,7 @@ from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import TemplateNode
+from coloop.spec.reward import CODE_MEMORY_MIB
 from coloop.tables import Row, Score, Table
 from coloop.tables.row import child_row, joined_row
 
@@ -62,8 +63,12 @@ class TemplateRole(Stateless):
             outputs={"rows": Table(rows=tuple(out))},
             samples=len(out),
             metrics={**_empty(section, written), **_unparsed(section, written)},
-            printed=self._sandbox.take_printed() if self._sandbox is not None else "",
+            printed=self.take_printed(),
         )
+
+    def take_printed(self) -> str:
+        """What the user's code printed since this was last asked."""
+        return self._sandbox.take_printed() if self._sandbox is not None else ""
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
         """Texts without tokens: the tokens are those of the text that was drawn, not of this."""
@@ -85,7 +90,9 @@ class TemplateRole(Stateless):
         if section.code is None:
             return None
         if self._sandbox is None:
-            self._sandbox = Sandbox(section.code, function="write", node=self._node)
+            self._sandbox = Sandbox(
+                section.code, function="write", node=self._node, memory_mib=CODE_MEMORY_MIB
+            )
         self._sandbox.tick = partial(call.tick, 0, rows)
         return self._sandbox
 

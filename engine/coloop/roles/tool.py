@@ -80,6 +80,11 @@ class ToolRole(Stateless):
         assert section.file is not None
         return read_code_of(self._node, "file", context.root / Path(section.file))
 
+    def take_printed(self) -> str:
+        """What an environment of the user printed since this was last asked; what a policy's code
+        prints is its answer."""
+        return self.tool.take_printed() if isinstance(self.tool, EnvironmentTool) else ""
+
     def close(self) -> None:
         """End the processes of the tool."""
         if not isinstance(self.tool, PolicyTool):

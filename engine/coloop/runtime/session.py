@@ -121,6 +121,7 @@ class Session:
             keeper=self._keeper,
             teller=self._teller,
             notices=parts.notices,
+            roles=parts.roles,
             step_done=parts.step_done,
             must_pause=self._must_pause,
         )

@@ -9,14 +9,14 @@ What a step has brought counts when it is finished, in the order of its plan.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from coloop.errors import ColoopError
 from coloop.events import SampleEvent
 from coloop.plan.types import Stage
-from coloop.roles.protocol import Outcome
+from coloop.roles.protocol import Outcome, Role, printed_by
 from coloop.runtime.actions import Actions
 from coloop.runtime.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
 from coloop.runtime.arrivals import CODE as MISSING_ROWS
@@ -72,11 +72,13 @@ class Steps:
         keeper: Keeper,
         teller: Teller,
         notices: Notices,
+        roles: Mapping[str, Role],
         step_done: Callable[[], None],
         must_pause: Callable[[int], bool],
     ) -> None:
         """
         Args:
+            roles: by node.
             step_done: told of each step that is whole.
             must_pause: whether something is to be done between this step and the next.
         """
@@ -93,6 +95,7 @@ class Steps:
         self._keeper = keeper
         self._teller = teller
         self._notices = notices
+        self._roles = roles
         self._step_done = step_done
         self._must_pause = must_pause
         self.idleness = Idleness()
@@ -271,7 +274,8 @@ class Steps:
         for code, message in outcome.alerts:
             self.noticed(work.flight, stage.node, code, message)
         self._teller.detail_of(stage, situation, outcome)
-        self._teller.printed(stage, situation, outcome.printed)
+        self._teller.printed(stage.node, situation.step, outcome.printed)
+        self._tell_printed(work, stage.calls)
         if state is not None:
             for node, metrics in _metrics_of(stage, outcome):
                 self._teller.metrics(node, situation.step, metrics)
@@ -280,11 +284,18 @@ class Steps:
 
     def failure_of(self, work: Work, error: BaseException) -> Exception:
         self._failed = self._failed or work.stage
+        self._tell_printed(work, work.stage.givers)
         if isinstance(error, ColoopError):
             return error
         failure = stage_failure(error, work.stage, work.task.situation.step)
         failure.__cause__ = error
         return failure
+
+    def _tell_printed(self, work: Work, nodes: Sequence[str]) -> None:
+        """What code of these nodes printed that no outcome of a stage of theirs brought."""
+        for node in nodes:
+            text = printed_by(self._roles.get(node))
+            self._teller.printed(node, work.task.situation.step, text)
 
     def ticked(self, at_work: Sequence[Work]) -> None:
         self._control.read()

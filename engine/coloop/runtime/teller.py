@@ -244,8 +244,8 @@ class Teller:
             )
         )
 
-    def printed(self, stage: Stage, situation: Situation, text: str) -> None:
-        """What the user's code printed in a stage; of much the beginning."""
+    def printed(self, node: str, step: int, text: str) -> None:
+        """What the user's code of a node printed in a stage; of much the beginning."""
         text = text.rstrip()
         if not text:
             return
@@ -254,8 +254,8 @@ class Teller:
         self._recorder.record(
             LogEvent(
                 message=text[:LONGEST_PRINTED] + more,
-                node=stage.node,
-                step=situation.step,
+                node=node,
+                step=step,
                 detail={"printed": True},
             )
         )

@@ -111,6 +111,7 @@ class Sandbox:
         self.printed = ""
         """What the last call printed, cut at 64 KiB."""
         self._untaken = ""
+        self._of_untaken = threading.Lock()
         self.waited_seconds = 0.0
         """Of all exchanges so far, pauses of the machine left out."""
         self._turn = threading.RLock()
@@ -198,8 +199,9 @@ class Sandbox:
 
     def take_printed(self) -> str:
         """What was printed since this was last asked, when the code was loaded as well; cut at
-        64 KiB."""
-        printed, self._untaken = self._untaken, ""
+        64 KiB. May be asked from any thread."""
+        with self._of_untaken:
+            printed, self._untaken = self._untaken, ""
         return printed
 
     def close(self) -> None:
@@ -307,7 +309,8 @@ class Sandbox:
 
     def _value(self, reply: Mapping[str, Any], count: int = 0) -> Any:
         self.printed = _text(reply.get("printed"), LONGEST_PRINTED)
-        self._untaken = (self._untaken + self.printed)[:LONGEST_PRINTED]
+        with self._of_untaken:
+            self._untaken = (self._untaken + self.printed)[:LONGEST_PRINTED]
         if reply.get("ok") is True:
             return reply.get("value")
         row = reply.get("row")

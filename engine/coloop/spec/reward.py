@@ -16,6 +16,10 @@ REWARD_SIGNATURE = '''def reward(prompts, completions, **columns):
 """A reward as TRL takes it: shorter completions are worth more."""
 
 
+CODE_MEMORY_MIB = 1024
+"""Most memory of a process with the user's Python where no field says it: torch can be imported."""
+
+
 class PythonSource(Section):
     """A Python function of the user, run in a limited process of its own."""
 
@@ -27,7 +31,7 @@ class PythonSource(Section):
     """A file with that function instead, relative to the folder of the loop."""
     timeout_seconds: Number = setting(30.0, gt=0, le=3600, level="advanced", unit="seconds")
     """Longest time for one batch."""
-    memory_mib: Whole = setting(1024, ge=64, le=1_048_576, level="advanced", unit="MiB")
+    memory_mib: Whole = setting(CODE_MEMORY_MIB, ge=64, le=1_048_576, level="advanced", unit="MiB")
     """Most memory of its process."""
 
     @model_validator(mode="after")

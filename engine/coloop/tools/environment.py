@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 
 from coloop.errors import UserCodeError
 from coloop.sandbox.process import Sandbox
+from coloop.spec.reward import CODE_MEMORY_MIB
 from coloop.tools.protocol import Answered, Caller, Tick, ToolFailure
 
 SOURCE: Final = (Path(__file__).parent / "inside" / "instances.py").read_text(encoding="utf-8")
@@ -44,6 +45,10 @@ class World(Protocol):
         ...
 
     def forget(self, name: str) -> None: ...
+
+    def take_printed(self) -> str:
+        """What instances printed since this was last asked."""
+        ...
 
     def close(self) -> None: ...
 
@@ -81,6 +86,10 @@ class EnvironmentTool:
         if not isinstance(states, list) or not all(isinstance(one, str) for one in states):
             raise ToolFailure(f"`step` gave {type(states).__name__}, expected a list of texts")
         return states
+
+    def take_printed(self) -> str:
+        """What its instances printed since this was last asked."""
+        return self._world.take_printed()
 
     def close(self) -> None:
         self._world.close()
@@ -199,6 +208,9 @@ class UserWorld:
         """Raises `UserCodeError` where the code cannot be loaded."""
         self._boxes[0].check()
 
+    def take_printed(self) -> str:
+        return "".join(box.take_printed() for box in self._boxes)
+
     def close(self) -> None:
         for box in self._boxes:
             box.close()
@@ -219,6 +231,7 @@ class _Box:
             function="coloop_act",
             node=node,
             timeout_seconds=timeout_seconds,
+            memory_mib=CODE_MEMORY_MIB,
             modules=modules,
         )
         self._process: int | None = None
@@ -250,6 +263,9 @@ class _Box:
         with self._failures():
             [said] = self._sandbox.write([request])
         return said.get("said") if said is not None else None
+
+    def take_printed(self) -> str:
+        return self._sandbox.take_printed()
 
     def close(self) -> None:
         self._sandbox.close()

@@ -128,4 +128,7 @@ class ProofWorld:
     def forget(self, name: str) -> None:
         self._states.pop(name, None)
 
+    def take_printed(self) -> str:
+        return ""
+
     def close(self) -> None: ...

@@ -51,6 +51,7 @@ from coloop.validate import (
     structure,
     taught,
     texts,
+    user_code,
     weights,
 )
 from coloop.validate.budget import (
@@ -73,6 +74,7 @@ RULES = (
     *metrics.RULES,
     *data.RULES,
     *texts.RULES,
+    *user_code.RULES,
     *columns.RULES,
     *combined.RULES,
     *seen.RULES,

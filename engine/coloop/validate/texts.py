@@ -6,8 +6,10 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from coloop.code_files import text_of
 from coloop.diagnostics import Diagnostic
 from coloop.spec.nodes import (
     FilterNode,
@@ -47,6 +49,16 @@ class Place:
     """The file that the content was read from, as the loop names it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFileName:
+    """A file with the user's Python, and the field that names it."""
+
+    file: str
+    field: str
+    function: str | None
+    """That it must define; None: the class of an environment."""
+
+
 def texts_of(node: Node) -> Iterator[Place]:
     """Every Jinja text of a node."""
     match node:
@@ -84,21 +96,32 @@ def codes_of(node: Node) -> Iterator[Place]:
 
 def code_files_of(facts: Facts, node: Node) -> Iterator[Place]:
     """Files with the user's Python that can be read from here."""
-    function: str | None
-    match node:
-        case RewardNode(source=PythonSource(file=str(file))):
-            field, function = "source.file", "reward"
-        case ToolNode(file=str(file)):
-            field, function = "file", None
-        case _:
-            return
-    if facts.root is None or facts.is_outside(file):
+    named = code_file_of(node)
+    path = path_of_code(facts, named.file) if named is not None else None
+    if named is None or path is None:
         return
     try:
-        content = (facts.root / os.path.expanduser(file)).read_text(encoding="utf-8")
+        content = text_of(path, path.name)
     except (OSError, ValueError):
         return
-    yield Place(field=field, content=content, function=function, file=file)
+    yield Place(field=named.field, content=content, function=named.function, file=named.file)
+
+
+def code_file_of(node: Node) -> CodeFileName | None:
+    """The file with Python that a node names."""
+    match node:
+        case RewardNode(source=PythonSource(file=str(file))):
+            return CodeFileName(file=file, field="source.file", function="reward")
+        case ToolNode(file=str(file)):
+            return CodeFileName(file=file, field="file", function=None)
+    return None
+
+
+def path_of_code(facts: Facts, file: str) -> Path | None:
+    """Where a file of Python lies; None where it may not be looked at."""
+    if facts.root is None or facts.is_outside(file):
+        return None
+    return facts.root / os.path.expanduser(file)
 
 
 def patterns_of(node: Node) -> Iterator[Place]:

@@ -347,3 +347,31 @@ describe("a run whose Ray did not start", () => {
     expect(screen.getByText("No line was written")).toBeTruthy();
   });
 });
+
+describe("what the user's code printed", () => {
+  it("stands in the log with its node, its step and all its lines", () => {
+    const live = new LiveRun("r");
+    live.applyEvents([
+      {
+        seq: 1,
+        at: "2026-01-01T00:00:00Z",
+        run: "r",
+        attempt: 1,
+        type: "log",
+        level: "info",
+        message: "before raise\n  second line",
+        node: "mine",
+        step: 7,
+        detail: { printed: true },
+      } as RunEvent,
+    ]);
+    show(<LogPanel />, live);
+
+    const log = screen.getByRole("log");
+    expect(within(log).getByRole("button", { name: "mine" })).toBeTruthy();
+    expect(within(log).getByText("7")).toBeTruthy();
+    const text = within(log).getByText(/before raise/);
+    expect(text.textContent).toContain("before raise\n  second line");
+    expect(text.className).toContain("whitespace-pre-wrap");
+  });
+});

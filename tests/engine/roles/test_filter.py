@@ -33,6 +33,23 @@ def test_a_row_stays_where_every_rule_keeps_it(bench: Bench, rows_of: Any, colum
     assert outcome.metrics["kept"] == 0.5
 
 
+def test_code_of_filters_templates_and_rewards_has_the_same_memory(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    most = "__import__('resource').getrlimit(9)[0] // 2**20"
+    source = {"type": "python", "code": f"def reward(most, **c): return [m + {most} for m in most]"}
+    nodes = {
+        "texts": rows_of(*rows("a")),
+        "few": keep({"rule": "python", "code": f"def keep(**c): return {most} == 1024"}),
+        "told": {"kind": "template", "code": f"def write(**c): return {{'most': {most}}}"},
+        "r": {"kind": "reward", "source": source},
+    }
+    edges = ["texts.rows -> few.rows", "few.rows -> told.rows", "told.rows -> r.rows"]
+    loop = bench(nodes, edges)
+
+    assert scores(loop.give("r.scores")) == [2048.0]
+
+
 def writers(node: dict[str, Any], actor: Any, rows_of: Any, **more: Any) -> tuple[Any, Any]:
     """A writer whose scored rows pass a filter."""
     nodes = {

@@ -118,6 +118,17 @@ def test_an_environment_gives_prompts_and_earns_columns(runner: Run) -> None:
     assert max(ended.metrics("actor", "turns/mean")) <= 2.0
 
 
+@pytest.mark.parametrize("ends", ["", "; raise KeyboardInterrupt", "; return 3"])
+def test_what_an_environment_prints_is_in_the_log(ends: str, runner: Run) -> None:
+    world = WORLD.replace("self.left = 2", f"self.left = 2; print('begun', row['prompt']){ends}")
+    ended = runner(acting(world).replace("steps: 4", "steps: 1"))
+
+    printed = [one for one in ended.of("log") if (one.get("detail") or {}).get("printed")]
+    assert printed
+    assert {(one["node"], one["step"]) for one in printed} <= {("sums", 0), ("sums", 1)}
+    assert printed[0]["message"].startswith("begun ")
+
+
 def test_a_text_that_never_acts_has_earned_the_sum_of_no_steps(runner: Run) -> None:
     """Else the rows that act are compared with each other alone, and acting is never taught."""
     script = "max_new_tokens: 12\n      script: ['a!', 'no']"

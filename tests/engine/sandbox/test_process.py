@@ -180,7 +180,9 @@ def test_after_a_death_the_next_call_starts_a_new_process() -> None:
 def test_eating_memory_ends_in_a_memory_error() -> None:
     message = str(failure(body("hog = [0] * 10 ** 9", "return [0.0] * 3"), memory_mib=256))
 
-    assert "MemoryError: it wants more memory than `memory_mib` allows (line 2)" in message
+    assert (
+        "MemoryError: it wants more memory than `memory_mib` allows (256 MiB) (line 2)" in message
+    )
 
 
 def test_a_slow_eater_of_memory_is_stopped_as_well() -> None:

@@ -102,6 +102,13 @@ def test_a_module_that_is_named_nowhere_is_not_there_behind_the_list_of_calls() 
     assert value(Wall.NAMESPACES, *lines) == 1.0
 
 
+def test_a_module_that_is_imported_too_late_is_told_to_stand_at_the_top() -> None:
+    lines = ("import importlib", "importlib.import_module('wave')")
+
+    with pytest.raises(UserCodeError, match="or imported too late: import it at the top"):
+        value(Wall.CALLS, *lines)
+
+
 def test_the_strongest_wall_is_taken() -> None:
     here = wall_here().wall
     with Sandbox("def keep(**c): return True", function="keep", node="n") as child:

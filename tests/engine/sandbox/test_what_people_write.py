@@ -1,6 +1,8 @@
 """Rewards as people write them for other trainers: coroutines, dataclasses, helpers, chats."""
 
+import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from coloop.code_files import read_code
 from coloop.errors import UserCodeError
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import Sandbox, wall_here
+from coloop.spec.reward import CODE_MEMORY_MIB
 
 TEXTS = ["it is 42", "no"]
 
@@ -155,20 +158,67 @@ def test_what_is_closed_is_told_with_what_to_use_instead(
     assert "Errno" not in words
 
 
-def test_random_numbers_of_the_machine_can_be_read() -> None:
-    if wall_here().wall is not Wall.NAMESPACES:
-        pytest.skip("this machine gives no namespaces")
-    code = """
+DRAWS = """
 import random
 def reward(completions, **columns):
     with open("/dev/urandom", "rb") as drawn:
         assert len(drawn.read(4)) == 4
     return [float(0 <= random.SystemRandom().random() < 1) for _ in completions]
 """
+
+
+@pytest.mark.parametrize("device", ["/dev/urandom", "/dev/random"])
+def test_where_no_file_is_read_random_numbers_are_told_to_come_from_elsewhere(device: str) -> None:
+    code = DRAWS.replace("/dev/urandom", device)
+
+    words = failure(code, wall=Wall.CALLS)
+
+    assert "this code runs in a limited process with no files" in words
+    assert "`os.urandom`" in words
+    assert "Errno" not in words
+    without = code.replace(f'open("{device}", "rb")', "io.BytesIO(os.urandom(4))")
+    assert scores(f"import io, os\n{without}", wall=Wall.CALLS) == [1.0, 1.0]
+
+
+def test_random_numbers_of_the_machine_can_be_read() -> None:
+    if wall_here().wall is not Wall.NAMESPACES:
+        pytest.skip("this machine gives no namespaces")
+    code = DRAWS
     assert scores(code) == [1.0, 1.0]
     assert "PermissionError" in failure(code.replace('"rb"', '"wb"')) or "no files" in failure(
         code.replace('"rb"', '"wb"')
     )
+
+
+@pytest.mark.skipif(not find_spec("torch"), reason="torch is not installed")
+@pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS])
+@pytest.mark.parametrize("function", ["reward", "keep", "write"])
+def test_torch_is_imported_within_the_memory_that_code_gets(function: str, wall: Wall) -> None:
+    if wall is Wall.NAMESPACES and wall_here().wall is not wall:
+        pytest.skip("this machine gives no namespaces")
+    code = f"import torch\ndef {function}(**columns):\n    return torch.ones(1).tolist()\n"
+    options: dict[str, Any] = {"memory_mib": CODE_MEMORY_MIB, "timeout_seconds": 60.0}
+    with Sandbox(code, function=function, node="mine", wall=wall, **options) as box:
+        box.load()
+
+
+@pytest.mark.parametrize("error", ["MemoryError()", "RuntimeError('std::bad_alloc')"])
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("reward", "it wants more memory than `memory_mib` allows (1024 MiB)"),
+        ("keep", "it wants more memory than the 1024 MiB that its process has"),
+    ],
+)
+def test_too_little_memory_is_told_with_what_to_set(function: str, told: str, error: str) -> None:
+    code = f"def {function}(**columns):\n    raise {error}\n"
+    with (
+        Sandbox(code, function=function, node="mine", memory_mib=1024) as box,
+        pytest.raises(UserCodeError, match=re.escape(told)),
+    ):
+        box.keep([{}]) if function == "keep" else box.score(
+            {"prompts": [""], "completions": [""]}, 1
+        )
 
 
 def test_modules_beside_the_file_are_imported(tmp_path: Path) -> None:

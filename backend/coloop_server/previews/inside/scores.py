@@ -321,7 +321,7 @@ def _source(
         failures=[_problem(one, said, places) for one in said.failures],
         error=error,
         line=_line(trace, error),
-        printed=said.outcome.printed if said.outcome is not None else "",
+        printed=said.printed,
         seconds=said.seconds,
     )
 

@@ -18,7 +18,7 @@ from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled as Steps
 from coloop.rewards.user_code import RowFailure
 from coloop.roles import ROLES
-from coloop.roles.protocol import Context, Outcome, Role
+from coloop.roles.protocol import Context, Outcome, Role, printed_by
 from coloop.runtime.calls import Calls, Situation, Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
@@ -42,6 +42,8 @@ class Said:
     error: str | None = None
     traceback: str | None = None
     seconds: float = 0.0
+    printed: str = ""
+    """What the user's code printed."""
     is_left_out: bool = False
     """It was not asked here; a run may have recorded what it said."""
 
@@ -167,12 +169,15 @@ class Walk:
         try:
             role = self._role(stage.node)
             outcome = role.run(self._calls.of(stage, self._situation, self.tables, _heard))
-        except UserCodeError as error:
-            return Said(error=str(error), traceback=error.traceback, seconds=_since(began))
         except (ColoopError, TypeError, ValueError) as error:
-            return Said(error=str(error), seconds=_since(began))
+            return Said(
+                error=str(error),
+                traceback=error.traceback if isinstance(error, UserCodeError) else None,
+                seconds=_since(began),
+                printed=printed_by(self._roles.get(stage.node)),
+            )
         self.tables.take(stage, outcome)
-        return Said(outcome=outcome, seconds=_since(began))
+        return Said(outcome=outcome, seconds=_since(began), printed=outcome.printed)
 
     def _why_not(self, stage: Stage) -> str | None:
         kind = self.spec.nodes[stage.node].kind

@@ -65,6 +65,11 @@ CLOSED: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EROFS,
 """What the kernel says of a call that is not allowed here."""
 
 
+def sentence(what: str) -> str:
+    """That there is none of it."""
+    return f"{LIMITED} {what}"
+
+
 def of_event(event: str) -> str:
     """What there is none of for what raised an audit event."""
     return next((why for start, why in EVENTS.items() if event.startswith(start)), FILES)
@@ -93,20 +98,25 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _reason(error: BaseException) -> tuple[str, str] | None:
     """What is told of it, and what there is none of: by what the audit hook said, else by the
-    outermost module that is known to need what is closed."""
+    outermost module that is known to need what is closed. Such a module may itself not be there:
+    behind `Wall.CALLS` no part of one is imported while the code works."""
     words = str(error)
     if words.startswith(LIMITED):
-        return words, next((what for what in INSTEAD if f"{LIMITED} {what}" in words), "")
-    if not _is_closed(error):
-        return None
-    here = error.__traceback__
-    while here is not None:
-        name = here.tb_frame.f_globals.get("__name__", "")
+        return words, next((what for what in INSTEAD if sentence(what) in words), "")
+    names = [error.name or ""] if isinstance(error, ModuleNotFoundError) else _modules_on(error)
+    for name in names:
         known = next((one for one in MODULES if name == one or name.startswith(f"{one}.")), None)
         if known is not None:
-            return f"{known}: {LIMITED} {MODULES[known]}", MODULES[known]
-        here = here.tb_next
+            return f"{known}: {sentence(MODULES[known])}", MODULES[known]
     return None
+
+
+def _modules_on(error: BaseException) -> Iterator[str]:
+    """Modules on the way to what the kernel refused, outermost first; of other errors none."""
+    here = error.__traceback__ if _is_closed(error) else None
+    while here is not None:
+        yield here.tb_frame.f_globals.get("__name__", "")
+        here = here.tb_next
 
 
 def _is_closed(error: BaseException) -> bool:

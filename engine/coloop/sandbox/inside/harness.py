@@ -13,15 +13,17 @@ import io
 import json
 import os
 import random
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, BinaryIO
 
 from coloop.sandbox.inside import awaiting, beside
-from coloop.sandbox.inside.closed import LIMITED, PROGRAMS, of_event, why_closed
+from coloop.sandbox.inside.closed import FILES, PROGRAMS, of_event, sentence, why_closed
 from coloop.sandbox.inside.values import why_no_score, why_not, why_not_name
 
 KEPT_CHARACTERS = 64 * 1024
@@ -98,14 +100,16 @@ def forbid(
         if event == "open":
             path, _, flags = args
             reads = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) == 0
-            if reads and (inside(path) or path in DEVICES):
+            if reads and (inside(path) or (path in DEVICES and os.access(path, os.R_OK))):
                 return
-            raise PermissionError(f"{LIMITED} {of_event(event)}: open({path!r})")
+            if reads and path in DEVICES:
+                raise PermissionError(f"{sentence(FILES)}: read {path} by `os.urandom`")
+            raise PermissionError(f"{sentence(of_event(event))}: open({path!r})")
         if not event.startswith(refused) or event in HARMLESS:
             return
         if event in LISTING and inside(args[0]):
             return
-        raise PermissionError(f"{LIMITED} {of_event(event)}: {event}")
+        raise PermissionError(f"{sentence(of_event(event))}: {event}")
 
     return hook
 
@@ -114,7 +118,7 @@ def refuse_fork_exec() -> None:
     """The one way to start a program that raises no audit event."""
 
     def fork_exec(*args: object, **kwargs: object) -> None:
-        raise PermissionError(f"{LIMITED} {PROGRAMS}")
+        raise PermissionError(sentence(PROGRAMS))
 
     vars(_posixsubprocess)["fork_exec"] = fork_exec
 
@@ -169,24 +173,53 @@ def is_of_messages(error: BaseException) -> bool:
     )
 
 
-def told(
-    error: BaseException, name: str, source: str, *, is_reward: bool = False
-) -> tuple[str, str]:
-    """An exception as one line, and the user's own frames with their lines."""
-    lines = source.split("\n")
-    frames: list[str] = []
-    last: int | None = None
+@dataclass(frozen=True)
+class Frame:
+    """A line of the user's own, on the way to what went wrong."""
+
+    file: str
+    """Of a module beside the user's file; empty of that file itself."""
+    line: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}, line {self.line}" if self.file else f"line {self.line}"
+
+
+def own_frames(error: BaseException, sources: Mapping[str, str]) -> Iterator[Frame]:
+    """Frames in these sources, outermost first."""
+    files = dict(zip(sources, ("", *(name.strip("<>") for name in [*sources][1:])), strict=True))
     here = error.__traceback__
     while here is not None:
-        code = here.tb_frame.f_code
-        if code.co_filename == name:
-            last = here.tb_lineno
-            text = lines[last - 1].strip() if 0 < last <= len(lines) else ""
-            frames.append(f"line {last}, in {code.co_name}: {text[:200]}")
+        code, line = here.tb_frame.f_code, here.tb_lineno
+        if code.co_filename in sources:
+            lines = sources[code.co_filename].split("\n")
+            text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+            yield Frame(files[code.co_filename], line, f", in {code.co_name}: {text[:200]}")
         here = here.tb_next
-    if isinstance(error, SyntaxError) and error.filename == name:
-        last = error.lineno
-        frames.append(f"line {last}: {(error.text or '').strip()[:200]}")
+    if isinstance(error, SyntaxError) and (error.filename or "") in files:
+        text = (error.text or "").strip()
+        yield Frame(files[error.filename or ""], error.lineno or 1, f": {text[:200]}")
+
+
+def place_of(own: Sequence[Frame]) -> str:
+    """The line of the user's file, and behind it where in a module beside it."""
+    places = [one.place for one in own if not one.file][-1:]
+    places += [one.place for one in own[-1:] if one.file]
+    return f" ({'; '.join(places)})" if places else ""
+
+
+def told(
+    error: BaseException, sources: Mapping[str, str], *, is_reward: bool = False
+) -> tuple[str, str]:
+    """An exception as one line, and the user's own frames with their lines.
+
+    Args:
+        sources: by the name that code has when it is compiled, the user's file first.
+    """
+    own = [*own_frames(error, sources)]
+    frames = [one.place + one.text for one in own]
     if len(frames) > LONGEST_TRACE:
         left_out = len(frames) - LONGEST_TRACE
         frames = [*frames[:4], f"... {left_out} frames more", *frames[-4:]]
@@ -199,10 +232,33 @@ def told(
         what = closed
     elif isinstance(error, SystemExit):
         what = f"it called sys.exit({reason})"
-    elif isinstance(error, MemoryError):
-        what = "MemoryError: it wants more memory than `memory_mib` allows"
-    where = f" (line {last})" if last is not None else ""
-    return what + where, "\n".join([*frames, what])
+    elif is_of_memory(error):
+        what = f"{kind}: it wants more memory than {most_memory(is_reward=is_reward)}"
+    elif isinstance(error, ModuleNotFoundError) and reason.startswith("No module named"):
+        what = f"{what}: it is neither beside the file nor installed{late_import()}"
+    return what + place_of(own), "\n".join([*frames, what])
+
+
+def is_of_memory(error: BaseException) -> bool:
+    """Whether there was too little memory, for Python or for a library."""
+    words = str(error)
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and ("bad_alloc" in words or "allocate memory" in words)
+    )
+
+
+def most_memory(*, is_reward: bool) -> str:
+    """The limit of this process, and the field that sets it."""
+    mib = resource.getrlimit(resource.RLIMIT_AS)[0] // 2**20
+    if is_reward:
+        return f"`memory_mib` allows ({mib} MiB)"
+    return f"the {mib} MiB that its process has"
+
+
+def late_import() -> str:
+    """Why a module may be missing that is there; nothing where files can be read."""
+    can_read = any(os.path.isdir(path) for path in sys.path)
+    return "" if can_read else ", or imported too late: import it at the top"
 
 
 class RowFailed(Exception):
@@ -462,13 +518,13 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
     """Run one request; whatever happens becomes a reply."""
     printed: Any = state["printed"]
     sys.stdout = sys.stderr = printed
-    name = state.get("name", "<code>")
     try:
         if request["op"] == "load":
-            name = request["name"]
-            state.update(name=name, source=request["source"], function=request["function"])
-            prepare(request["source"], request.get("modules") or {})
-            state["module"] = Module(request["source"], request["function"], name)
+            name, source, modules = request["name"], request["source"], request.get("modules") or {}
+            files = {beside.file_of(one, modules): text for one, text in modules.items()}
+            state.update(sources={name: source, **files}, function=request["function"])
+            prepare(source, modules)
+            state["module"] = Module(source, request["function"], name)
             value: Any = None
         else:
             value = answer(state["module"], request)
@@ -480,7 +536,7 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
         if isinstance(error, RowFailed) and error.__cause__ is not None:
             cause, row = error.__cause__, error.row
         is_reward = state.get("function") == "reward"
-        message, trace = told(cause, name, state.get("source", ""), is_reward=is_reward)
+        message, trace = told(cause, state.get("sources", {}), is_reward=is_reward)
         reply = complaint(message, row, trace)
         del cause
     return {**reply, "printed": printed.take()}

@@ -10,6 +10,7 @@ from coloop.sandbox.inside import awaiting
 
 LATE: Final = (
     "_strptime",
+    "encodings.idna",
     "encodings.latin_1",
     "encodings.ascii",
     "encodings.utf_16",

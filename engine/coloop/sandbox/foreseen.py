@@ -1,0 +1,91 @@
+"""What code calls that its limited process has none of, as far as its text says.
+
+Only calls whose names lead to an import are found; what a library does inside is met at run.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from coloop.sandbox.inside.closed import NETWORK, PROCESSES, PROGRAMS
+
+HTTP: Final = ("get", "post", "put", "patch", "delete", "head", "options", "request")
+
+CALLS: Final[Mapping[str, tuple[str, ...]]] = {
+    PROGRAMS: (
+        *("subprocess.run", "subprocess.call", "subprocess.check_call"),
+        *("subprocess.check_output", "subprocess.Popen", "subprocess.getoutput"),
+        *("subprocess.getstatusoutput", "os.system", "os.popen", "pty.spawn"),
+        *("asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
+    ),
+    PROCESSES: (
+        *("multiprocessing.Pool", "multiprocessing.Process", "multiprocessing.Manager"),
+        *("multiprocessing.pool.Pool", "concurrent.futures.ProcessPoolExecutor"),
+        *("concurrent.futures.process.ProcessPoolExecutor", "os.fork"),
+    ),
+    NETWORK: (
+        *(f"{module}.{verb}" for module in ("requests", "httpx") for verb in HTTP),
+        *("requests.Session", "httpx.Client", "httpx.AsyncClient", "httpx.stream"),
+        *("aiohttp.ClientSession", "urllib3.PoolManager", "urllib3.request"),
+        *("urllib.request.urlopen", "urllib.request.urlretrieve", "http.client.HTTPConnection"),
+        *("http.client.HTTPSConnection", "socket.socket", "socket.create_connection"),
+        *("asyncio.open_connection", "ftplib.FTP", "smtplib.SMTP", "openai.OpenAI"),
+        *("openai.AsyncOpenAI",),
+    ),
+}
+"""By what there is none of, the calls that need it."""
+NEEDS: Final = {name: what for what, names in CALLS.items() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedCall:
+    """A call that ends in an error."""
+
+    name: str
+    line: int
+    what: str
+    """What there is none of, in the words of `inside.closed`."""
+
+
+def closed_calls(source: str) -> Iterator[ClosedCall]:
+    """Calls of a source that its process will refuse, each name once, in the order of their
+    lines."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    bound = _imported(tree)
+    found: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = _dotted(node.func, bound)
+            if name in NEEDS:
+                found[name] = min(found.get(name, node.lineno), node.lineno)
+    for name, line in sorted(found.items(), key=lambda one: one[1]):
+        yield ClosedCall(name, line, NEEDS[name])
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """By the name that an import binds, what it stands for."""
+    bound: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    first = alias.name.partition(".")[0]
+                    bound[alias.asname or first] = alias.name if alias.asname else first
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                bound |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
+    return bound
+
+
+def _dotted(node: ast.expr, bound: Mapping[str, str]) -> str:
+    """The name of what is called, as its module calls it; empty where no import leads to it."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in bound:
+        return ""
+    return ".".join([bound[node.id], *reversed(parts)])
