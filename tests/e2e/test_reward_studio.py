@@ -91,6 +91,7 @@ def test_a_reward_is_written_tried_weighed_and_learned_from(
     page.get_by_role("article", name=re.compile("^python,")).click()
     expect(page.get_by_label("Source, type")).to_have_text("python")
     page.get_by_role("link", name="Rewards").click()
+    page.get_by_role("button", name=re.compile(r"^python\b"), pressed=False).click()
     expect(page.get_by_label("Code of python")).to_have_value(MINE)
 
     page.get_by_role("button", name="Run", exact=True).click()
