@@ -2319,6 +2319,11 @@ export interface components {
             /** Reason */
             reason: string;
             /**
+             * Refusal
+             * @description Why a run would not take what it leads to; None: it would.
+             */
+            refusal: string | null;
+            /**
              * Step Seconds
              * @description None: it does not fit yet.
              */

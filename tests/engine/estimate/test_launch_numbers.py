@@ -8,6 +8,7 @@ from coloop.estimate import estimate, explain
 from coloop.estimate.fit import fit
 from coloop.estimate.solving import solve
 from coloop.estimate.ways import ways_of
+from coloop.plan.refused import outlook_of
 from coloop.sizing.cores import Core, Texts, written_seconds
 from coloop.sizing.facts import architecture_of
 from coloop.sizing.processor import Processor
@@ -306,6 +307,26 @@ def test_seventy_billion_on_sixteen_gpus_have_a_way(grpo):
         assert (way.step_seconds is None) == (way.over_bytes > 0)
 
 
+def test_ways_that_a_run_refuses_all_say_so(grpo):
+    path = {"path": "meta-llama/Llama-3.1-70B-Instruct"}
+    spec = grpo(
+        nodes={"actor": {"model": path, "training": {"backend": None}}},
+        hardware={"preset": "16xH100"},
+    )
+
+    def refusal(other):
+        refusals = outlook_of(other).refusals
+        return refusals[0].message if refusals else None
+
+    ways = ways_of(spec, solve(spec), (), refusal=refusal)
+
+    assert "Run on 16xH200" in {one.title for one in ways}
+    for way in ways:
+        changed = {one.path: one.new for one in way.changes if one.is_written}
+        assert way.refusal == refusal(apply_overrides(spec, changed))
+        assert "an engine over" in way.refusal
+
+
 def test_a_way_that_a_run_refuses_is_none(grpo):
     spec = _large(grpo)
     failed = solve(spec)
@@ -315,7 +336,9 @@ def test_a_way_that_a_run_refuses_is_none(grpo):
         return "no" if other.hardware.preset != "8xH100" else None
 
     assert names
-    assert all("Run on" not in one.title for one in ways_of(spec, failed, (), refusal=refusal))
+    taken = ways_of(spec, failed, (), refusal=refusal)
+    assert all("Run on" not in one.title for one in taken)
+    assert all(one.refusal is None for one in taken)
 
 
 def test_who_has_an_adapter_is_not_offered_one(grpo):
