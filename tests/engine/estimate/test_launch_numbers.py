@@ -60,6 +60,21 @@ def test_an_adapter_in_one_process_gathers_nothing(grpo):
     assert sum(part.bytes for part in learning) == 0
 
 
+def test_an_adapter_whose_base_is_spread_over_one_gpu_has_one_copy_of_the_embedding(grpo):
+    """torch's `fully_shard` copies what it uses for one rank as for several; embedding and head,
+    which are one matrix here, stay until the backward pass
+    (`training/test_memory_of_ranks`)."""
+    model = {"path": "Qwen/Qwen3-4B", "lora": {"rank": 16}}
+    spec = grpo(
+        nodes={"actor": {"model": model, "training": {"backend": "fsdp2"}}},
+        hardware={"preset": "1xH100"},
+    )
+    gpu = estimate(spec).gpus[0]
+    learning = [p for p in gpu.parts if p.part == "transfer" and "actor.learn" in p.stages]
+
+    assert sum(part.bytes for part in learning) == 151_936 * 2560 * 2  # 741.9 MiB
+
+
 # 4.3 `model.dtype: float32` under an adapter
 
 
@@ -96,6 +111,26 @@ def test_states_are_spread_over_those_who_share_a_text_too(grpo, degree):
     one, several = _learn_states(grpo), _learn_states(grpo, context_parallel=degree)
 
     assert several[0] == pytest.approx(one[0], rel=0.01)
+
+
+@pytest.mark.parametrize("backend", ["fsdp2", "deepspeed", "megatron"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_peak_does_not_rise_with_the_ranks_that_share_a_text(grpo, backend, checkpointing):
+    def peaks(degree):
+        training = {
+            "backend": backend,
+            "context_parallel": degree,
+            "micro_batch": 8,
+            "gradient_checkpointing": checkpointing,
+        }
+        gpu = estimate(grpo(nodes={"actor": {"training": training}})).gpus[0]
+        learning = sum(part.bytes for part in gpu.parts if "actor.learn" in part.stages)
+        return gpu.peak_bytes, learning
+
+    whole, learning = zip(*(peaks(degree) for degree in (1, 2, 4, 8)), strict=True)
+    assert list(whole) == sorted(whole, reverse=True)
+    assert list(learning) == sorted(learning, reverse=True)
+    assert learning[0] > learning[1]
 
 
 def test_experts_are_spread_over_the_ranks_that_share_them(grpo):
