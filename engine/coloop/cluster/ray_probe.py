@@ -8,6 +8,8 @@ process ends it.
 import os
 import socket
 import sys
+from importlib import import_module
+from typing import Any
 
 HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
@@ -54,11 +56,11 @@ def _is_encrypted() -> bool:
 
 def _ask_gcs(address: str) -> None:
     """What `ray health-check` asks."""
-    from ray._raylet import GcsClient
     from ray.exceptions import AuthenticationError, RpcError
 
+    raylet: Any = import_module("ray._raylet")
     try:
-        GcsClient(address=address)
+        raylet.GcsClient(address=address)
     except AuthenticationError:
         return  # a Ray: what it wants says who connects to it
     except RpcError as error:
@@ -67,14 +69,14 @@ def _ask_gcs(address: str) -> None:
 
 def _ask_client_server(address: str) -> None:
     """What a Ray client asks first."""
-    import grpc
     from ray._private.grpc_utils import init_grpc_channel
-    from ray.core.generated.ray_client_pb2 import ClusterInfoRequest, ClusterInfoType
-    from ray.core.generated.ray_client_pb2_grpc import RayletDriverStub
 
-    ping = ClusterInfoRequest(type=ClusterInfoType.PING)
+    grpc: Any = import_module("grpc")
+    messages: Any = import_module("ray.core.generated.ray_client_pb2")
+    services: Any = import_module("ray.core.generated.ray_client_pb2_grpc")
+    ping = messages.ClusterInfoRequest(type=messages.ClusterInfoType.PING)
     try:
-        RayletDriverStub(init_grpc_channel(address)).ClusterInfo(ping)
+        services.RayletDriverStub(init_grpc_channel(address)).ClusterInfo(ping)
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.UNAUTHENTICATED:
             raise _no_ray(error.details()) from error
