@@ -60,7 +60,11 @@ def judge(schema: Any, text: str) -> dict[str, Any]:
         checks: jsonschema.protocols.Validator = dialect_of(schema)(
             schema, registry=Registry(), format_checker=CHECKED
         )
-        return {"score": float(checks.is_valid(json.loads(text)))}
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return {"score": 0.0}
+        return {"score": float(checks.is_valid(value))}
     except RecursionError:
         return {"problem": "the schema refers to itself without end, or the text is too deep"}
     except Exception as error:

@@ -243,5 +243,5 @@ def test_ray_is_imported_only_in_its_files() -> None:
         if module.partition(".")[0] == "ray"
     }
 
-    cluster = {f"cluster/ray_{name}.py" for name in ("cluster", "joining", "spares")}
+    cluster = {f"cluster/ray_{name}.py" for name in ("cluster", "joining", "probe", "spares")}
     assert found == cluster | {"ray_patience.py"}

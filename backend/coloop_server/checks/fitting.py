@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from coloop.diagnostics import Change
 from coloop.estimate.solving import Solution, Solved, solve
 from coloop.estimate.ways import Way, ways_of
-from coloop.plan.refused import refused_words
+from coloop.plan.refused import refused_because, refused_words
 from coloop.presets import patched
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
@@ -161,6 +161,7 @@ def _way(way: Way, locks: Collection[str]) -> FitWay:
         unlocks=list(way.unlocks),
         step_seconds=way.step_seconds,
         over_bytes=way.over_bytes,
+        refusal=None if way.refusal is None else refused_because(way.refusal),
         edits=edits,
     )
 

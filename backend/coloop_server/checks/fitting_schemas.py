@@ -63,6 +63,8 @@ class FitWay(Output):
     """None: it does not fit yet."""
     over_bytes: int
     """By how much the worst GPU is still over with it; 0: it fits."""
+    refusal: str | None
+    """Why a run would not take what it leads to; None: it would."""
     edits: list[Change]
     """What makes it of the loop as it is."""
 

@@ -13,9 +13,9 @@ from coloop.diagnostics import Change
 from coloop.estimate.fit import Fit, fit
 from coloop.estimate.missing import unknown_hint
 from coloop.estimate.solving import solve
-from coloop.estimate.ways import ways_of
+from coloop.estimate.ways import Way, ways_of
 from coloop.marks import write_whole
-from coloop.plan.refused import outlook_of, refused_words
+from coloop.plan.refused import outlook_of, refused_because, refused_words
 from coloop.presets import patched
 from coloop.spec.graph import LoopSpec
 from coloop.spec.solvable import locks_of
@@ -102,9 +102,15 @@ def _print_ways(checked: Checked, found: Fit, *, stderr: bool) -> None:
     if not ways:
         out.print("[dim]no larger hardware that is known, nor an adapter, comes closer[/]")
     for way in ways:
-        left = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
-        took = "" if way.step_seconds is None else f", a step takes {seconds(way.step_seconds)}"
-        out.print(f"  {escape(way.title)}: {left}{took} [dim]({escape(way.reason)})[/]")
+        out.print(f"  {escape(way.title)}: {escape(_led_to(way))} [dim]({escape(way.reason)})[/]")
+
+
+def _led_to(way: Way) -> str:
+    """Whether it fits, and how long a step takes where there will be one."""
+    left = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
+    if way.refusal is not None:
+        return f"{left}, but {refused_because(way.refusal)}"
+    return left if way.step_seconds is None else f"{left}, a step takes {seconds(way.step_seconds)}"
 
 
 def _refusal(spec: LoopSpec, root: Path) -> str | None:

@@ -3,25 +3,28 @@
 import logging
 import os
 import signal
-import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import ray
+from ray._private import utils
 from ray._private.utils import read_ray_address
 
 from coloop.errors import ClusterNotReached
 
 REACH_SECONDS = 20.0
-"""For which a Ray at an address that was named may leave a greeting without an answer."""
-HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
+"""For which a Ray at an address that was named may leave the question for its health unanswered."""
+PROBE = Path(__file__).with_name("ray_probe.py")
+"""Run as a file: what its package loads takes longer than an answer."""
 
 
 def join(address: str) -> None:
     """Connect this process to the Ray at `host:port` or `ray://host:port`. Raises
-    `ClusterNotReached` where nothing answers there."""
+    `ClusterNotReached` where none answers there."""
     reach(address)
     with kept_signals():
         ray.init(
@@ -47,32 +50,48 @@ def named_ray(address: str) -> str:
 
 
 def reach(address: str, seconds: float = REACH_SECONDS) -> None:
-    """Raises `ClusterNotReached` where nothing that speaks Ray's protocol answers at `host:port` or
-    `ray://host:port` in time: Ray itself waits for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), seconds) as connection:
-            connection.settimeout(seconds)
-            connection.sendall(HTTP2_GREETING)
-            if not connection.recv(1):
-                raise OSError("the connection was closed")
-    except (OSError, ValueError) as error:
-        reason = f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else error
+    """Raises `ClusterNotReached` where no Ray answers at `host:port` or `ray://host:port` in time.
+    A process of its own asks: Ray itself waits for minutes, and nothing else ends its waiting."""
+    reason = _why_not(address, seconds)
+    if reason is not None:
         raise ClusterNotReached(
             f"no Ray answers at {address}: {reason}; look at `--address` and RAY_ADDRESS, or leave "
             "`--address` out for a Ray of the run's own"
-        ) from error
+        )
+
+
+def _why_not(address: str, seconds: float) -> str | None:
+    """What keeps a Ray from answering there; None where one answers."""
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-P", str(PROBE), address],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=seconds,
+            check=False,
+            start_new_session=True,  # Ctrl-C is for the run, which asks this process to end
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {seconds:g} s"
+    if asked.returncode == 0:
+        return None
+    told = asked.stdout.strip().splitlines()
+    return told[-1] if told else f"the process that asks it ended with exit {asked.returncode}"
 
 
 @contextmanager
 def kept_signals() -> Iterator[None]:
-    """Who wanted SIGTERM before wants it afterwards: Ray takes it when it is connected to, and then
-    it ends the process in the middle of a stage instead of asking the run to stop."""
+    """Who wants SIGTERM wants it meanwhile and afterwards: Ray takes it when it is connected to,
+    and then it ends the process in the middle of a stage instead of asking the run to stop."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGTERM)
+    before, takes = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
+    utils.set_sigterm_handler = lambda _: None
     try:
         yield
     finally:
+        utils.set_sigterm_handler = takes
         signal.signal(signal.SIGTERM, before)

@@ -235,7 +235,19 @@ class _Estimator:
             time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
             host_bytes=round(self.memory.host_bytes),
             advice=advise(survey, self.memory, self.estimate),
+        ).with_stages(
+            {
+                phase.name: tuple(self._stages_in(phase, load))
+                for phase, load in zip(self.phases, survey.phases, strict=True)
+            }
         )
+
+    def _stages_in(self, phase: PhaseEstimate, load: PhaseLoad) -> Iterator[StageEstimate]:
+        probes = (stage for stage in self.times if stage.endswith(".evaluate"))
+        for stage in dict.fromkeys((*phase.stages, *probes)):
+            learns = stage.endswith(".learn")
+            time = self.clock.time(stage, load) if learns else self.times[stage]
+            yield _stage(stage, time, self.missing.get(stage))
 
 
 def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:

@@ -68,7 +68,8 @@ class StageEstimate(_Value):
     samples_per_second: float | None
     """Rows that pass through it; None as `seconds` is."""
     tokens_per_second: float | None
-    """Tokens written or read; 0 where there are none, None as `seconds` is."""
+    """Tokens of completions and targets that it writes, scores or learns from, each once, as a run
+    counts them; 0 where there are none, None as `seconds` is."""
     bound: Bound
     """What holds it back."""
     reason: str | None = None
@@ -238,3 +239,15 @@ class Explanation(_Value):
     """What rests in the memory of the hosts, over all machines."""
     advice: tuple[str, ...]
     """Cheapest ways to relieve the bottleneck or to fit."""
+
+    _stages: Mapping[str, tuple[StageEstimate, ...]] = PrivateAttr(default_factory=dict)
+
+    def stages_in(self, phase: str) -> tuple[StageEstimate, ...]:
+        """What a step of a phase runs, each stage with what it does there, and evaluations; none of
+        a phase that there is not. `Estimate.stages` has each with the most that any phase asks."""
+        return self._stages.get(phase, ())
+
+    def with_stages(self, stages: Mapping[str, tuple[StageEstimate, ...]]) -> "Explanation":
+        """With the stages of each phase."""
+        self._stages = stages
+        return self

@@ -5,7 +5,7 @@ ones; shorter texts and adapters do, and are only ever offered.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +45,8 @@ class Way:
     """None: it does not fit yet."""
     over_bytes: int = 0
     """By how much the worst GPU is still over with it; 0: it fits."""
+    refusal: str | None = None
+    """Why a run would not take what it leads to; None: it would."""
 
 
 Refusal = Callable[[LoopSpec], str | None]
@@ -63,7 +65,7 @@ def ways_of(
 
     Args:
         refusal: a way that leads to a loop that a run does not take is none, where it takes this
-            one or what another way leads to.
+            one or what another way leads to; else the way says so.
     """
     if failed.after.estimate.unknown:
         return ()
@@ -75,7 +77,8 @@ def ways_of(
     ]
     if not any(solution.fits for _, solution in tried):
         tried += _both(spec, failed, locks, root)
-    taken = [(way, solution) for way, solution in tried if refusal(solution.spec) is None]
+    tried = [(replace(way, refusal=refusal(found.spec)), found) for way, found in tried]
+    taken = [(way, solution) for way, solution in tried if way.refusal is None]
     if any(solution.fits for _, solution in taken) or refusal(spec) is None:
         tried = taken
     fitting = [way for way, solution in tried if solution.fits]

@@ -42,7 +42,12 @@ class Outlook:
 
 def refused_words(refusals: Sequence[Diagnostic]) -> str:
     """What stands against a run, wherever it is told: no flag makes it start."""
-    return f"`run` refuses it: {'; '.join(cause_of(one.message) for one in refusals)}"
+    return refused_because(*(one.message for one in refusals))
+
+
+def refused_because(*messages: str) -> str:
+    """The same of the messages of findings."""
+    return f"`run` refuses it: {'; '.join(map(cause_of, messages))}"
 
 
 def outlook_of(

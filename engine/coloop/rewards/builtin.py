@@ -108,6 +108,7 @@ def score_builtin(
             continue
         message = f"{node}, row {place}: {told}"
         if verdict.problem is not None:
+            message = f"{node}, row {place}: {asked[place].place}{verdict.problem}"
             if on_error == "stop":
                 raise DataError(message, node, "source")
             scores[place] = _instead(on_error)

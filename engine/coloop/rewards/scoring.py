@@ -42,6 +42,8 @@ class Question:
 
     columns: Mapping[str, Any]
     """As JSON has it; equal questions have equal answers."""
+    place: str = ""
+    """Before what is wrong with the row: where in it."""
 
 
 Scorer = Callable[[Sequence[ScoringRow], Any], Sequence[Score | Question]]

@@ -12,6 +12,9 @@ from coloop.rewards.options import option_in, right_option
 from coloop.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
 from coloop.spec import builtins as options
 
+NO_JSON = ""
+"""Stands for every text that is none, so that one question answers them all."""
+
 
 def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
     """The grade by the checker that the row's task brings."""
@@ -100,13 +103,22 @@ def _fits(row: ScoringRow, given: options.JsonSchema) -> Score | Question:
     if text is None:
         return None
     schema = given.shape if given.column is None else _schema_of(row, given.column)
-    if schema is not None and not isinstance(schema, Mapping | bool):
+    if schema is None:
+        return float(_is_json(text))
+    if not isinstance(schema, Mapping | bool):
         raise DataError(f"json_schema: a schema is an object, found {repr(schema)[:80]}")
+    # What is no JSON fits no schema; it is asked all the same whether the schema is one.
+    columns = {"schema": schema, "text": text if _is_json(text) else NO_JSON}
+    place = "" if given.column is None else f"json_schema: column `{given.column}`: "
+    return Question(columns=columns, place=place)
+
+
+def _is_json(text: str) -> bool:
     try:
         json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        return 0.0
-    return 1.0 if schema is None else Question(columns={"schema": schema, "text": text})
+        return False
+    return True
 
 
 def _refuse(name: str) -> Any:

@@ -21,6 +21,8 @@ from coloop.events import EdgeGauge, NodeGauge, StageGauge
 
 WINDOW_STEPS = 8
 WINDOW_EVALUATIONS = 8
+WRITES = ".generate"
+"""How the names of stages end that write."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,12 +149,14 @@ class Pace:
         self._evaluation = _Window()
 
     def evaluation_finished(self, probe: str, stage: str, seconds: float, samples: int) -> None:
-        """The whole evaluation counts as one run of the probe's own stage."""
+        """The whole evaluation counts as one run of the probe's own stage, which writes what was
+        written for it."""
         done, self._evaluation = self._evaluation, None
         assert done is not None
         assert self._began is not None
         done.seconds = seconds
-        done.stages[stage].add(_Work(seconds=seconds, samples=samples, runs=1))
+        tokens = sum(work.tokens for name, work in done.stages.items() if name.endswith(WRITES))
+        done.stages[stage].add(_Work(seconds=seconds, samples=samples, tokens=tokens, runs=1))
         known = self._evaluations.setdefault(probe, _Evaluations(self._began))
         known.add(self._clock(), done)
 
@@ -234,13 +238,7 @@ class Pace:
 
     def stages(self) -> dict[str, StageGauge]:
         """Stages of the phase, then those that only evaluations run."""
-        steps, evaluations = self._step_window(), self._evaluation_windows()
-        gauges = _stage_gauges(steps, evaluation=False)
-        aside: dict[str, StageGauge] = {}
-        for window in evaluations:
-            for stage, gauge in _stage_gauges(window, evaluation=True).items():
-                aside[stage] = _together(aside[stage], gauge) if stage in aside else gauge
-        return aside | gauges
+        return self._beside(self._step_window())
 
     def phases(self) -> Mapping[str, PhaseTimes]:
         """By name, the phases of which a step was finished."""
@@ -257,20 +255,11 @@ class Pace:
         times = self._phases.get(self._phase)
         return times.step_seconds if times else None
 
-    def whole_stages(self) -> dict[str, StageGauge]:
-        """Every stage over all steps of every phase; where it runs for evaluations alone, over the
-        last of them."""
-        found = self.stages()
-        work: dict[str, _Work] = defaultdict(_Work)
-        seconds: dict[str, float] = defaultdict(float)
-        for times in self._phases.values():
-            for stage, done in times.window.stages.items():
-                work[stage].add(done)
-                seconds[stage] += times.window.seconds
-        return found | {
-            stage: _stage_gauge(done, seconds[stage], evaluation=False)
-            for stage, done in work.items()
-        }
+    def stages_of(self, phase: str) -> dict[str, StageGauge]:
+        """Stages over all steps of a phase, then those that only evaluations run, over the last of
+        them."""
+        times = self._phases.get(phase)
+        return self._beside(times.window if times else _Window())
 
     def nodes(self) -> dict[str, NodeGauge]:
         """A node's rates are those of the stage that takes most of its time."""
@@ -326,6 +315,13 @@ class Pace:
     def bottleneck(self) -> str | None:
         """The stage that took most of the phase's last steps."""
         return _longest(self._step_window())
+
+    def _beside(self, steps: _Window) -> dict[str, StageGauge]:
+        aside: dict[str, StageGauge] = {}
+        for window in self._evaluation_windows():
+            for stage, gauge in _stage_gauges(window, evaluation=True).items():
+                aside[stage] = _together(aside[stage], gauge) if stage in aside else gauge
+        return aside | _stage_gauges(steps, evaluation=False)
 
     def _step_window(self) -> _Window:
         return _sum(self._steps.get(self._phase, ()))

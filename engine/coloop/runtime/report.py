@@ -1,7 +1,8 @@
 """`report.json`: what was predicted against what was measured, and the last metrics.
 
-Times of a step are those of one phase, named `phase`: the one that took most of the run. What was
-measured is the mean of all its steps that this attempt took, without the evaluations between them.
+Times are those of one phase, named `phase`: the one that took most of the run. What was measured is
+the mean of all its steps that this attempt took, without the evaluations between them. Of stages
+stands what is known on both sides, so that each number has one to be compared with.
 """
 
 import json
@@ -32,7 +33,16 @@ def write_report(
     measured = session.pace.phases()
     main = max(measured, key=lambda name: measured[name].window.seconds, default=None)
     expected = {phase.name: phase.step_seconds for phase in explained.phases}
-    stages = session.pace.whole_stages()
+    foretold = {stage.stage: stage for stage in explained.stages_in(main or "")}
+    stages = session.pace.stages_of(main or "")
+    timed = [name for name, stage in foretold.items() if stage.seconds and name in stages]
+    written = [
+        name
+        for name in timed
+        if foretold[name].tokens_per_second and stages[name].tokens_per_second is not None
+    ]
+    memory, held = _memory_of(predicted), session.held_bytes
+    seen = [name for name in memory if name in held]
     report: dict[str, Any] = {
         "run": folder.name,
         "state": state.value,
@@ -42,26 +52,18 @@ def write_report(
             "step_seconds": expected.get(main or "", predicted.step_seconds),
             "bottleneck": predicted.bottleneck,
             "phases": expected,
-            "stages": {stage.stage: stage.seconds for stage in predicted.stages},
-            "tokens_per_second": {
-                stage.stage: stage.tokens_per_second
-                for stage in predicted.stages
-                if stage.tokens_per_second
-            },
-            "memory_bytes": _memory_of(predicted),
+            "stages": {name: foretold[name].seconds for name in timed},
+            "tokens_per_second": {name: foretold[name].tokens_per_second for name in written},
+            "memory_bytes": {name: memory[name] for name in seen},
         },
         "measured": {
             "step_seconds": measured[main].step_seconds if main else None,
             "steps": measured[main].steps if main else 0,
             "bottleneck": measured[main].bottleneck if main else None,
             "phases": {name: times.step_seconds for name, times in measured.items()},
-            "stages": {stage: gauge.seconds for stage, gauge in stages.items()},
-            "tokens_per_second": {
-                stage: gauge.tokens_per_second
-                for stage, gauge in stages.items()
-                if gauge.tokens_per_second is not None
-            },
-            "memory_bytes": session.held_bytes,
+            "stages": {name: stages[name].seconds for name in timed},
+            "tokens_per_second": {name: stages[name].tokens_per_second for name in written},
+            "memory_bytes": {name: held[name] for name in seen},
         },
         "metrics": session.readings,
         "alerts": [asdict(finding) for finding in session.unresolved],

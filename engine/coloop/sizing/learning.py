@@ -5,7 +5,7 @@ of what it costs in time: rows at once, then gradient checkpointing. Logits are 
 tokens as the update holds at once. Knows one group at a time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -87,7 +87,7 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         return None
     load = _load_of(survey, weights, taught)
     sides, longest = load.sides, load.length_max
-    settings, peak = _settle(survey, weights, load.per_place, sides, longest, room)
+    settings, peak = _settle(survey, weights, load, room)
     filled = settings.micro_batch * sides * longest
     return Update(
         weights=weights,
@@ -102,7 +102,7 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         passes=load.passes,
         mini_batches=load.mini_batches,
         peak=peak,
-        host_bytes=offloaded_bytes(_step(weights, settings, load.per_place, sides, longest)),
+        host_bytes=offloaded_bytes(_step(weights, settings, load)),
         is_dense=load.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once,
     )
 
@@ -131,6 +131,23 @@ def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Texts:
+    """The longest texts of a micro-batch."""
+
+    prompt: float
+    """Tokens that each begins with."""
+    rest: float
+    """Tokens of each that follow and are read."""
+    alike: float
+    """Texts that begin alike: what they begin with is read, and kept for the gradient, once for
+    those in a micro-batch together."""
+
+    def tokens(self, texts: float) -> float:
+        """Tokens that so many of them take."""
+        return ceil(texts / self.alike) * self.prompt + texts * self.rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
     """What an update is made of, in the words of `Update`."""
 
@@ -141,6 +158,7 @@ class _Load:
     trained: float
     measured: float
     length_max: float
+    longest: _Texts
     passes: float
     mini_batches: float
     per_place: int
@@ -165,6 +183,7 @@ def _load_of(survey: Survey, weights: Weights, taught: dict[Port, TableSize]) ->
         trained=sum(table.rows * table.sides * table.written for table in tables),
         measured=_measured(survey, taught),
         length_max=max(max(table.length_max for table in tables), 1.0),
+        longest=_longest(survey, weights, tables),
         passes=float(passes),
         mini_batches=max(rows / mini_batch, 1.0) * passes,
         per_place=max(ceil(mini_batch / weights.shards), 1),
@@ -197,16 +216,32 @@ def _update_of(survey: Survey, node: str, port: str) -> TableSize:
 def _read(survey: Survey, weights: Weights, tables: Iterable[TableSize]) -> float:
     """Tokens of all texts; where blocks can, what several begin with is read once, and nothing
     behind the last trained token."""
-    is_shared = (
+    is_shared = _reads_shared(survey, weights)
+    return sum(
+        t.rows * t.sides * (t.prompt / t.alike + max(t.written - 1, 0.0) if is_shared else t.length)
+        for t in tables
+    )
+
+
+def _reads_shared(survey: Survey, weights: Weights) -> bool:
+    return (
         survey.machine.is_cpu
         and weights.trains_all
         and weights.scheme in WHOLE
         and weights.arch.model_type in PLAIN_FAMILIES
         and not weights.update.packing
     )
-    return sum(
-        t.rows * t.sides * (t.prompt / t.alike + max(t.written - 1, 0.0) if is_shared else t.length)
-        for t in tables
+
+
+def _longest(survey: Survey, weights: Weights, tables: Sequence[TableSize]) -> _Texts:
+    if not _reads_shared(survey, weights):
+        return _Texts(
+            prompt=0.0, rest=max(max(table.length_max for table in tables), 1.0), alike=1.0
+        )
+    return _Texts(
+        prompt=max(table.prompt_max for table in tables),
+        rest=max(max(table.written_max for table in tables) - 1.0, 1.0),
+        alike=min(table.alike for table in tables),
     )
 
 
@@ -225,13 +260,13 @@ def _load(tables: Iterable[TableSize]) -> float:
 
 
 def _settle(
-    survey: Survey, weights: Weights, rows: int, sides: int, longest: float, room: float
+    survey: Survey, weights: Weights, load: _Load, room: float
 ) -> tuple[LearnSettings, Instant]:
     """The fastest settings that fit, or the smallest where none does."""
     room *= SPARE
     fixed = weights.training.micro_batch
-    filled = survey.machine.tokens_at_once
-    most = fixed or max(min(rows, int(filled // (sides * longest))), 1)
+    filled, sides = survey.machine.tokens_at_once, load.sides
+    most = fixed or _rows_in(load, filled)
     choices = _choices(weights, on_cpu=survey.machine.is_cpu)
     for index, (checkpointing, chunk) in enumerate(choices):
         is_last = index == len(choices) - 1
@@ -241,11 +276,11 @@ def _settle(
             is_whole = fixed is not None or at_once == most
             settings = LearnSettings(
                 micro_batch=at_once,
-                tokens_at_once=filled if is_whole else ceil(at_once * sides * longest),
+                tokens_at_once=filled if is_whole else ceil(load.longest.tokens(at_once * sides)),
                 checkpointing=checkpointing,
                 loss_chunk=chunk,
             )
-            peak = peak_instant(_step(weights, settings, rows, sides, longest))
+            peak = peak_instant(_step(weights, settings, load))
             if peak.total + held_beside(weights, peak) <= room or (is_last and at_once <= least):
                 _note_decisions(survey, weights, settings)
                 return settings, peak
@@ -253,6 +288,14 @@ def _settle(
                 break
             at_once = max(at_once // 2, least)
     raise AssertionError("the last choice is always taken")
+
+
+def _rows_in(load: _Load, tokens: int) -> int:
+    """Most rows of an optimizer step that take no more tokens than this; at least one."""
+    most = load.per_place
+    while most > 1 and load.longest.tokens(most * load.sides) > tokens:
+        most = min(most - 1, max(int(most * tokens / load.longest.tokens(most * load.sides)), 1))
+    return most
 
 
 def held_beside(weights: Weights, peak: Instant) -> float:
@@ -272,22 +315,8 @@ def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int
     return [(flag, chunk) for flag in flags]
 
 
-def _step(
-    weights: Weights, settings: LearnSettings, rows: int, sides: int, longest: float
-) -> TrainingStep:
-    """The update of so many rows on each place."""
-    accumulates = rows > settings.micro_batch
-    return training_step(weights, settings, sides, longest, accumulates=accumulates)
-
-
-def training_step(
-    weights: Weights, settings: LearnSettings, sides: int, longest: float, *, accumulates: bool
-) -> TrainingStep:
-    """A group's update in the terms of the memory formulas.
-
-    Args:
-        accumulates: whether an optimizer step has several micro-batches.
-    """
+def _step(weights: Weights, settings: LearnSettings, load: _Load) -> TrainingStep:
+    """A group's update in the terms of the memory formulas."""
     casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
     return TrainingStep(
         arch=weights.arch,
@@ -295,8 +324,8 @@ def training_step(
         states=weights.states,
         scheme="fsdp2" if weights.scheme in WHOLE and casts else weights.scheme,
         shards=weights.shards,
-        tokens=ceil(settings.micro_batch * sides * longest),
-        sequence_length=ceil(longest),
+        tokens=ceil(load.longest.tokens(settings.micro_batch * load.sides)),
+        sequence_length=ceil(load.length_max),
         checkpointing=settings.checkpointing,
         compute_bytes=weights.precision.compute_bytes,
         has_logits=weights.has_logits,
@@ -308,7 +337,7 @@ def training_step(
         pipeline_parallel=weights.pipeline_parallel,
         context_parallel=weights.context_parallel,
         expert_parallel=weights.update.expert_parallel,
-        accumulates=accumulates,
+        accumulates=load.per_place > settings.micro_batch,
         offloads_states=weights.update.offload == "all",
     )
 

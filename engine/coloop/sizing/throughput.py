@@ -187,17 +187,18 @@ class Clock:
         if survey.spec.nodes[node].kind == "reference":
             table = survey.flow.arriving(node, ("rollouts", "pairs"))
         sequences = table.rows * table.sides
-        tokens = sequences * table.length
+        read, written = sequences * table.length, sequences * table.written
         if asks_of_others(survey.spec, node):
             others = survey.flow.arriving(node, ("pairs",))
-            tokens += others.rows * others.sides * others.length
+            read += others.rows * others.sides * others.length
+            written += others.rows * others.sides * others.written
         weights = survey.weights_of(node)
         if weights is None:
             if node in survey.owners:  # a model of which nothing is known: noted as a gap
-                return _timed(0.0, sequences, tokens, "compute")
+                return _timed(0.0, sequences, written, "compute")
             return self._rule(node, table.rows)
-        seconds = self._forward_seconds(weights, tokens, table.length)
-        return _timed(seconds, sequences, tokens, "compute")
+        seconds = self._forward_seconds(weights, read, table.length)
+        return _timed(seconds, sequences, written, "compute")
 
     def _forward_seconds(self, weights: Weights, tokens: float, length: float) -> float:
         """A pass without a gradient."""

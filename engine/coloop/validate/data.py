@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
-from coloop.spec.builtins import JsonSchema
 from coloop.spec.data import FileSource, InlineSource, unknown_format
 from coloop.spec.lineage.written import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
@@ -83,29 +82,6 @@ def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
                 node=name,
                 field="source.path" if isinstance(source, FileSource) else "source.rows",
             )
-
-
-def schemas_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
-    """The JSON schema of a reward has keywords and formats that are known."""
-    for name, node in facts.nodes.items():
-        source = node.source if isinstance(node, RewardNode) else None
-        if isinstance(source, JsonSchema) and source.shape is not None:
-            problem = _schema_problem(source.shape)
-            if problem is not None:
-                yield found(
-                    "data.schema",
-                    problem,
-                    hint="a keyword that is not known would let everything pass",
-                    node=name,
-                    field="source.shape",
-                )
-
-
-def _schema_problem(schema: dict[str, Any]) -> str | None:
-    # A check of a loop without a schema does without the library.
-    from coloop.json_schemas import schema_problem
-
-    return schema_problem(schema)
 
 
 def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
@@ -266,7 +242,6 @@ RULES = (
     sources_have_rows,
     sources_have_the_mapped_columns,
     sources_hold_what_their_columns_can,
-    schemas_can_be_read,
     other_files_exist,
     paths_stay_inside,
 )

@@ -12,7 +12,7 @@ import importlib
 import json
 import os
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count, islice
@@ -47,6 +47,10 @@ MOST_COLUMNS: Final = 10_000
 
 _Row = tuple[Mapping[str, object], int | None]
 """A row and its line; None where the lines before it were not read."""
+PlacedRows = Iterable[tuple[str, Mapping[str, object]]]
+"""Rows and where they stand, as a message says it: `row 2`."""
+ProblemIn = Callable[[PlacedRows], str | None]
+"""Says what is wrong in rows; equal ones say the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,47 +140,53 @@ def value_problem(
 ) -> str | None:
     """Of a source up to `CHECKED_BYTES`: the first row whose columns hold what they cannot, and
     what; rows that cannot be read, or lack a column, are told elsewhere."""
+    return first_problem(source, root, _Values(tuple(columns.items()), unfold))
+
+
+def first_problem(
+    source: FileSource | InlineSource, root: Path, problem_in: ProblemIn
+) -> str | None:
+    """What is wrong in the rows of a source up to `CHECKED_BYTES`, or nothing; of a file it is kept
+    until the file changes."""
     if isinstance(source, InlineSource):
-        return _first_problem(enumerate(source.rows, 1), "row", columns, unfold)
+        return problem_in((f"row {number}", row) for number, row in enumerate(source.rows, 1))
     path, form = root / os.path.expanduser(source.path), source.written_as
     try:
         facts = path.stat()
         if form is None or not path.is_file() or facts.st_size > CHECKED_BYTES:
             return None
-        names = tuple(columns.items())
-        return _problem_in(path, form, names, unfold, facts.st_mtime_ns, facts.st_size)
+        return _problem_in(path, form, problem_in, facts.st_mtime_ns, facts.st_size)
     except (OSError, ValueError, RecursionError):
         return None
 
 
 @lru_cache(maxsize=256)
 def _problem_in(
-    path: Path,
-    form: FileFormat,
-    columns: tuple[tuple[str, str], ...],
-    unfold: str | None,
-    changed: int,
-    size: int,
+    path: Path, form: FileFormat, problem_in: ProblemIn, changed: int, size: int
 ) -> str | None:
     del changed, size
     rows = open_file(path, form)
-    numbered = ((rows.line_of(index), rows.row(index)) for index in range(len(rows)))
-    return _first_problem(numbered, "line" if form in LINED else "row", dict(columns), unfold)
+    counted = "line" if form in LINED else "row"
+    return problem_in(
+        (f"{counted} {rows.line_of(index)}", rows.row(index)) for index in range(len(rows))
+    )
 
 
-def _first_problem(
-    rows: Iterable[tuple[int, Mapping[str, object]]],
-    counted: str,
-    columns: Mapping[str, str],
-    unfold: str | None,
-) -> str | None:
-    for number, row in rows:
-        names = {name: own for name, own in columns.items() if own in row}
-        try:
-            read_values(row, names, unfold)
-        except ValueProblem as problem:
-            return f"{counted} {number}: {problem}"
-    return None
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Finds columns that hold what they cannot."""
+
+    columns: tuple[tuple[str, str], ...]
+    unfold: str | None
+
+    def __call__(self, rows: PlacedRows) -> str | None:
+        for place, row in rows:
+            names = {name: own for name, own in self.columns if own in row}
+            try:
+                read_values(row, names, self.unfold)
+            except ValueProblem as problem:
+                return f"{place}: {problem}"
+        return None
 
 
 def glances(spec: LoopSpec, root: Path | None, *, is_confined: bool = False) -> dict[str, Glance]:

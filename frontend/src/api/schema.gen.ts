@@ -2324,6 +2324,11 @@ export interface components {
             /** Reason */
             reason: string;
             /**
+             * Refusal
+             * @description Why a run would not take what it leads to; None: it would.
+             */
+            refusal: string | null;
+            /**
              * Step Seconds
              * @description None: it does not fit yet.
              */
@@ -5252,7 +5257,8 @@ export interface components {
             stage: string;
             /**
              * Tokens Per Second
-             * @description Tokens written or read; 0 where there are none, None as `seconds` is.
+             * @description Tokens of completions and targets that it writes, scores or learns from, each once, as a run
+             *     counts them; 0 where there are none, None as `seconds` is.
              */
             tokens_per_second: number | null;
         };

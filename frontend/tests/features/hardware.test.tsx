@@ -200,7 +200,7 @@ describe("what no run would take", () => {
     ...answer(budget),
     fits: false,
     verdict: VERDICT,
-    ways: [{ ...way, unlocks: [], step_seconds: 12, over_bytes: 0, edits: [] }],
+    ways: [{ ...way, unlocks: [], step_seconds: 12, over_bytes: 0, refusal: null, edits: [] }],
     after: check([gpu("main", 0, false)]).estimate as FitAnswer["after"],
   });
 
@@ -268,6 +268,20 @@ describe("what no run would take", () => {
     expect(document.activeElement?.textContent).toContain("Allow 43% of the memory");
     expect(scrolled).toHaveBeenCalled();
     expect(screen.getByRole("status").textContent).toBe(VERDICT);
+  });
+
+  it("has its refusal told in place of a time where a way is refused", async () => {
+    const refusal = "`run` refuses it: an engine over 8 GPUs";
+    const refused = failed(0.9).ways.map((one) => ({ ...one, refusal }));
+    fitLoop.mockImplementation(async () => ({ ...failed(0.9), ways: refused }));
+    const { wrapper, syncStore } = insideLoop();
+    syncStore.setState({ check: check([gpu("main", 0, false)]) });
+    render(<View />, { wrapper });
+    await vi.advanceTimersByTimeAsync(400);
+
+    const ways = await screen.findByRole("list", { name: "Ways to make it fit" });
+    expect(ways.textContent).toContain("fits, but `run` refuses it: an engine over 8 GPUs");
+    expect(ways.textContent).not.toContain("step 12");
   });
 
   it("has ways that only come closer called that", async () => {

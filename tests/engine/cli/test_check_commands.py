@@ -256,6 +256,24 @@ def test_what_cannot_be_fitted_says_how_much_is_over_and_what_would_help(coloop,
     assert "Train an adapter of actor, on 1xA100-40: fits" in outcome.out
 
 
+SEVENTY = (
+    (LARGE[0][0], "{type: pretrained, path: meta-llama/Llama-3.1-70B-Instruct}"),
+    ("{preset: cpu}", "{preset: 16xH100}"),
+)
+
+
+def test_a_way_that_a_run_refuses_has_no_time(coloop, loop):
+    outcome = coloop("fit", loop(*SEVENTY))
+
+    told = [line.strip() for line in outcome.out.splitlines() if ": fits" in line]
+    assert [line.partition(":")[0] for line in told] == [
+        "Run on 16xH200",
+        "Train an adapter of actor",
+    ]
+    assert all(": fits, but `run` refuses it: an engine over " in line for line in told)
+    assert "a step takes" not in " ".join(told)
+
+
 def test_fitting_writes_a_loop_that_fits_and_keeps_its_comments(coloop, loop, tmp_path):
     out = tmp_path / "fits.yaml"
 

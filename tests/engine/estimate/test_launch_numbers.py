@@ -8,6 +8,7 @@ from coloop.estimate import estimate, explain
 from coloop.estimate.fit import fit
 from coloop.estimate.solving import solve
 from coloop.estimate.ways import ways_of
+from coloop.plan.refused import outlook_of
 from coloop.sizing.cores import Core, Texts, written_seconds
 from coloop.sizing.facts import architecture_of
 from coloop.sizing.processor import Processor
@@ -59,6 +60,21 @@ def test_an_adapter_in_one_process_gathers_nothing(grpo):
     assert sum(part.bytes for part in learning) == 0
 
 
+def test_an_adapter_whose_base_is_spread_over_one_gpu_has_one_copy_of_the_embedding(grpo):
+    """torch's `fully_shard` copies what it uses for one rank as for several; embedding and head,
+    which are one matrix here, stay until the backward pass
+    (`training/test_memory_of_ranks`)."""
+    model = {"path": "Qwen/Qwen3-4B", "lora": {"rank": 16}}
+    spec = grpo(
+        nodes={"actor": {"model": model, "training": {"backend": "fsdp2"}}},
+        hardware={"preset": "1xH100"},
+    )
+    gpu = estimate(spec).gpus[0]
+    learning = [p for p in gpu.parts if p.part == "transfer" and "actor.learn" in p.stages]
+
+    assert sum(part.bytes for part in learning) == 151_936 * 2560 * 2  # 741.9 MiB
+
+
 # 4.3 `model.dtype: float32` under an adapter
 
 
@@ -95,6 +111,26 @@ def test_states_are_spread_over_those_who_share_a_text_too(grpo, degree):
     one, several = _learn_states(grpo), _learn_states(grpo, context_parallel=degree)
 
     assert several[0] == pytest.approx(one[0], rel=0.01)
+
+
+@pytest.mark.parametrize("backend", ["fsdp2", "deepspeed", "megatron"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_peak_does_not_rise_with_the_ranks_that_share_a_text(grpo, backend, checkpointing):
+    def peaks(degree):
+        training = {
+            "backend": backend,
+            "context_parallel": degree,
+            "micro_batch": 8,
+            "gradient_checkpointing": checkpointing,
+        }
+        gpu = estimate(grpo(nodes={"actor": {"training": training}})).gpus[0]
+        learning = sum(part.bytes for part in gpu.parts if "actor.learn" in part.stages)
+        return gpu.peak_bytes, learning
+
+    whole, learning = zip(*(peaks(degree) for degree in (1, 2, 4, 8)), strict=True)
+    assert list(whole) == sorted(whole, reverse=True)
+    assert list(learning) == sorted(learning, reverse=True)
+    assert learning[0] > learning[1]
 
 
 def test_experts_are_spread_over_the_ranks_that_share_them(grpo):
@@ -306,6 +342,26 @@ def test_seventy_billion_on_sixteen_gpus_have_a_way(grpo):
         assert (way.step_seconds is None) == (way.over_bytes > 0)
 
 
+def test_ways_that_a_run_refuses_all_say_so(grpo):
+    path = {"path": "meta-llama/Llama-3.1-70B-Instruct"}
+    spec = grpo(
+        nodes={"actor": {"model": path, "training": {"backend": None}}},
+        hardware={"preset": "16xH100"},
+    )
+
+    def refusal(other):
+        refusals = outlook_of(other).refusals
+        return refusals[0].message if refusals else None
+
+    ways = ways_of(spec, solve(spec), (), refusal=refusal)
+
+    assert "Run on 16xH200" in {one.title for one in ways}
+    for way in ways:
+        changed = {one.path: one.new for one in way.changes if one.is_written}
+        assert way.refusal == refusal(apply_overrides(spec, changed))
+        assert "an engine over" in way.refusal
+
+
 def test_a_way_that_a_run_refuses_is_none(grpo):
     spec = _large(grpo)
     failed = solve(spec)
@@ -315,7 +371,9 @@ def test_a_way_that_a_run_refuses_is_none(grpo):
         return "no" if other.hardware.preset != "8xH100" else None
 
     assert names
-    assert all("Run on" not in one.title for one in ways_of(spec, failed, (), refusal=refusal))
+    taken = ways_of(spec, failed, (), refusal=refusal)
+    assert all("Run on" not in one.title for one in taken)
+    assert all(one.refusal is None for one in taken)
 
 
 def test_who_has_an_adapter_is_not_offered_one(grpo):

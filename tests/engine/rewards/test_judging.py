@@ -285,9 +285,25 @@ def test_a_schema_that_is_none_stops_or_leaves_its_row_out() -> None:
     for expected, failure in zip(BAD_SCHEMAS, found.failures, strict=True):
         with pytest.raises(DataError, match=expected):
             raise DataError(failure.message)
-    with pytest.raises(DataError, match=r"mine, row 0: the schema refers") as failed:
+    with pytest.raises(
+        DataError, match=r"mine, row 0: json_schema: column `form`: the schema refers"
+    ) as failed:
         judged("json_schema", rows[:1], column="form")
     assert (failed.value.node, failed.value.field) == ("mine", "source")
+
+
+@pytest.mark.parametrize("text", ["no json", "[1", "NaN"])
+def test_a_wrong_schema_is_told_whatever_the_text_is(text: str) -> None:
+    wrong = {"type": "object", "requird": ["a"]}
+    rows = [{"completion": text, "form": {"type": "object"}}, {"completion": text, "form": wrong}]
+
+    with pytest.raises(
+        DataError, match=r"mine, row 1: json_schema: column `form`: the schema's \$\.requird is not"
+    ):
+        judged("json_schema", rows, column="form")
+    with pytest.raises(DataError, match=r"mine, row 0: the schema's \$\.requird is not known"):
+        judged("json_schema", rows[1:], shape=wrong)
+    assert judged("json_schema", rows[:1], column="form").scores == [0.0]
 
 
 def test_a_pattern_of_a_schema_that_backtracks_without_end_is_stopped(

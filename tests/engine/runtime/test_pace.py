@@ -128,7 +128,8 @@ def test_a_phase_has_rates_of_its_own() -> None:
     pace.step_finished(1.0)
     assert pace.edges()[PROMPTS].rows_per_second == 0.0
     assert set(pace.stages()) == {"other.learn"}
-    assert set(pace.whole_stages()) == {"actor.generate", "other.learn"}
+    assert set(pace.stages_of("rl")) == {"actor.generate"}
+    assert set(pace.stages_of("imitate")) == {"other.learn"}
     pace.step_began("rl")
     assert pace.edges()[PROMPTS].rows_per_second == pytest.approx(3.0)
 
@@ -232,8 +233,10 @@ def test_the_mean_of_a_phase_is_over_all_of_its_steps() -> None:
     assert pace.step_seconds == pytest.approx(0.8)
     assert pace.window_steps == WINDOW_STEPS
     assert pace.phases()["warm-up"].step_seconds == pytest.approx(0.5)
-    stage = pace.whole_stages()["actor.generate"]
-    assert stage.seconds == pytest.approx((10 * 0.5 + 390 * 2.0 + 10 * 0.8) / 410 / 4)
+    stage = pace.stages_of("rl")["actor.generate"]
+    assert stage.seconds == pytest.approx((390 * 2.0 + 10 * 0.8) / 400 / 4)
+    assert pace.stages_of("warm-up")["actor.generate"].seconds == pytest.approx(0.5 / 4)
+    assert pace.stages_of("rl")["probe.evaluate"].seconds == pytest.approx(9.0)
 
 
 def test_before_the_first_step_of_a_phase_its_mean_is_not_known() -> None:

@@ -20,8 +20,9 @@ from coloop.models import LoadedModel, character_tokenizer, load_weights, outlin
 from coloop.spec.dtypes import ON_GPU, trained_dtypes
 from coloop.sync import LocalChannel
 from coloop.training import Ranks, leave
-from coloop.training.forward import TokenModel
+from coloop.training.forward import ForwardOptions, TokenModel
 from coloop.training.fsdp2 import Fsdp2Backend
+from coloop.training.shards import local_of, spread
 
 MIB = 2**20
 PORTION = MIB
@@ -78,6 +79,25 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
         home.save(Path(folder), None)
         found["save"] = watch.peak
     return found
+
+
+def uses(ranks: Ranks) -> tuple[bool, bool]:
+    """Whether a rank alone computes with a copy of its weights, which have the type already, of
+    blocks and of the rest; it looks at the first block and at the last norm."""
+    model = tiny_model().to(torch.bfloat16)
+    tokens = TokenModel(model, ForwardOptions())
+    spread(tokens.net, ranks.mesh("cpu"), compute=torch.bfloat16, is_freed=True)
+    watched = [model.model.layers[0].input_layernorm, model.model.norm]
+    held = [local_of(one.weight).data_ptr() for one in watched]
+    used: list[int] = []
+    for one in watched:
+        one.register_forward_pre_hook(lambda module, _: used.append(module.weight.data_ptr()))
+    tokens.net.inside(lambda: model(input_ids=torch.tensor([[1, 2, 3]])))
+    return used[0] != held[0], used[1] != held[1]
+
+
+def test_a_rank_alone_computes_with_a_copy_of_weights_that_are_spread(tmp_path: Path) -> None:
+    assert on_ranks(1, uses, tmp_path) == [(True, True)]
 
 
 def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:

@@ -176,6 +176,28 @@ def test_columns_of_a_file_are_known_whatever_its_size(
     assert found.message == "nothing gives the name `answer`"
 
 
+def test_a_json_schema_in_a_file_is_read_in_every_row(finding: Finding, tmp_path: Path) -> None:
+    rows = [{**ROW, "answer": "2", "form": json.dumps({"type": "object"})} for _ in range(A_STEP)]
+    rows[2]["form"] = json.dumps({"type": "object", "requird": ["a"]})
+    _write_rows(tmp_path / "rows.jsonl", rows)
+    reward = {"type": "builtin", "name": "json_schema", "column": "form"}
+    held_out = {"type": "inline", "rows": [{**ROW, "answer": "2", "form": {}}]}
+
+    found = finding(
+        "grpo",
+        *_from_file("rows.jsonl"),
+        ("set", "nodes.exact.source", reward),
+        ("set", "nodes.held_out.source", held_out),
+        root=tmp_path,
+    )
+
+    assert (found.code, found.node, found.field) == ("data.schema", "problems", "source.path")
+    assert found.message == (
+        "line 3: `form` holds a JSON schema that is wrong: the schema's $.requird is not known; "
+        "`exact` judges by it"
+    )
+
+
 def test_columns_of_a_parquet_file_are_those_of_its_schema(
     finding: Finding, tmp_path: Path
 ) -> None:

@@ -195,6 +195,13 @@ export function isWayOut(ways: readonly FitWay[]): boolean {
   return ways.some((way) => way.over_bytes === 0);
 }
 
+/** What a way leads to: a time only where a run would take it. */
+function ledTo(way: FitWay): string {
+  const left = way.over_bytes > 0 ? `still ${formatBytes(way.over_bytes)} over` : null;
+  if (way.refusal !== null) return `${left ?? "fits"}, but ${way.refusal}`;
+  return left ?? `step ${formatSeconds(way.step_seconds)}`;
+}
+
 function waysTitle(ways: readonly FitWay[]): string {
   const count = formatPlural(ways.length, "way");
   return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to come closer`;
@@ -230,10 +237,7 @@ function Ways({
                 {ASKS[way.touches]}
               </Badge>
               <span className="block text-muted text-xs">
-                {way.reason} ·{" "}
-                {way.over_bytes > 0
-                  ? `still ${formatBytes(way.over_bytes)} over`
-                  : `step ${formatSeconds(way.step_seconds)}`}
+                {way.reason} · {ledTo(way)}
               </span>
             </span>
             <Button size="small" onClick={() => budget.take(way.edits, way.title, way.unlocks)}>

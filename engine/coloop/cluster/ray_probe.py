@@ -1,0 +1,90 @@
+"""Asks whether a Ray runs at an address: `python ray_probe.py <address>`.
+
+It ends with 0 where one does, else it prints why not, in one line. It sets itself no limit: Ray
+asks again for minutes, writes every try to stderr, and hears nothing meanwhile. Whoever starts this
+process ends it.
+"""
+
+import os
+import socket
+import sys
+from importlib import import_module
+from typing import Any
+
+HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
+FRAME_HEADER = 9
+"""Bytes, of which the fourth is the type (RFC 9113, 4.1)."""
+SETTINGS = 4
+CLIENT = "ray://"
+
+
+def main(address: str) -> int:
+    """Returns the exit code."""
+    place = address.removeprefix(CLIENT)
+    try:
+        if not _is_encrypted():
+            greet(place)
+        if address.startswith(CLIENT):
+            _ask_client_server(place)
+        else:
+            _ask_gcs(place)
+    except Exception as error:  # whatever it is, the process that asked says it in a sentence
+        sys.stdout.write(" ".join(str(error).split()) or type(error).__name__)
+        return 1
+    return 0
+
+
+def greet(address: str) -> None:
+    """Raises OSError where what answers at `host:port` does not begin as a gRPC server does, and
+    ValueError for what is no address."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host.strip("[]"), int(port))) as connection:
+        connection.sendall(HTTP2_GREETING)
+        with connection.makefile("rb") as answer:
+            header = answer.read(FRAME_HEADER)
+    if not header:
+        raise OSError("the connection was closed")
+    if len(header) < FRAME_HEADER or header[3] != SETTINGS:
+        raise OSError("it does not speak gRPC")
+
+
+def _is_encrypted() -> bool:
+    """Whether Ray speaks TLS: nobody greets it in clear."""
+    return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
+
+
+def _ask_gcs(address: str) -> None:
+    """What `ray health-check` asks."""
+    from ray.exceptions import AuthenticationError, RpcError
+
+    raylet: Any = import_module("ray._raylet")
+    try:
+        raylet.GcsClient(address=address)
+    except AuthenticationError:
+        return  # a Ray: what it wants says who connects to it
+    except RpcError as error:
+        raise _no_ray(error) from error
+
+
+def _ask_client_server(address: str) -> None:
+    """What a Ray client asks first."""
+    from ray._private.grpc_utils import init_grpc_channel
+
+    grpc: Any = import_module("grpc")
+    messages: Any = import_module("ray.core.generated.ray_client_pb2")
+    services: Any = import_module("ray.core.generated.ray_client_pb2_grpc")
+    ping = messages.ClusterInfoRequest(type=messages.ClusterInfoType.PING)
+    try:
+        services.RayletDriverStub(init_grpc_channel(address)).ClusterInfo(ping)
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.UNAUTHENTICATED:
+            raise _no_ray(error.details()) from error
+
+
+def _no_ray(reason: object) -> OSError:
+    return OSError(f"it speaks gRPC, but not as Ray does ({reason})")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,115 @@
+"""JSON schemas by which rewards judge, those of a node and those in rows: can they be read."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from coloop.diagnostics import Diagnostic
+from coloop.spec.builtins import JsonSchema
+from coloop.spec.data import FileSource, InlineSource
+from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
+from coloop.validate.facts import Facts, found
+from coloop.validate.sources import PlacedRows, first_problem
+
+MOST_SCHEMAS: Final = 500
+"""Of one source, each different from the others; those after them are checked when they judge."""
+HINT: Final = "a keyword that is not known would let everything pass"
+
+
+def schemas_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
+    """The JSON schemas of a reward have keywords and formats that are known."""
+    for name, node in facts.nodes.items():
+        source = node.source if isinstance(node, RewardNode) else None
+        if not isinstance(source, JsonSchema):
+            continue
+        if source.column is not None:
+            yield from _check_rows(facts, name, source.column)
+        elif source.shape is not None:
+            problem = _problem_of(source.shape)
+            if problem is not None:
+                yield found("data.schema", problem, hint=HINT, node=name, field="source.shape")
+
+
+def _check_rows(facts: Facts, reward: str, column: str) -> Iterator[Diagnostic]:
+    for name, node in _origins(facts, reward, column):
+        source, own = node.source, node.columns.get(column, column)
+        if not isinstance(source, FileSource | InlineSource):
+            continue
+        if isinstance(source, FileSource) and (facts.root is None or facts.is_outside(source.path)):
+            continue
+        is_listed = node.unfold == column
+        problem = first_problem(source, facts.root or Path(), _Schemas(own, is_listed))
+        if problem is not None:
+            yield found(
+                "data.schema",
+                f"{problem}; `{reward}` judges by it",
+                hint=HINT,
+                node=name,
+                field="source.path" if isinstance(source, FileSource) else "source.rows",
+            )
+
+
+def _origins(facts: Facts, reward: str, column: str) -> Iterator[tuple[str, DatasetNode]]:
+    """Datasets whose column a reward reads as it stands there: nothing after them writes it."""
+    seen: set[str] = set()
+    for names in facts.lineage.names.inputs(reward).values():
+        writers = {
+            writer: facts.nodes[writer]
+            for writer, columns in names.exact.items()
+            if (columns is None or column in columns)
+            and not isinstance(facts.nodes.get(writer), ToolNode | None)
+        }
+        if all(isinstance(node, DatasetNode) for node in writers.values()):
+            for name, node in writers.items():
+                if isinstance(node, DatasetNode) and name not in seen:
+                    seen.add(name)
+                    yield name, node
+
+
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """Finds what is no schema in a column."""
+
+    column: str
+    is_listed: bool
+    """Whether it holds a list with an entry for each row that comes of its row."""
+
+    def __call__(self, rows: PlacedRows) -> str | None:
+        seen: set[str] = set()
+        for place, row in rows:
+            value = row.get(self.column)
+            entries = value if self.is_listed and isinstance(value, list) else [value]
+            for schema in entries:
+                if schema is None:
+                    continue  # a row without one is told when it is judged
+                text = schema if isinstance(schema, str) else json.dumps(schema, default=str)
+                seen.add(text)
+                if len(seen) > MOST_SCHEMAS:
+                    return None
+                if (problem := _problem_in_text(text)) is not None:
+                    return f"{place}: `{self.column}` holds a JSON schema that is wrong: {problem}"
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _problem_in_text(text: str) -> str | None:
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        return f"it is no JSON, found {text!r:.80}"
+    if not isinstance(schema, Mapping | bool):
+        return f"a schema is an object, found {text:.80}"
+    return _problem_of(schema)
+
+
+def _problem_of(schema: Any) -> str | None:
+    # A check of a loop without a schema does without the library.
+    from coloop.json_schemas import schema_problem
+
+    return schema_problem(schema)
+
+
+RULES = (schemas_can_be_read,)
