@@ -70,6 +70,20 @@ def fits_sockets(folder: Path) -> bool:
     return len(os.fsencode(f"{folder}{SOCKET}")) <= SOCKET_BYTES
 
 
+RAY_STARTS = "Ray starts on this machine"
+"""What somebody waits for who reads this."""
+
+
+def starting_words(more: str = "") -> str:
+    """That Ray starts here, and why this may take long.
+
+    Args:
+        more: of this Ray.
+    """
+    load = f" ({words}: this takes longer)" if (words := busy_words()) else ""
+    return f"{RAY_STARTS}{more}{load}"
+
+
 def busy_words() -> str:
     """How busy this machine is, for a message about something slow; empty where it is not."""
     cores = os.cpu_count() or 1

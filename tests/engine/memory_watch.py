@@ -52,12 +52,17 @@ class ResizedWatch(MemoryWatch):
         super().__init__()
         self._live: dict[int, weakref.ref[torch.UntypedStorage]] = {}
 
-    def _add(self, storage: torch.UntypedStorage) -> None:
-        self._live[storage._cdata] = weakref.ref(storage)
+    def begin(self) -> int:
+        """Bytes that are held now, from which the peak begins anew."""
         alive = {key: one for key, ref in self._live.items() if (one := ref()) is not None}
         self._live = {key: self._live[key] for key in alive}
-        self.now = sum(one.nbytes() for one in alive.values())
-        self.peak = max(self.peak, self.now)
+        self.now = self.peak = sum(one.nbytes() for one in alive.values())
+        return self.now
+
+    def _add(self, storage: torch.UntypedStorage) -> None:
+        self._live[storage._cdata] = weakref.ref(storage)
+        peak = self.peak
+        self.peak = max(peak, self.begin())
 
 
 def _is_plain(one: Any) -> bool:

@@ -21,7 +21,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coloop.errors import RayNotStarted
-from coloop.ray_settings import AT_EVEN_PRIORITY, PATIENCE, busy_words, fits_sockets, short_folder
+from coloop.ray_settings import (
+    AT_EVEN_PRIORITY,
+    PATIENCE,
+    RAY_STARTS,
+    busy_words,
+    fits_sockets,
+    short_folder,
+    starting_words,
+)
 from coloop_server.launchers.protocol import LaunchFailed, RayFailed
 from coloop_server.launchers.ray_log import reason_in
 from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs
@@ -37,7 +45,7 @@ PATIENCE_SECONDS = 60.0
 PROBES = 3
 PROBE_PAUSE_SECONDS = 0.5
 END_SECONDS = 20.0
-STARTING = "Ray starts on this machine, once for all runs of this server"
+FOR_ALL = ", once for all runs of this server"
 TEMP_PREFIX = "coloop-ray-"
 AT_ONCE = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
 """Asked to end, Ray ends: there is no other node that its work could move to."""
@@ -73,7 +81,7 @@ class LocalRay:
         """The running Ray, started if there is none. One that does not answer for long is replaced,
         unless runs go on there: a busy machine answers late."""
         if self.lock.locked():
-            tell(STARTING)
+            tell(f"{RAY_STARTS}{FOR_ALL}")
         with self.lock, self.folder.alone():
             self.folder.claim()
             self.is_claimed = True
@@ -105,8 +113,7 @@ class LocalRay:
 
     def start(self, tell: Callable[[str], None]) -> Head:
         """Started again where its first process ends while it starts."""
-        load = f" ({words}: this takes longer)" if (words := busy_words()) else ""
-        tell(f"{STARTING}{load}")
+        tell(starting_words(FOR_ALL))
         for left in reversed(range(STARTS)):
             try:
                 return self.start_once()

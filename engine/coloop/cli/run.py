@@ -21,6 +21,7 @@ from coloop.cli.display import RunDisplay, print_event
 from coloop.cli.output import print_diagnostics
 from coloop.cli.overrides import with_settings
 from coloop.cli.source import Source, read_source
+from coloop.cli.waiting import Waiting, awaited
 from coloop.diagnostics import Diagnostic
 from coloop.errors import (
     ColoopError,
@@ -145,7 +146,11 @@ def _run(
         from coloop.runtime.start import run
 
     display = RunDisplay(console)
-    sinks: list[Sink] = []
+    waiting = Waiting(
+        lambda line: console.print(line, highlight=False, markup=False),
+        lambda: awaited(cluster, address),
+    )
+    sinks: list[Sink] = [CallbackSink(waiting.take)]
     if os.environ.get(MARKED_LINES):
         sinks.append(MarkedLinesSink())
     elif as_json:
@@ -168,7 +173,7 @@ def _run(
         ends_process=True,
     )
     try:
-        with display:
+        with display, waiting:
             result = run(request)
     except PlanRefused as refused:
         _refuse(console, str(refused), _findings(refused.diagnostics), as_json)

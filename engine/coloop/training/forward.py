@@ -219,7 +219,7 @@ class TokenModel:
             waits: the weights are to come; `settle` follows once they are there.
         """
         meant = device or device_of(model)
-        self.model = model
+        self.model, self._meant = model, device
         self.options = options or ForwardOptions()
         self._last: tuple[int, int, bool] | None = None
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
@@ -474,7 +474,7 @@ class TokenModel:
         if self.options.loss_chunk is not None:
             return self.options.loss_chunk
         vocabulary = vocabulary_of(self.model)  # type: ignore[arg-type]
-        return loss_chunk(vocabulary, on_cpu=self.device.type == "cpu")
+        return loss_chunk(vocabulary, on_cpu=(self._meant or self.device).type == "cpu")
 
 
 def _tokens(

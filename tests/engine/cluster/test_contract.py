@@ -295,6 +295,43 @@ def test_a_worker_has_as_much_of_the_machine_as_its_driver(tmp_path: Path, local
     built.close()
 
 
+class Asked:
+    """What Ray is asked for a host, in place of a host."""
+
+    def __init__(self, host: type) -> None:
+        del host
+        self._bundle = -1
+
+    def options(self, *, scheduling_strategy: Any, **rest: Any) -> "Asked":
+        del rest
+        self._bundle = scheduling_strategy.placement_group_bundle_index
+        return self
+
+    def remote(self, settings: HostSettings) -> tuple[int, int]:
+        """The rank, and the bundle in which it is to stand."""
+        return settings.rank, self._bundle
+
+
+@pytest.mark.ray
+def test_ranks_of_a_node_stand_side_by_side(
+    tmp_path: Path, local_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coloop.cluster import ray_cluster
+
+    told = {"bundles_to_node_id": {2: "north", 1: "south", 0: "north"}}
+    monkeypatch.setattr(ray_cluster, "placement_group_table", lambda group: told)
+    monkeypatch.setattr(ray_cluster.ray, "remote", Asked)
+    cluster: Any = build("ray", tmp_path, workers=3)
+    (pool,) = cluster._plan.pools
+    try:
+        cluster._place(pool)
+        stand = [cluster._actor(pool, rank) for rank in range(3)]
+    finally:
+        cluster.close()
+
+    assert stand == [(0, 0), (1, 2), (2, 1)]
+
+
 def workers() -> list[psutil.Process]:
     """Ray's processes that hold a pool."""
     return [each for each in psutil.Process().children(recursive=True) if is_worker(each)]

@@ -1,5 +1,6 @@
 """Hosts on Ray that load before the run is known."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,3 +49,26 @@ def test_a_pool_takes_one_that_lives_and_the_others_end(spares: Any, tmp_path: P
         assert usual.call("main", "generate", "actor", "actor", [ONE], SHORT) == completions
     finally:
         usual.close()
+
+
+def test_one_that_was_loaded_with_another_environment_is_not_taken(
+    spares: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    spares.load(1)
+    (early,) = (node_of(one) for one in spares.actors)
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth9")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    cluster = build("ray", tmp_path)
+    cluster.start()
+    try:
+        (host,) = cluster._pools["main"].crew._hosts  # type: ignore[attr-defined]
+        found = ray.get(host.__ray_call__.remote(lambda _: dict(os.environ)), timeout=60)
+    finally:
+        cluster.close()
+
+    assert node_of(host) != early
+    assert spares.actors == []
+    assert found["NCCL_SOCKET_IFNAME"] == "eth9"
+    assert found["HF_HOME"] == str(tmp_path)

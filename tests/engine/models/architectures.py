@@ -70,6 +70,10 @@ OWN: dict[str, dict[str, Any]] = {
     "dots1": {"n_shared_experts": 1},
     "ernie4_5_moe": {"moe_layer_start_index": 1, "moe_num_shared_experts": 1},
     "falcon_h1": {**_MAMBA, "mamba_d_ssm": 64, "mamba_n_heads": 4},
+    "gemma3": {
+        "vision_config": {"hidden_size": 48, "intermediate_size": 64, "image_size": 28},
+        "mm_tokens_per_image": 4,
+    },
     "gemma3n_text": {**_EXTRA_TEXT, "num_kv_shared_layers": 0, "laurel_rank": 8},
     "gemma4_text": _EXTRA_TEXT,
     "glm4_moe_lite": _LATENT,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from coloop.models.tokenizer import byte_tokenizer
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.sizing.families import causal_types, refusal_of
 from coloop.spec.io import parse
+from coloop.training import BACKENDS, SingleBackend
 from coloop.validate import validate
 
 LOOP = """
@@ -76,7 +78,17 @@ schedule: {steps: 1}
 hardware: {preset: cpu}
 """
 OFTEN = (
-    *("llama", "gpt2", "gemma3_text", "qwen3_moe", "mixtral", "lfm2", "qwen3_5_text", "falcon_h1"),
+    *(
+        "llama",
+        "gpt2",
+        "gemma3",
+        "gemma3_text",
+        "qwen3_moe",
+        "mixtral",
+        "lfm2",
+        "qwen3_5_text",
+        "falcon_h1",
+    ),
 )
 """What every test session runs."""
 RUNS = tuple(
@@ -88,11 +100,22 @@ RUNS = tuple(
 )
 
 
+class Keeping(SingleBackend):
+    """Keeps the model that learned last."""
+
+    model: torch.nn.Module
+
+    def __init__(self, model: Any, *arguments: Any, **options: Any) -> None:
+        super().__init__(model, *arguments, **options)
+        Keeping.model = model
+
+
 def check_run(kind: str, run: Callable[..., Any], folder: Path) -> None:
-    """Two steps of GRPO, a checkpoint, and an export that transformers loads."""
+    """Two steps of GRPO, a checkpoint, and an export that transformers loads: what was learned."""
     save_hf(folder / "start", make_model(kind), byte_tokenizer())
 
-    ended = run(LOOP.replace("FOLDER", str(folder / "start")))
+    with patch.dict(BACKENDS, single=Keeping):
+        ended = run(LOOP.replace("FOLDER", str(folder / "start")))
 
     assert ended.state is RunStateName.FINISHED, ended.error
     assert max(ended.metrics("actor", "mismatch/max")) < 1e-3
@@ -100,6 +123,10 @@ def check_run(kind: str, run: Callable[..., Any], folder: Path) -> None:
     told = CliRunner().invoke(app, ["export", str(ended.folder), "actor", str(out)])
     assert told.exit_code == 0, told.output
     exported = AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32).eval()
+    learned = dict(Keeping.model.named_parameters())
+    found = dict(exported.named_parameters())
+    assert found.keys() == learned.keys()
+    assert all(torch.equal(found[name], one) for name, one in learned.items())
     saved = list_checkpoints(ended.folder / "checkpoints")[-1].path
     held = AutoModelForCausalLM.from_pretrained(saved / "actor", dtype=torch.float32).eval()
     start = AutoModelForCausalLM.from_pretrained(folder / "start", dtype=torch.float32).eval()

@@ -16,6 +16,7 @@ import pytest
 import torch
 from tests.engine.smallest import AHEAD
 
+from coloop.estimate.estimator import MEMORY_BAND
 from coloop.events import RunStateName
 from coloop.run_lock import is_held
 from coloop.runtime.checkpoint import list_checkpoints
@@ -242,3 +243,41 @@ JsonlSink.event = event
 sys.argv = ["coloop", "run", *sys.argv[1:]]
 main()
 """
+
+
+LONG_TEXTS = """
+coloop: 1
+name: long-texts
+nodes:
+  texts:
+    kind: dataset
+    source: {type: file, path: texts.jsonl}
+    columns: {target: answer}
+    rows_per_step: 40
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    algorithm: {name: sft}
+    training: {micro_batch: 40, gradient_checkpointing: false, packing: false}
+edges:
+  - texts.rows -> actor.demonstrations
+schedule: {steps: 2}
+hardware: {preset: cpu}
+"""
+"""What its update keeps for the backward pass weighs as much as the process itself."""
+
+
+def test_a_process_holds_what_was_foretold_of_it(
+    drive: Callable[..., Driver], tmp_path: Path
+) -> None:
+    row = json.dumps({"prompt": "say:", "answer": "abcde" * 50})
+    (tmp_path / "texts.jsonl").write_text(f"{row}\n" * 40, encoding="utf-8")
+
+    driver = drive(LONG_TEXTS)
+
+    assert driver.end() == 0
+    report = json.loads((driver.folder / "report.json").read_text(encoding="utf-8"))
+    told, held = (report[side]["memory_bytes"] for side in ("predicted", "measured"))
+    assert told["actor.learn"] > 1.5 * told["actor.sync"], "else it shows nothing"
+    low, high = MEMORY_BAND
+    assert low * told["actor.learn"] <= held["actor.learn"] <= high * told["actor.learn"]

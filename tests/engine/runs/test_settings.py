@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.training.conftest import tiny_model
 
 from coloop.estimate import explain
 from coloop.events import RunStateName
@@ -12,9 +13,11 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
 from coloop.rollout import ENGINES, TorchEngine
+from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.logits import loss_chunk
 from coloop.training import BACKENDS, SingleBackend
+from coloop.training.forward import TokenModel
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -104,3 +107,38 @@ def test_hosts_are_built_with_what_the_estimate_priced(
     if case == "little memory":
         assert priced.tokens_at_once < 4_096
         assert priced.checkpointing is True
+
+
+QWEN_WORDS = 151_936
+CHUNK_ON_A_GPU = 1_766  # 2**28 logits at once // 151,936 words
+
+
+def on_one_gpu(text: str) -> LoopSpec:
+    """The quick start with a model of 151,936 words on one GPU."""
+    for before, after in {
+        "{type: scratch, architecture: tiny-qwen3}": "{type: scratch, architecture: qwen2.5-0.5b}",
+        "hardware: {preset: cpu}": "hardware: {preset: 1xH100}",
+    }.items():
+        assert before in text
+        text = text.replace(before, after)
+    spec = parse(text).spec
+    assert spec is not None
+    return spec
+
+
+def test_plan_estimate_and_update_hold_as_many_logits_on_a_gpu(tiny: Text) -> None:
+    spec = on_one_gpu(tiny("grpo-arithmetic"))
+    unrolled = Unrolled(spec)
+    path = f"{TRAINING}.loss_chunk"
+
+    planned = {one.path: one.value for one in compile_plan(spec, unrolled).decisions}
+    told = {one.path: one.value for one in explain(spec, unrolled).decisions}
+    priced = unrolled.settings().memory.updates["actor"].settings
+    model = tiny_model(vocab_size=QWEN_WORDS, hidden_size=8, num_hidden_layers=1)
+    learner = TokenModel(model, device=torch.device("cuda"))
+
+    assert planned[path] == CHUNK_ON_A_GPU
+    assert told[path] == CHUNK_ON_A_GPU
+    assert priced.loss_chunk == CHUNK_ON_A_GPU
+    assert learner._chunk_size() == CHUNK_ON_A_GPU
+    assert TokenModel(model)._chunk_size() == loss_chunk(QWEN_WORDS, on_cpu=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.memory_watch import MemoryWatch
+from tests.engine.memory_watch import MemoryWatch, ResizedWatch
 from tests.engine.training.conftest import random_load, tiny_model, training_section
 from tests.engine.training.processes import on_ranks
 from torch import Tensor
@@ -52,13 +52,17 @@ def home_of(ranks: Ranks) -> TrainerHome:
 
 
 def use(ranks: Ranks, folder: str) -> dict[str, Any]:
-    """Bytes at once in a sync, in a save of the trainer's state, and in both before."""
+    """Bytes at once in a sync, in its proof, in a save of the trainer's state, and in both."""
     portions.CPU_BYTES = PORTION  # type: ignore[misc]
-    home = home_of(ranks)
+    with ResizedWatch() as passes:  # of what a pass gathers memory is there before
+        home = home_of(ranks)
     weights, channel = home.weights, LocalChannel()
-    sizes = [one.numel() * 4 for one in weights.loaded.model.parameters()]
+    named = {name: 4 * one.numel() for name, one in weights.loaded.model.named_parameters()}
+    sizes = [*named.values()]
     found: dict[str, Any] = {
         "all": sum(sizes),
+        "block": sum(size for name, size in named.items() if ".layers.0." in name),
+        "ends": sum(size for name, size in named.items() if ".layers." not in name),
         "bound": portions.gathering_bytes(max(sizes), sum(sizes), "cpu", ranks.size),
     }
     whole = {name: one.clone() for name, one in weights.named()}
@@ -68,7 +72,10 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
         parcel = weights.send(channel, torch.bfloat16, given=given)
         came = fingerprint(channel.receive(parcel))
         found["sync"] = watch.peak
-    sent = weights.evidence(torch.bfloat16, has_bits=True, given=given)
+    with passes:
+        before = passes.begin()
+        sent = weights.evidence(torch.bfloat16, has_bits=True, given=given)
+        found["proof"] = passes.peak - before
     found |= {"came": came, "sent": sent.fingerprint, "scores": sent.scores}
     with MemoryWatch() as watch:
         state = home.backend.state_dict(has_weights=False)
@@ -107,6 +114,8 @@ def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:
         assert one["all"] > 8 * one["bound"], "else it shows nothing"
         assert one["sync"] <= one["bound"] + BEHIND + COUNTING
         assert one["came"] == one["expected"]
+        # The probe is scored in a pass: both ends, and a block while the next one comes.
+        assert one["proof"] <= 3 * one["block"] + one["ends"]
     # Weights and running means are whole in the memory of the host, and there on rank 0 alone.
     assert second["state"] <= second["bound"] + BEHIND
     assert second["save"] <= second["bound"] + BEHIND + COUNTING

@@ -1,0 +1,69 @@
+"""What a quiet `coloop run` waits for before its first step: a line after a while, and more of them
+ever later."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from coloop.ray_settings import starting_words
+
+PATIENCE_SECONDS = 10.0
+"""After which the first line comes; each next one comes after twice as long."""
+LOADING = "its processes load the engine and the models"
+
+Wait = Callable[[float], bool]
+"""Returns after so many seconds, or true as soon as there is nothing to wait for."""
+
+
+def awaited(cluster: str, address: str | None) -> str:
+    """What a run that has not begun waits for now."""
+    ray = sys.modules.get("ray")
+    if cluster == "local" or (ray is not None and ray.is_initialized()):
+        return LOADING
+    if address is None:
+        return starting_words()
+    return f"waiting for Ray at {address} to answer"
+
+
+def tell_waiting(say: Callable[[str], None], words: Callable[[], str], wait: Wait) -> None:
+    """Say what is waited for until there is nothing to wait for."""
+    seconds, pause = 0.0, PATIENCE_SECONDS
+    while not wait(pause):
+        seconds += pause
+        say(f"{words()}; {seconds:.0f} s so far")
+        pause = seconds
+
+
+class Waiting:
+    """Tells it beside the work of the process, from entering it until the run begins or ends."""
+
+    def __init__(self, say: Callable[[str], None], words: Callable[[], str]) -> None:
+        self._has_begun = threading.Event()
+        self._thread = threading.Thread(
+            target=tell_waiting,
+            args=(say, words, self._has_begun.wait),
+            name="waiting",
+            daemon=True,
+        )
+
+    def __enter__(self) -> "Waiting":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._has_begun.set()
+        self._thread.join()
+
+    def take(self, what: str, text: str) -> None:
+        """An event or the gauges, as JSON text."""
+        if what == "event" and not self._has_begun.is_set():
+            event = json.loads(text)
+            if event["type"] == "run.state" and event["state"] != "starting":
+                self._has_begun.set()
