@@ -201,7 +201,7 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
     return Cost(
         hardware=hardware.name,
         gpus=hardware.gpus,
-        step_seconds=main and main.step_seconds,
+        step_seconds=main.step_seconds if main else None,
         phase=main.name if main and len(found.phases) > 1 else None,
         seconds=seconds,
         is_whole=found.total_seconds is not None,
