@@ -1,19 +1,32 @@
 """New weights from process to process, past folders and the driver: what is learned is the same,
 and nobody waits for an end that does not come."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 import torch
+from tests.engine.rank_processes import ranks_of
+from tests.engine.runs.test_ranks import (
+    LOOP,
+    begins,
+    check_same_weights,
+    finished,
+    pool_of,
+    pools_of,
+)
 from torch import Tensor
 
 from coloop.errors import WeightsNotUpdated, WorkerDied
 from coloop.events import RunStateName
 from coloop.hosts.deliveries import Deliveries
 from coloop.plan.compile import compile_plan
+from coloop.runtime.recorder import CallbackSink
+from coloop.runtime.recovery import REPLACED
 from coloop.sizing.engines import Engines
 from coloop.spec.io import from_dict
 from coloop.sync import Evidence, GroupChannel, Parcel
@@ -151,3 +164,36 @@ def plan_of(*pools: str) -> Any:
     weights = plan.weights[0].model_copy(update={"engines": engines, "pool": "train"})
     named = [SimpleNamespace(name=pool, workers=1) for pool in ("train", *pools)]
     return SimpleNamespace(weights=(weights,), pools=named)
+
+
+@pytest.mark.parametrize(
+    "rank",
+    [pytest.param(1, id="who gives", marks=pytest.mark.slow), pytest.param(3, id="who takes")],
+)
+def test_a_rank_that_dies_while_weights_are_given_is_replaced(
+    rank: int,
+    over_gloo: None,
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+) -> None:
+    """It stands still from before the meeting, so that nobody gets through, and is killed in it."""
+    text = tiny(LOOP, {**pools_of(2, 2), "run.checkpoint_every": 2})
+    halted: list[psutil.Process] = []
+
+    def watch(what: str, line: str) -> None:
+        told = json.loads(line)
+        if what == "event" and not halted and begins(5, "actor.sync")(told):
+            halted.append(ranks_of(psutil.Process())[rank])
+            halted[0].suspend()
+        at_work = [one["stage"] for one in told.get("at_work", ())]
+        if "actor.sync" in at_work and halted and halted[0].is_running():
+            halted[0].kill()
+
+    ended = runner(text, more_sinks=[CallbackSink(watch)])
+
+    [weights] = [one for one in ended.plan()["weights"] if one["name"] == "actor"]
+    assert {one["channel"] for one in weights["engines"]} == {"gloo"}
+    [alert] = [one for one in ended.of("alert") if one["code"] == REPLACED]
+    assert f"pool {'train' if rank == 1 else 'write'}, rank 1 of 2" in alert["message"]
+    check_same_weights(finished(ended), whole(tiny(LOOP, pool_of(1))))
