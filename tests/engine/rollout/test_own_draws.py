@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from coloop.rollout.counter import uniforms
 from coloop.rollout.sampling import KEEP_ALL, Draw, Settings, draw
@@ -188,3 +189,31 @@ def test_the_log_prob_after_the_cut_is_read_from_the_second_value(worker: Any) -
     values = [before, before, 2 * before - after - 1]
 
     assert worker.log_probs_of([7, 7, 8], values) == (before, after)
+
+
+class Counted(TorchDispatchMode):
+    """Operations on tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_takes_as_many_operations_however_many_rows_it_has(worker: Any) -> None:
+    """Python has to launch each; on a GPU that costs more than what a small one computes."""
+    counts = []
+    for rows in (2, 8, 64):
+        batch = Batch(worker)
+        batch.update(added={row: given(row) for row in range(rows)})
+        batch.step()
+        with Counted() as counted:
+            batch.draws.apply(torch.randn(rows, VOCABULARY))
+        counts.append(counted.count)
+
+    assert counts[0] == counts[1] == counts[2] <= 16
