@@ -13,7 +13,7 @@ from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
 from coloop.validate.sources import Glance, glance_at, glance_at_rows, value_problem
-from coloop.validate.unreadable import other_format, remedy
+from coloop.validate.unreadable import remedy
 
 PUT_THERE: Final = "put it there, or name it by its whole path"
 
@@ -175,12 +175,12 @@ def _check_file(
     elif glance.is_empty:
         yield _problem("data.empty", name, "source.path", f"`{source.path}` has no rows")
     elif glance.problem is not None:
-        form = other_format(source, facts.root)
+        hint, form = remedy(source, facts.root)
         change = Change(op="set", path=f"nodes.{name}.source.format", value=form)
         yield found(
             "data.unreadable",
             f"`{source.path}` cannot be read as {source.written_as}: {glance.problem}",
-            hint=f"it can be read as {form}" if form else remedy(source, facts.root),
+            hint=hint,
             node=name,
             field="source.path",
             fixes=(Fix(title=f"Read it as {form}", changes=(change,)),) if form else (),

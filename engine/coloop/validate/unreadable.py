@@ -26,25 +26,21 @@ RULES: Final[Mapping[FileFormat, str]] = {
 START_BYTES: Final = 64 * 1024
 
 
-def other_format(source: FileSource, root: Path) -> FileFormat | None:
-    """The format that does read the file, where its start looks like it."""
-    for form in _likely(_start(source, root)):
+def remedy(source: FileSource, root: Path) -> tuple[str, FileFormat | None]:
+    """In a few words, with the format that does read the file, where its start looks like it;
+    `source.written_as` is known."""
+    start = _start(source, root)
+    for form in _likely(start):
         if form != source.written_as:
             glance = glance_at(source.model_copy(update={"format": form}), root)
             if glance.problem is None and glance.columns:
-                return form
-    return None
-
-
-def remedy(source: FileSource, root: Path) -> str:
-    """In a sentence; `source.written_as` is known."""
-    start = _start(source, root)
+                return f"it can be read as {form}", form
     if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return "the file is written in UTF-16; save it as UTF-8"
+        return "the file is written in UTF-16; save it as UTF-8", None
     if source.written_as in LINED and not _is_utf8(start):
-        return "the file is not written in UTF-8; save it as UTF-8"
+        return "the file is not written in UTF-8; save it as UTF-8", None
     assert source.written_as is not None, source
-    return RULES[source.written_as]
+    return RULES[source.written_as], None
 
 
 def _start(source: FileSource, root: Path) -> bytes:

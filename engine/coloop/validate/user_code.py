@@ -70,44 +70,49 @@ def code_files_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
                 yield found("text.code_syntax", message, node=name, field=named.field)
 
 
-def imports_are_found(facts: Facts) -> Iterator[Diagnostic]:
-    """What code imports lies beside it, or is installed."""
+def code_has_what_it_uses(facts: Facts) -> Iterator[Diagnostic]:
+    """What code imports lies beside it or is installed, and what it calls is there in its limited
+    process."""
     for code in _codes(facts):
         for file, package, source in code.parts():
-            for need in sorted(needed_by(source, package), key=lambda one: one.line):
-                first = need.name.partition(".")[0]
-                is_beside = code.has_beside(first)
-                if code.has_beside(need.name) or (not is_beside and _is_installed(first)):
-                    continue
-                where = "the code" if file is None else f"`{file}`"
-                yield found(
-                    "text.code_import",
-                    f"{where} imports `{need.name}` in line {need.line}, which is neither beside "
-                    "the file nor installed here",
-                    severity=Severity.WARNING,
-                    hint=_nearest(code, need.name)
-                    or "a run fails there unless it is installed where that runs",
-                    node=code.node,
-                    field=code.field,
-                    text_line=need.line if file is None else None,
-                )
+            yield from _not_found(code, file, package, source)
+            yield from _closed(code, file, source)
 
 
-def calls_are_open(facts: Facts) -> Iterator[Diagnostic]:
-    """What code calls is there in its limited process."""
-    for code in _codes(facts):
-        for file, _, source in code.parts():
-            for call in closed_calls(source):
-                where = "the code" if file is None else f"`{file}`"
-                yield found(
-                    "text.code_closed",
-                    f"{where} calls `{call.name}` in line {call.line}: {sentence(call.what)}",
-                    severity=Severity.WARNING,
-                    hint=INSTEAD[call.what] if code.is_reward else None,
-                    node=code.node,
-                    field=code.field,
-                    text_line=call.line if file is None else None,
-                )
+def _not_found(code: _Code, file: str | None, package: str, source: str) -> Iterator[Diagnostic]:
+    for need in sorted(needed_by(source, package), key=lambda one: one.line):
+        first = need.name.partition(".")[0]
+        is_beside = code.has_beside(first)
+        if code.has_beside(need.name) or (not is_beside and _is_installed(first)):
+            continue
+        yield found(
+            "text.code_import",
+            f"{_shown(file)} imports `{need.name}` in line {need.line}, which is neither beside "
+            "the file nor installed here",
+            severity=Severity.WARNING,
+            hint=_nearest(code, need.name)
+            or "a run fails there unless it is installed where that runs",
+            node=code.node,
+            field=code.field,
+            text_line=need.line if file is None else None,
+        )
+
+
+def _closed(code: _Code, file: str | None, source: str) -> Iterator[Diagnostic]:
+    for call in closed_calls(source):
+        yield found(
+            "text.code_closed",
+            f"{_shown(file)} calls `{call.name}` in line {call.line}: {sentence(call.what)}",
+            severity=Severity.WARNING,
+            hint=INSTEAD[call.what] if code.is_reward else None,
+            node=code.node,
+            field=code.field,
+            text_line=call.line if file is None else None,
+        )
+
+
+def _shown(file: str | None) -> str:
+    return "the code" if file is None else f"`{file}`"
 
 
 def _codes(facts: Facts) -> Iterator[_Code]:
@@ -188,4 +193,4 @@ def _may_be_module(entry: "os.DirEntry[str]") -> bool:
     return entry.name.endswith(".py") or entry.is_dir()
 
 
-RULES = (code_files_can_be_read, imports_are_found, calls_are_open)
+RULES = (code_files_can_be_read, code_has_what_it_uses)
