@@ -7,7 +7,6 @@ import random
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 import pytest
 from tests.attack.small_run import request_of
 from tests.engine.smallest import GRPO
+from tests.forked import begin
 
 from coloop.errors import RunBusy, RunFolderExists
 from coloop.events import RunStateName
@@ -52,19 +52,10 @@ class Driver:
 
     def __init__(self, folder: Path, *what: str) -> None:
         self.folder = folder
-        command = [sys.executable, "-m", "coloop", "run", "--json", "--threads", "1", *what]
-        environment = {"PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(
-            [*command, "--runs-dir", str(folder.parent)],
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        command = ("-m", "coloop", "run", "--json", "--threads", "1", *what)
+        self.process = begin(*command, "--runs-dir", str(folder.parent), stderr=subprocess.PIPE)
 
     def wait_for(self, is_here: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("{") and is_here(event := json.loads(line)):
                 return dict(event)

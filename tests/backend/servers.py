@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.backend.postgres import new_database
+from tests.forked import Forked, begin
 
 from coloop_server.settings import Settings
 
@@ -33,7 +34,7 @@ SOURCES = os.pathsep.join(
 class Server:
     """A server in a process of its own."""
 
-    process: subprocess.Popen[str]
+    process: "subprocess.Popen[str] | Forked"
     url: str
     lines: "queue.Queue[str]"
     token: str = ""
@@ -104,13 +105,8 @@ def servers(usual: dict[str, str]) -> Iterator[Callable[..., Server]]:
     started: list[Server] = []
 
     def start(*options: str, **environment: str) -> Server:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0", *options],
-            env={**usual, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        command = ("-m", "coloop_server", "--no-browser", "--port", "0", *options)
+        process = begin(*command, env={**usual, **environment}, stderr=subprocess.STDOUT)
         lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=pump, args=(process, lines), daemon=True).start()
         server = Server(process, "", lines)
@@ -127,7 +123,7 @@ def servers(usual: dict[str, str]) -> Iterator[Callable[..., Server]]:
                 server.kill()
 
 
-def pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:
+def pump(process: "subprocess.Popen[str] | Forked", lines: "queue.Queue[str]") -> None:
     assert process.stdout is not None
     with contextlib.suppress(ValueError):
         for line in process.stdout:

@@ -3,7 +3,6 @@
 import sqlite3
 import stat
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ import pytest
 from sqlalchemy import text
 from tests.backend.postgres import sqlite_only
 from tests.backend.records import add_run, content, forge, spoil, write
-from tests.backend.servers import environment_of
+from tests.backend.servers import LAST_RESORT_SECONDS, environment_of
 from tests.backend.signed_in import signed_in
+from tests.forked import run
 
 from coloop_server.backups import archive
 from coloop_server.backups.service import make_backup, restore_backup
@@ -301,13 +301,8 @@ def test_the_commands_save_and_restore(
     backup = tmp_path / "saved"
 
     def coloop(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "coloop", *arguments],
-            env=environment_of(settings),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environment = environment_of(settings)
+        return run("-m", "coloop", *arguments, env=environment, timeout=LAST_RESORT_SECONDS)
 
     saved = coloop("backup", str(backup))
     spoil(settings)

@@ -4,8 +4,6 @@ import hashlib
 import hmac
 import http.client
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from starlette.testclient import TestClient
 from tests.backend.postgres import ON_POSTGRES
 from tests.backend.servers import LAST_RESORT_SECONDS
 from tests.backend.signed_in import ADDRESS, signed_in, ticket_of
+from tests.forked import run
 
 from coloop_server.app import create_app
 from coloop_server.session.tickets import LIFETIME_SECONDS, TicketOffice
@@ -244,16 +243,9 @@ def test_a_spec_over_http_names_files_inside_the_roots_only(
 
 
 def test_other_addresses_are_refused_without_a_token(server_environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"]
+    command = ("-m", "coloop_server", "--no-browser", "--port", "0", "--host", "0.0.0.0")
 
-    ended = subprocess.run(
-        [*command, "--host", "0.0.0.0"],
-        env=server_environment,
-        capture_output=True,
-        text=True,
-        timeout=LAST_RESORT_SECONDS,
-        check=False,
-    )
+    ended = run(*command, env=server_environment, timeout=LAST_RESORT_SECONDS)
 
     assert ended.returncode != 0
     assert "COLOOP_TOKEN" in ended.stderr

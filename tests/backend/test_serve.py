@@ -1,8 +1,6 @@
 """Starting the server: ports, folders, the page, and what is said when something is wrong."""
 
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ from typing import Any
 import pytest
 from tests.backend.servers import LAST_RESORT_SECONDS
 from tests.backend.signed_in import signed_in
+from tests.forked import run
 
 from coloop_server.cli import read_settings
 from coloop_server.settings import Settings
@@ -18,14 +17,8 @@ StartServer = Callable[..., Any]
 
 
 def serve_and_fail(environment: dict[str, str], *options: str) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "coloop_server", "--no-browser", *options],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LAST_RESORT_SECONDS,
-        check=False,
-    )
+    command = ("-m", "coloop_server", "--no-browser", *options)
+    ended = run(*command, env=environment, timeout=LAST_RESORT_SECONDS)
     assert ended.returncode != 0
     assert "Traceback" not in ended.stderr
     return ended.stderr

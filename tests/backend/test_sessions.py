@@ -3,8 +3,6 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +15,7 @@ from starlette.websockets import WebSocketDisconnect
 from tests.backend.postgres import ON_POSTGRES
 from tests.backend.servers import LAST_RESORT_SECONDS
 from tests.backend.signed_in import ADDRESS, signed_in, ticket_of
+from tests.forked import run
 
 from coloop_server.app import create_app
 from coloop_server.cli import read_settings
@@ -150,14 +149,10 @@ def test_a_short_token_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -
 
 
 def test_a_short_token_is_refused_at_the_start(server_environment: dict[str, str]) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
-        env={**server_environment, "COLOOP_TOKEN": "fifteen letters"},
-        capture_output=True,
-        text=True,
-        timeout=LAST_RESORT_SECONDS,
-        check=False,
-    )
+    command = ("-m", "coloop_server", "--no-browser", "--port", "0")
+
+    short = {**server_environment, "COLOOP_TOKEN": "fifteen letters"}
+    ended = run(*command, env=short, timeout=LAST_RESORT_SECONDS)
 
     assert ended.returncode != 0
     assert "COLOOP_TOKEN" in ended.stderr

@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 
 CASES = Path(__file__).resolve().parents[3].parent / "shared/cases/2026-11"
 SECONDS = 300
@@ -18,22 +17,15 @@ pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the cases are not he
 def brought(case: str, kind: str, folder: Path) -> Path:
     """A copy of a case, with the model that its script makes."""
     shutil.copytree(CASES / case, folder, dirs_exist_ok=True)
-    made = [sys.executable, "make.py", kind, "model"]
-    subprocess.run(made, cwd=folder, check=True, capture_output=True, timeout=SECONDS)
+    made = forked.run(str(folder / "make.py"), kind, "model", cwd=folder, timeout=SECONDS)
+    assert made.returncode == 0, made.stderr
     return folder
 
 
 def run(loop: Path) -> tuple[int, list[dict[str, Any]], Path]:
     """Exit code, events and folder of a run, in a process of its own as it is typed."""
-    command = [sys.executable, "-m", "coloop", "run", loop.name, "--local", "--json"]
-    done = subprocess.run(
-        [*command, "--run-id", "case"],
-        cwd=loop.parent,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    command = ("-m", "coloop", "run", loop.name, "--local", "--json")
+    done = forked.run(*command, "--run-id", "case", cwd=loop.parent, timeout=SECONDS)
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return done.returncode, events, loop.parent / "runs" / "case"
 

@@ -1,12 +1,11 @@
 """Rewards that people brought, run as they are typed."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 from typer.testing import CliRunner
 
 from coloop.cli.app import app
@@ -24,14 +23,8 @@ TESTS = "to run programs against tests use the built-in reward `code_tests`"
 
 def run(loop: str, folder: Path) -> tuple[int, list[dict[str, Any]]]:
     """Exit code and events of a run, in a process of its own."""
-    command = [sys.executable, "-m", "coloop", "run", str(CASES / loop), "--local", "--json"]
-    done = subprocess.run(
-        [*command, "--runs-dir", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    command = ("-m", "coloop", "run", str(CASES / loop), "--local", "--json")
+    done = forked.run(*command, "--runs-dir", str(folder), timeout=SECONDS)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return done.returncode, lines
 

@@ -1,11 +1,9 @@
 """A run as a process of its own: killed in the middle, interrupted by a signal."""
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.smallest import AHEAD
+from tests.forked import begin
 
 from coloop.estimate.estimator import MEMORY_BAND
 from coloop.events import RunStateName
@@ -23,7 +22,6 @@ from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.event_file import read_events
 from coloop.sizing.overhead import CPU_PROCESS_BYTES
 
-ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 600
 STOP_SECONDS = 20
 
@@ -33,23 +31,15 @@ class Driver:
 
     def __init__(self, loop: Path, runs_dir: Path, *, goes_on: bool = False) -> None:
         self.folder = runs_dir / "run"
-        command = [sys.executable, "-m", "coloop", "run", "--local", "--json"]
-        command += ["--resume", "run"] if goes_on else [str(loop), "--run-id", "run"]
-        options = ["--runs-dir", str(runs_dir), "--threads", "1"]
-        self.process = subprocess.Popen(
-            [*command, *options],
-            env={**os.environ, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        which = ["--resume", "run"] if goes_on else [str(loop), "--run-id", "run"]
+        options = ["--local", "--json", "--runs-dir", str(runs_dir), "--threads", "1"]
+        command = ("-m", "coloop", "run", *which, *options)
+        self.process = begin(*command, stderr=subprocess.STDOUT)
         self._late = threading.Timer(START_SECONDS, self.process.kill)
         self._late.start()
 
     def wait_for(self, is_here: Callable[[dict[str, Any]], bool]) -> None:
         """Read events until the wanted one comes."""
-        assert self.process.stdout is not None
         seen = []
         for line in self.process.stdout:
             seen.append(line)
@@ -59,7 +49,6 @@ class Driver:
 
     def end(self) -> int:
         """Read what is left, and the exit code."""
-        assert self.process.stdout is not None
         self.process.stdout.read()
         return self.process.wait(STOP_SECONDS)
 
@@ -67,7 +56,6 @@ class Driver:
         self._late.cancel()
         if self.process.poll() is None:
             self.process.kill()
-        assert self.process.stdout is not None
         self.process.stdout.close()
         self.process.wait()
 
@@ -190,7 +178,6 @@ def test_who_interrupts_twice_reads_that_the_run_was_stopped(
 ) -> None:
     driver = drive(tiny("two-halves", {"schedule.phases.1.steps": 20}))
     driver.wait_for(metrics_of(4))
-    assert driver.process.stdout is not None
 
     driver.process.send_signal(signal.SIGINT)
     while driver.process.poll() is None:
@@ -210,13 +197,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_one_line(tmp_path: Path) -> None:
     """Files of the run may not grow any more, as on a full disk, from its first step on."""
     (tmp_path / "loop.yaml").write_text(LONG, encoding="utf-8")
     options = ["--local", "--runs-dir", str(tmp_path), "--threads", "1", "--run-id", "run"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", FILLED, str(tmp_path / "loop.yaml"), *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = begin("-c", FILLED, str(tmp_path / "loop.yaml"), *options, stderr=subprocess.STDOUT)
 
     told, _ = process.communicate(timeout=START_SECONDS)
 

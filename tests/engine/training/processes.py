@@ -1,7 +1,6 @@
 """Processes that train together, for tests: each call has its own, from one server that has
 imported what they need."""
 
-import multiprocessing
 import os
 import pickle
 import traceback
@@ -11,18 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tests.forked import context
 
 from coloop.training import Ranks, join, leave
 
 DEADLINE_SECONDS = 120.0
-PRELOAD = [
-    "torch.distributed.fsdp",
-    "torch.distributed.tensor.parallel",
-    "transformers.models.qwen3.modeling_qwen3",
-    "coloop.hosts.host",
-    "tests.engine.training.conftest",
-]
-"""What the tests of ranks compute with and import themselves; a rank loads none of it."""
 
 
 def on_ranks(size: int, function: Callable[..., Any], folder: Path, *given: Any) -> list[Any]:
@@ -30,13 +22,11 @@ def on_ranks(size: int, function: Callable[..., Any], folder: Path, *given: Any)
 
     A rank's exception is raised here, with its own traceback as a note.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOAD)
     meeting = f"file://{folder}/ranks-{len(os.listdir(folder))}"
     started = []
     for rank in range(size):
-        ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(
+        ours, theirs = context().Pipe(duplex=False)
+        process = context().Process(
             target=_enter, args=(theirs, rank, size, meeting, function, given), daemon=True
         )
         process.start()
