@@ -3,20 +3,24 @@ in an interpreter of its own is a copy here.
 
     begin("-m", "coloop", "run", ...)   as `subprocess.Popen([sys.executable, ...])`
     run("-m", "coloop", "run", ...)     as `subprocess.run`
+    drivers(folder)                     a command that is `coloop run` for whoever starts it
 
 They come from one process that has loaded torch, transformers and the driver (`forkserver` of
 `multiprocessing`) with the environment of the tests, so what is decided while those load is as it
 is there; all else of a process is its own: arguments, environment, folder, session, exit code.
 """
 
+import io
+import json
 import os
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -51,16 +55,22 @@ class Forked:
         *,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        stdout: int | None = None,
         stderr: int | None = None,
     ) -> None:
         """
         Args:
             words: what stands behind `python` on a command line: `-m module`, `-c code` or a file,
                 then the arguments.
+            stdout: number of an open file; without it what it writes can be read here.
             stderr: as of `Popen`; without it what it writes there is not kept.
         """
         self.args = list(words)
-        self.stdout, output = _pipe()
+        self.stdout: IO[str]
+        if stdout is None:
+            self.stdout, output = _pipe()
+        else:
+            self.stdout, output = io.StringIO(), Connection(os.dup(stdout), readable=False)
         self.stderr, errors = _pipe() if stderr == subprocess.PIPE else (None, None)
         if stderr == subprocess.STDOUT:
             errors = output
@@ -145,6 +155,64 @@ def run(
         process.wait()
         raise
     return subprocess.CompletedProcess(process.args, process.wait(), output, errors)
+
+
+CLIENT = Path(__file__).with_name("forked_client.py")
+
+
+@contextmanager
+def drivers(folder: Path) -> Iterator[list[str]]:
+    """The command of a program that is `coloop run` to who starts it: it ends when the copy does
+    and with its code, hands on what asks it to end, and takes the copy along when it is killed.
+
+    Args:
+        folder: of the socket over which the program asks for its copy.
+    """
+    address = folder / "drivers"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(address))
+        listener.listen()
+
+        def accept() -> None:
+            with suppress(OSError):  # closed
+                while True:
+                    asking, _ = listener.accept()
+                    threading.Thread(target=_drive, args=(asking,), daemon=True).start()
+
+        threading.Thread(target=accept, name="drivers", daemon=True).start()
+        yield [sys.executable, "-S", "-E", str(CLIENT), str(address)]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def _drive(asking: socket.socket) -> None:
+    """A driver for a client: its order, then numbers of signals, until either of them has ended."""
+    with asking:
+        order, files, _, _ = socket.recv_fds(asking, 1 << 20, 1)
+        if not files:
+            return
+        told = json.loads(order)
+        words = ("-m", "coloop", "run", *told["arguments"])
+        driver = Forked(
+            words,
+            env=told["environment"],
+            cwd=Path(told["folder"]),
+            stdout=files[0],
+            stderr=subprocess.STDOUT,
+        )
+        os.close(files[0])
+
+        def end() -> None:
+            code = driver.wait()
+            with suppress(OSError):
+                asking.send(str(code).encode())
+
+        ending = threading.Thread(target=end, daemon=True)
+        ending.start()
+        with suppress(OSError):
+            while number := asking.recv(16):
+                driver.send_signal(int(number))
+        driver.kill()
+        ending.join()
 
 
 @cache

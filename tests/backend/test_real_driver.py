@@ -1,21 +1,29 @@
 """The service with the real `coloop run`: what the fake driver of the other tests stands for."""
 
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
+from tests.forked import drivers
 
 from coloop.events import EVENT_ADAPTER, Gauges
 from coloop_server.settings import Settings
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the engine is not installed")
+
+
+@pytest.fixture
+def driver() -> Iterator[tuple[str, ...]]:
+    """`coloop run`, loaded."""
+    with TemporaryDirectory() as folder, drivers(Path(folder)) as command:
+        yield tuple(command)
 
 
 @pytest.fixture(
@@ -24,10 +32,11 @@ pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the engine i
         pytest.param((), id="ray", marks=pytest.mark.slow),
     ]
 )
-def real(settings: Settings, request: pytest.FixtureRequest) -> Iterator[TestClient]:
+def real(
+    settings: Settings, request: pytest.FixtureRequest, driver: tuple[str, ...]
+) -> Iterator[TestClient]:
     """In one process; and, which starts a Ray for each run, as it is."""
-    driver = (sys.executable, "-m", "coloop", "run", *request.param)
-    settings = settings.model_copy(update={"driver": driver})
+    settings = settings.model_copy(update={"driver": (*driver, *request.param)})
     with signed_in(settings) as client:
         yield client
 
@@ -84,11 +93,10 @@ def test_a_loop_trains_stops_resumes_and_is_forked(
 
 
 def test_a_fork_has_what_was_set_and_goes_on_from_the_checkpoint(
-    settings: Settings, loop: str, eventually: Callable[..., Any]
+    settings: Settings, loop: str, eventually: Callable[..., Any], driver: tuple[str, ...]
 ) -> None:
     """Fields that no run takes while it goes on, as the dialog sends them."""
-    driver = (sys.executable, "-m", "coloop", "run", "--local")
-    with signed_in(settings.model_copy(update={"driver": driver})) as client:
+    with signed_in(settings.model_copy(update={"driver": (*driver, "--local")})) as client:
 
         def ended(run_id: str) -> dict[str, Any]:
             final = ("finished", "failed")
