@@ -2,11 +2,10 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.forked import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = re.compile(
@@ -52,13 +51,7 @@ def shown_commands() -> list[str]:
 def test_commands_work(command: str, tmp_path: Path) -> None:
     words = shlex.split(command)
 
-    done = subprocess.run(
-        [sys.executable, "-m", "coloop", *words[1:]],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run("-m", "coloop", *words[1:], cwd=tmp_path, timeout=120)
 
     assert done.returncode == 0, done.stderr
 

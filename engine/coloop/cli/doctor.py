@@ -19,6 +19,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from coloop.cli.libraries import LIBRARIES
 from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
 from coloop.presets import hardware
@@ -31,22 +32,6 @@ from coloop.sizing.threads import WIDTH_OF_THREAD
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
 
-LIBRARIES = (
-    ("pydantic", None),
-    ("torch", "engine"),
-    ("transformers", "engine"),
-    ("tokenizers", "engine"),
-    ("ray", "engine"),
-    ("pyarrow", "engine"),
-    ("fastapi", "server"),
-    ("uvicorn", "server"),
-    ("sqlalchemy", "server"),
-    ("websockets", "server"),
-    ("vllm", "vllm"),
-    ("deepspeed", "deepspeed"),
-    ("peft", "lora"),
-)
-"""Module (its distribution has the same name) and the extra that brings it."""
 OPTIONAL = ("vllm", "deepspeed", "lora")
 """Extras without which coloop runs."""
 ENGINES: dict[Engine, str] = {"torch": "torch", "vllm": "vllm", "remote": "httpcore2"}

@@ -13,6 +13,7 @@ from typer import _click
 from typer.core import TyperGroup
 
 from coloop import collecting
+from coloop.cli.libraries import extra_of
 from coloop.errors import SettingInvalid
 
 DELEGATED: dict[str, tuple[str, str]] = {
@@ -32,11 +33,19 @@ class LazyGroup(TyperGroup):
     """A group that builds delegated commands when they are called."""
 
     def invoke(self, ctx: _click.Context) -> Any:
-        """The command; where the environment is set to what means nothing, it says so and ends."""
+        """The command. Where the environment is set to what means nothing, or a library that an
+        extra brings is not installed, one line says so and the exit code is 1."""
         try:
             return super().invoke(ctx)
         except SettingInvalid as invalid:
             raise _click.ClickException(str(invalid)) from invalid
+        except ModuleNotFoundError as missing:
+            name = (missing.name or "").partition(".")[0]
+            extra = extra_of(name)
+            if extra is None:
+                raise
+            message = f"this command needs `{name}`: pip install 'coloop[{extra}]'"
+            raise _click.ClickException(message) from missing
 
     def resolve_command(
         self, ctx: _click.Context, args: list[str]

@@ -6,11 +6,12 @@ import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import get_args
+from unittest.mock import Mock
 
 import pytest
 
 from coloop import presets
-from coloop.cli import doctor
+from coloop.cli import doctor, lazy
 from coloop.explain import about
 from coloop.spec.io import parse
 from coloop.spec.rollout import Engine
@@ -312,6 +313,25 @@ def test_output_that_is_no_terminal_has_no_colours(loop):
 
     assert outcome.returncode == 1
     assert "\x1b" not in outcome.stdout
+
+
+@pytest.mark.parametrize("module", ["numpy", "torch"])
+def test_a_command_without_its_libraries_names_what_brings_them(module, coloop, loop, monkeypatch):
+    missing = ModuleNotFoundError(f"No module named {module!r}", name=module)
+    monkeypatch.setattr(lazy, "import_module", Mock(side_effect=missing))
+
+    outcome = coloop("run", str(loop()))
+
+    assert outcome.code == 1
+    assert f"needs `{module}`: pip install 'coloop[engine]'" in outcome.err
+
+
+def test_another_module_that_is_missing_keeps_its_traceback(coloop, loop, monkeypatch):
+    missing = ModuleNotFoundError("No module named 'elsewhere'", name="elsewhere")
+    monkeypatch.setattr(lazy, "import_module", Mock(side_effect=missing))
+
+    with pytest.raises(ModuleNotFoundError, match="elsewhere"):
+        coloop("run", str(loop()))
 
 
 def test_help_names_every_command(coloop):
