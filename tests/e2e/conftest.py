@@ -20,11 +20,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.forked import Forked, begin, drivers
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
@@ -204,7 +206,7 @@ class Server:
             )
 
 
-def listen(process: "subprocess.Popen[str]", said: "queue.Queue[str]") -> None:
+def listen(process: "subprocess.Popen[str] | Forked", said: "queue.Queue[str]") -> None:
     """Take what a process says, so that it never waits to be heard; ends with an empty line."""
     assert process.stdout is not None
     for line in process.stdout:
@@ -272,8 +274,19 @@ def serving(folder: Path, **told: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service with its default launcher: the first run starts a Ray that later runs share."""
-    with serving(tmp_path_factory.mktemp("e2e"), COLOOP_WARM_RAY="true") as server:
+    """The service whose runs are a process each, which has loaded what it needs."""
+    folder = tmp_path_factory.mktemp("e2e")
+    with TemporaryDirectory() as sockets, drivers(Path(sockets)) as driver:
+        told = {"COLOOP_LAUNCHER": "process", "COLOOP_DRIVER": json.dumps(driver)}
+        with serving(folder, **told) as server:
+            yield server
+
+
+@pytest.fixture(scope="session")
+def ray_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The service with its default launcher: the first run starts a Ray that later runs share. A
+    file that wants it has a fixture `server` of its own that gives it."""
+    with serving(tmp_path_factory.mktemp("ray"), COLOOP_WARM_RAY="true") as server:
         yield server
 
 
@@ -413,24 +426,16 @@ SILENT_SECONDS = 180
 """How long a run may say nothing: it is as slow as the machine, but it goes on."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def headless(server: Server) -> Callable[..., dict[str, Any]]:
     """`coloop run SPEC`, as it is typed, into the server's folder of runs; gives the last event."""
 
     def run(spec: Path, *options: str, run_id: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "coloop", "run", str(spec), "--json", *options]
-        process = subprocess.Popen(
-            [*command, "--runs-dir", str(server.runs), "--run-id", run_id],
+        command = ("-m", "coloop", "run", str(spec), "--json", *options)
+        process = begin(
+            *(*command, "--runs-dir", str(server.runs), "--run-id", run_id),
             cwd=ROOT,
-            env={
-                **untold(),
-                "PYTHONPATH": str(ROOT / "engine"),
-                "OMP_NUM_THREADS": "2",
-                "RAY_ADDRESS": "local",
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            env={**untold(), "OMP_NUM_THREADS": "2", "RAY_ADDRESS": "local"},
         )
         said: queue.Queue[str] = queue.Queue()
         threading.Thread(target=listen, args=(process, said), daemon=True).start()

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
+
+@pytest.fixture(scope="module")
+def server(ray_server: "Server") -> "Server":
+    """Its runs are on Ray."""
+    return ray_server
+
+
 WARM_UP, RL, EVERY = 12, 4, 2
 
 

@@ -205,7 +205,7 @@ def test_a_cluster_that_is_away_is_said_with_its_address_and_the_loop_is_kept(
         server,
         data=tmp_path,
         port=0,
-        environment={**server.environment, "COLOOP_RAY_ADDRESS": address},
+        environment=server.environment | {"COLOOP_LAUNCHER": "auto", "COLOOP_RAY_ADDRESS": address},
     )
     away.start()
     try:

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
+
+@pytest.fixture(scope="module")
+def server(ray_server: "Server") -> "Server":
+    """Its runs are on Ray."""
+    return ray_server
+
+
 LOOPS = Path(__file__).resolve().parents[2] / "presets" / "loops"
 
 SHORT: Mapping[str, Mapping[str, object]] = {
