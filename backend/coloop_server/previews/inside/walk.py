@@ -19,7 +19,7 @@ from coloop.plan.unrolled import Unrolled as Steps
 from coloop.rewards.user_code import RowFailure
 from coloop.roles import ROLES
 from coloop.roles.protocol import Context, Outcome, Role, printed_by
-from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.calls import Calls, StepContext, Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
 from coloop.spec.lineage import Lineages
@@ -168,7 +168,7 @@ class Walk:
         began = time.monotonic()
         try:
             role = self._role(stage.node)
-            outcome = role.run(self._calls.of(stage, self._situation, self.tables, _heard))
+            outcome = role.run(self._calls.of(stage, self._step_context, self.tables, _heard))
         except (ColoopError, TypeError, ValueError) as error:
             return Said(
                 error=str(error),
@@ -205,8 +205,8 @@ class Walk:
         return self._roles[node]
 
     @cached_property
-    def _situation(self) -> Situation:
-        return Situation(step=self.step, phase=next(iter(self._phases), ""), context=self.context)
+    def _step_context(self) -> StepContext:
+        return StepContext(step=self.step, phase=next(iter(self._phases), ""), context=self.context)
 
     @cached_property
     def _phases(self) -> list[str]:
