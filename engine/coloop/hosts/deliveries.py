@@ -1,10 +1,10 @@
 """Weights on their way between homes, as the driver sees them: who sends to whom, whether it
 arrived, and which engines are behind.
 
-    trainer home ──send──> parcel ──receive──> engine home      a sync; of another pool
-    trainer home ──sync──> engine home                          a sync within one process
-    source       ──send──> parcel ──take──────> its snapshot    of another pool
-    trainer home ──invite──> place <── deliver, receive at once    a sync from GPUs to GPUs
+    trainer ──send──> parcel ──receive──> rollout generator       a sync; of another pool
+    trainer ──sync──> rollout generator                          a sync within one process
+    source  ──send──> parcel ──take──────> its snapshot          of another pool
+    trainer ──invite──> place <── deliver, receive at once       a sync from GPUs to GPUs
 
 A parcel goes through a folder that both ends see; where there is none, `relay` carries it.
 

@@ -29,7 +29,7 @@ from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
 from coloop.hosts.beginnings import Beginnings, Home
-from coloop.hosts.engine_home import EngineHome
+from coloop.hosts.frozen_model import FrozenModel
 from coloop.hosts.heads import renamed, taken_heads
 from coloop.hosts.messages import (
     DRIVERS_WORD,
@@ -45,11 +45,11 @@ from coloop.hosts.messages import (
     Sight,
     TooLong,
 )
-from coloop.hosts.scorer_home import ScorerHome
+from coloop.hosts.rollout_generator import RolloutGenerator
 from coloop.hosts.settings import HostSettings, compute_with
 from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.shortage import sized
-from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.trainer import Trainer
 from coloop.hosts.weights import Share
 from coloop.marks import Mark, Marks, settle
 from coloop.models import DTYPES, read_adapter, weights_in
@@ -86,7 +86,7 @@ class PoolHost:
         self._spec = settings.spec
         self._plans = {weights.name: weights for weights in settings.weights}
         self._homes: dict[str, Home] = {}
-        self._engines: dict[str, EngineHome] = {}
+        self._engines: dict[str, RolloutGenerator] = {}
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
         self._ranks = Ranks(rank=settings.rank, size=settings.ranks)
         self._meeting: Meeting | None = None
@@ -588,17 +588,17 @@ class PoolHost:
         """Whether all engines of a group tell the bits that they hold."""
         return all(one.engine == "torch" for one in self._plans[group].engines)
 
-    def _worker(self, verb: str, group: str) -> Home | EngineHome:
+    def _worker(self, verb: str, group: str) -> Home | RolloutGenerator:
         """Who does the work of a method."""
         return self._engines[group] if verb == "generate" else self._homes[group]
 
-    def _trainer(self, group: str) -> TrainerHome:
+    def _trainer(self, group: str) -> Trainer:
         home = self._homes[group]
-        if isinstance(home, ScorerHome):
+        if isinstance(home, FrozenModel):
             raise ColoopError(f"weights {group} are frozen: they have no trainer")
         return home
 
-    def _writing(self, group: str) -> EngineHome:
+    def _writing(self, group: str) -> RolloutGenerator:
         """The home of a group's engine, which is built here where nothing was written yet."""
         home = self._engines[group]
         if home.version is None:

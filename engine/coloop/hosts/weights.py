@@ -1,4 +1,4 @@
-"""A set of weights in a process, by version: what a trainer home and a scorer home have in common.
+"""A set of weights in a process, by version: what a trainer and a frozen model have in common.
 
 Invariant: `version` counts the times that the weights were changed; whoever holds a copy of them
 tells by it whether the copy is the newest.

@@ -88,7 +88,9 @@ def test_what_is_being_written_keeps_its_engine_awake(
 ) -> None:
     host = make_host("cache")
     tokens = write(host, 1.0)
-    monkeypatch.setattr("coloop.hosts.engine_home.for_a_moment", lambda: lambda finished: True)
+    monkeypatch.setattr(
+        "coloop.hosts.rollout_generator.for_a_moment", lambda: lambda finished: True
+    )
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(1, 2))
     sampling = Sampling(max_new_tokens=40, on_sync="resume")
 

@@ -12,8 +12,8 @@ from torch import nn
 
 from coloop.events import RunStateName
 from coloop.hosts.beginnings import Home
-from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.host import PoolHost
+from coloop.hosts.rollout_generator import RolloutGenerator
 from coloop.models import DTYPES
 from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
@@ -33,7 +33,7 @@ class Built:
 
     homes: dict[str, Home] = field(default_factory=dict)
     """By weights group."""
-    engines: dict[tuple[str, str], EngineHome] = field(default_factory=dict)
+    engines: dict[tuple[str, str], RolloutGenerator] = field(default_factory=dict)
     """By weights group and pool."""
 
 

@@ -22,7 +22,7 @@ from coloop.training import Hooks, TrainBackend
 
 
 @dataclass(slots=True, kw_only=True)
-class TrainerHome:
+class Trainer:
     """See the module."""
 
     weights: HeldWeights

@@ -28,7 +28,7 @@ from coloop.sync.protocol import Weights, completed
 
 
 @dataclass(slots=True, kw_only=True)
-class EngineHome:
+class RolloutGenerator:
     """See the module."""
 
     name: str
