@@ -113,10 +113,10 @@ class ThreadCrew:
 
     def __init__(self, name: str, settings: HostSettings) -> None:
         with collecting.not_while_loading():
-            from coloop.hosts.host import PoolHost  # models are loaded only where a host computes
+            from coloop.hosts.worker import Worker  # models are loaded only where a host computes
 
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{name}")
-        self._host = PoolHost(replace(settings, log=None))  # the driver writes it
+        self._host = Worker(replace(settings, log=None))  # the driver writes it
         self._asked: Future[Any] | None = None
 
     def address(self) -> str:

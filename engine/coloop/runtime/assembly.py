@@ -7,7 +7,7 @@ from coloop.cluster import Cluster
 from coloop.events import AlertEvent
 from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import Poll
-from coloop.hosts.stub import ClusterHosts
+from coloop.hosts.worker_group import WorkerGroup
 from coloop.plan.compile import Compiler
 from coloop.plan.needs import READS
 from coloop.plan.types import Plan, WeightsPlan
@@ -68,7 +68,7 @@ def build_session(
 
     pools = {group.name: group.pool for group in plan.weights}
     deliveries = Deliveries(plan, folders)
-    weights = ClusterHosts(cluster, pools, deliveries, tick, notices.put, recovery)
+    weights = WorkerGroup(cluster, pools, deliveries, tick, notices.put, recovery)
     groups = {node: group.name for group in plan.weights for node in group.members}
     context = Context(
         spec=spec,

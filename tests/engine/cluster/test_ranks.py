@@ -35,10 +35,10 @@ from coloop.errors import (
     WorkerDied,
 )
 from coloop.hosts.answers import MERGES
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import LearnOrder, Load, Poll, PromptRequest, Sampling, TooLong
 from coloop.hosts.settings import HostSettings
 from coloop.hosts.shares import own_part, own_requests
+from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import parse
 from coloop.sync import Evidence
@@ -225,9 +225,7 @@ def test_who_waits_sees_how_far_all_ranks_are_together() -> None:
 
 def test_each_method_of_a_host_says_what_its_answers_make_together() -> None:
     public = {
-        name
-        for name, value in vars(PoolHost).items()
-        if callable(value) and not name.startswith("_")
+        name for name, value in vars(Worker).items() if callable(value) and not name.startswith("_")
     }
 
     assert public - {"poll", "interrupt", "close"} == set(MERGES)

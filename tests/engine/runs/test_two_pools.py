@@ -13,8 +13,8 @@ from tests.matrix import also, some
 from torch import Tensor
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import LearnOrder
+from coloop.hosts.worker import Worker
 from coloop.runtime.recovery import REPLACED
 from coloop.sync import FilesChannel, Parcel
 from coloop.sync.folders import PREFIX
@@ -121,16 +121,16 @@ def test_two_learners_in_two_pools_learn_at_the_same_moment(
     """Each update waits for the other learner's of its step: were they in turn, the run would never
     end."""
     name, values = LOOPS["two learners"]
-    together, learn = threading.Barrier(2), PoolHost.learn
+    together, learn = threading.Barrier(2), Worker.learn
     met: list[str] = []
 
-    def learning(host: PoolHost, order: LearnOrder) -> Any:
+    def learning(host: Worker, order: LearnOrder) -> Any:
         together.wait(PATIENCE)
         met.append(order.group)
         return learn(host, order)
 
     with monkeypatch.context() as patched:
-        patched.setattr(PoolHost, "learn", learning)
+        patched.setattr(Worker, "learn", learning)
         ended = runner(tiny(name, values))
 
     assert ended.state is RunStateName.FINISHED, ended.error
@@ -186,9 +186,9 @@ def test_weights_that_go_astray_stop_the_run_and_a_resume_goes_on(
     harm, told = BREAKING[how]
     name, values = LOOPS[what]
     text = tiny(name, {**values, "run.checkpoint_every": 1})
-    send, deliveries = PoolHost.send, iter(range(1, 1000))
+    send, deliveries = Worker.send, iter(range(1, 1000))
 
-    def broken(host: PoolHost, group: str, places: Any, dtype: Any, is_adapter: bool) -> Any:
+    def broken(host: Worker, group: str, places: Any, dtype: Any, is_adapter: bool) -> Any:
         parcel, sent = send(host, group, places, dtype, is_adapter)
         goes_to_snapshot = dtype is None
         if goes_to_snapshot is (what == "a moving average") and next(deliveries) == 2:
@@ -196,7 +196,7 @@ def test_weights_that_go_astray_stop_the_run_and_a_resume_goes_on(
         return parcel, sent
 
     with monkeypatch.context() as patched:
-        patched.setattr(PoolHost, "send", broken)
+        patched.setattr(Worker, "send", broken)
         ended = runner(text)
 
     assert ended.state is RunStateName.FAILED
@@ -232,7 +232,7 @@ def test_a_full_memory_leaves_the_way_over_the_disk(
 def test_pools_without_a_common_folder_are_told(
     runner: Run, tiny: Text, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PoolHost, "can_use", lambda host, folder: host._settings.pool == "train")
+    monkeypatch.setattr(Worker, "can_use", lambda host, folder: host._settings.pool == "train")
 
     ended = runner(tiny(*LOOPS["the engine and a snapshot beside it"]))
 

@@ -19,7 +19,7 @@ PRELOAD = [
     "torch.distributed.fsdp",
     "torch.distributed.tensor.parallel",
     "transformers.models.qwen3.modeling_qwen3",
-    "coloop.hosts.host",
+    "coloop.hosts.worker",
     "tests.engine.training.conftest",
 ]
 """What the tests of ranks compute with and import themselves; a rank loads none of it."""

@@ -17,7 +17,6 @@ from coloop.batch import Pair, Sequence, split_units
 from coloop.errors import DataError, StopRequested
 from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import (
     LearnOrder,
     LearnReply,
@@ -29,6 +28,7 @@ from coloop.hosts.messages import (
 )
 from coloop.hosts.settings import HostSettings
 from coloop.hosts.weights import HeldWeights
+from coloop.hosts.worker import Worker
 from coloop.models import character_tokenizer, load_weights, weights_in
 from coloop.plan.compile import compile_plan
 from coloop.roles.texts import drawn_sequence
@@ -57,15 +57,15 @@ EDGES = [
     "exact.scores -> actor.rewards",
 ]
 
-MakeHost = Callable[..., PoolHost]
+MakeHost = Callable[..., Worker]
 
 
 @pytest.fixture
 def make_host(tmp_path: Path) -> MakeHost:
     """The host of a small loop."""
 
-    def make(nodes: Mapping[str, Any] = NODES, edges: list[str] = EDGES) -> PoolHost:
-        host = PoolHost(settings_of(nodes, edges, tmp_path))
+    def make(nodes: Mapping[str, Any] = NODES, edges: list[str] = EDGES) -> Worker:
+        host = Worker(settings_of(nodes, edges, tmp_path))
         host.build()
         return host
 
@@ -88,7 +88,7 @@ def settings_of(nodes: Mapping[str, Any], edges: list[str], root: Path) -> HostS
     return HostSettings(spec=parsed.spec, weights=plan.weights, root=root, seed=0, threads=1)
 
 
-def write(host: PoolHost, temperature: float) -> Tokens:
+def write(host: Worker, temperature: float) -> Tokens:
     """One completion of the actor."""
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(7,))
     sampling = Sampling(max_new_tokens=4, temperature=temperature)
@@ -96,7 +96,7 @@ def write(host: PoolHost, temperature: float) -> Tokens:
     return replies[0][0]
 
 
-def score(host: PoolHost, group: str, node: str, examples: Any, temperature: float) -> list[Any]:
+def score(host: Worker, group: str, node: str, examples: Any, temperature: float) -> list[Any]:
     """What the host says of the examples, as lists, which compare by what they hold."""
     found = host.score(group, node, examples, temperature)
     return [one if isinstance(one, TooLong) else one.tolist() for one in found]
@@ -108,7 +108,7 @@ def learned(name: str, tokens: Tokens, *, port: str = "rewards") -> Sequence:
     return drawn_sequence(name, tokens, advantages=1.0, temperature=heat)
 
 
-def learn(host: PoolHost, *tokens: Tokens, port: str = "rewards") -> LearnReply:
+def learn(host: Worker, *tokens: Tokens, port: str = "rewards") -> LearnReply:
     """One update from completions."""
     items = tuple(learned(f"row{place}", one, port=port) for place, one in enumerate(tokens))
     load = Load(node="actor", port=port, items=items)
@@ -221,7 +221,7 @@ def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def worked(host: PoolHost, how: str, count: int) -> Callable[[], object]:
+def worked(host: Worker, how: str, count: int) -> Callable[[], object]:
     """One of the ways in which a host reads rows without learning from them."""
     tokens = [write(host, 1.0) for _ in range(count)]
     examples = [drawn_sequence(f"row{place}", one) for place, one in enumerate(tokens)]
@@ -414,7 +414,7 @@ def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
             "before": {"kind": "reference", "model": snapshot},
         }
 
-    def go(backend: str) -> tuple[PoolHost, list[Any]]:
+    def go(backend: str) -> tuple[Worker, list[Any]]:
         edges = [*EDGES, "actor.rollouts -> before.rollouts", "before.log_probs -> actor.reference"]
         host = make_host(nodes(backend), edges)
         seen: list[Any] = []

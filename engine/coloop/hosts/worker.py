@@ -76,7 +76,7 @@ from coloop.sync.folders import SHARED_MEMORY, TransferFolders, can_use
 from coloop.training import Hooks, Meeting, Ranks, join, leave, open_meeting
 
 
-class PoolHost:
+class Worker:
     """See the module."""
 
     def __init__(self, settings: HostSettings) -> None:

@@ -48,7 +48,7 @@ class Pools(Protocol):
     def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any: ...
 
 
-class ClusterHosts:
+class WorkerGroup:
     """`Hosts` over the pools of a cluster."""
 
     def __init__(
@@ -75,9 +75,9 @@ class ClusterHosts:
         self._tell = tell
         self._replacements = replacements or Irreplaceable()
 
-    def with_tick(self, tick: Tick) -> "ClusterHosts":
+    def with_tick(self, tick: Tick) -> "WorkerGroup":
         """The same hosts for one who waits: `tick` is told how far its calls are."""
-        return ClusterHosts(
+        return WorkerGroup(
             self._cluster,
             self._pools,
             self._deliveries,
