@@ -31,7 +31,7 @@ from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Pools
 from coloop.estimate import estimate
 from coloop.hosts.answers import is_heard
-from coloop.hosts.messages import DRIVERS_WORD, LearnOrder, LearnReply, Poll, Sight
+from coloop.hosts.messages import DRIVERS_WORD, LearnReply, LearnRequest, Poll, Sight
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.hosts.shares import own_requests
 from coloop.plan.types import Plan
@@ -182,7 +182,7 @@ class Simulation:
     def _numbers(self, count: int) -> Numbers:
         return self._draw.standard_normal(count, dtype=np.float32)
 
-    def _learned(self, order: LearnOrder) -> LearnReply:
+    def _learned(self, order: LearnRequest) -> LearnReply:
         self._version += 1
         items = sum(len(load.items) for load in order.loads)
         return LearnReply(

@@ -35,8 +35,8 @@ from coloop.hosts.messages import (
     DRIVERS_WORD,
     AtOnce,
     Finished,
-    LearnOrder,
     LearnReply,
+    LearnRequest,
     Poll,
     PromptRequest,
     Reply,
@@ -306,7 +306,7 @@ class Worker:
         own = own_part([len(ids) for ids in token_ids], self._ranks)
         return [encoder.step_ends(ids, separator) for ids in token_ids[own]]
 
-    def learn(self, order: LearnOrder) -> LearnReply:
+    def learn(self, order: LearnRequest) -> LearnReply:
         """One update of a group, while the engines here sleep."""
         self._begin()
         freed = self._rest()
@@ -315,7 +315,7 @@ class Worker:
             reply = home.learn(order, self._at(order.overrides), self._hooks)
         return replace(reply, freed_bytes=freed)
 
-    def evaluate(self, order: LearnOrder) -> LearnReply:
+    def evaluate(self, order: LearnRequest) -> LearnReply:
         """Losses of the loads by the weights as they are."""
         self._begin()
         self._rest()

@@ -21,8 +21,8 @@ from coloop.hosts.messages import (
     Answer,
     Finished,
     HandOn,
-    LearnOrder,
     LearnReply,
+    LearnRequest,
     Pause,
     Poll,
     PromptRequest,
@@ -137,7 +137,7 @@ class WorkerGroup:
         found: list[int] = self._call(group, "lengths", group, node, list(texts))
         return found
 
-    def learn(self, order: LearnOrder) -> LearnReply:
+    def learn(self, order: LearnRequest) -> LearnReply:
         pool = self._pools[order.group]
         with self._once_more("learn", pool, order.group, order.group):
             reply: LearnReply = self._cluster.call(pool, "learn", order, tick=self._tick)
@@ -149,7 +149,7 @@ class WorkerGroup:
         changed: bool = self._call(group, "has_changed", group)
         return changed
 
-    def evaluate(self, order: LearnOrder) -> LearnReply:
+    def evaluate(self, order: LearnRequest) -> LearnReply:
         reply: LearnReply = self._work(order.group, order.group, "evaluate", order)
         return reply
 

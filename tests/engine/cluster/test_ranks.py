@@ -35,7 +35,7 @@ from coloop.errors import (
     WorkerDied,
 )
 from coloop.hosts.answers import MERGES
-from coloop.hosts.messages import LearnOrder, Load, Poll, PromptRequest, Sampling, TooLong
+from coloop.hosts.messages import LearnRequest, Poll, PortBatch, PromptRequest, Sampling, TooLong
 from coloop.hosts.settings import HostSettings
 from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.worker import Worker
@@ -340,7 +340,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluste
             one.close()
 
 
-def learn_order(texts: list[list[Any]], count: int) -> LearnOrder:
+def learn_order(texts: list[list[Any]], count: int) -> LearnRequest:
     """One update from the first completions; rewards by their place."""
     written = [one for own in texts for one in own][:count]
     items = tuple(
@@ -355,8 +355,8 @@ def learn_order(texts: list[list[Any]], count: int) -> LearnOrder:
         )
         for place, one in enumerate(written)
     )
-    load = Load(node="actor", port="rewards", items=items)
-    return LearnOrder(group="actor", loads=(load,), seed=0)
+    load = PortBatch(node="actor", port="rewards", items=items)
+    return LearnRequest(group="actor", loads=(load,), seed=0)
 
 
 def streamed(cluster: LocalCluster) -> dict[int, list[list[int]]]:

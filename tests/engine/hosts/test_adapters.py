@@ -15,7 +15,7 @@ from tests.matrix import also
 from torch import Tensor
 
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Sampling
+from coloop.hosts.messages import LearnRequest, PortBatch, PromptRequest, Sampling
 from coloop.hosts.worker import Worker
 from coloop.models import read_adapter, weights_in
 from coloop.models.adapters import is_own
@@ -90,8 +90,8 @@ def write(host: Worker, node: str) -> Tokens:
 
 
 def learn(host: Worker, node: str, tokens: Tokens) -> None:
-    load = Load(node=node, port="rewards", items=(learned("row", tokens),))
-    host.learn(LearnOrder(group=node, loads=(load,), seed=0))
+    load = PortBatch(node=node, port="rewards", items=(learned("row", tokens),))
+    host.learn(LearnRequest(group=node, loads=(load,), seed=0))
 
 
 def said(host: Worker, node: str, tokens: Tokens) -> list[float]:

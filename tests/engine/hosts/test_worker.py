@@ -18,10 +18,10 @@ from coloop.errors import DataError, StopRequested
 from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import (
-    LearnOrder,
     LearnReply,
-    Load,
+    LearnRequest,
     Poll,
+    PortBatch,
     PromptRequest,
     Sampling,
     TooLong,
@@ -111,8 +111,8 @@ def learned(name: str, tokens: Tokens, *, port: str = "rewards") -> Sequence:
 def learn(host: Worker, *tokens: Tokens, port: str = "rewards") -> LearnReply:
     """One update from completions."""
     items = tuple(learned(f"row{place}", one, port=port) for place, one in enumerate(tokens))
-    load = Load(node="actor", port=port, items=items)
-    return host.learn(LearnOrder(group="actor", loads=(load,), seed=0))
+    load = PortBatch(node="actor", port=port, items=items)
+    return host.learn(LearnRequest(group="actor", loads=(load,), seed=0))
 
 
 def test_rows_of_different_temperatures_meet_the_policy_each_at_its_own(
@@ -230,8 +230,8 @@ def worked(host: Worker, how: str, count: int) -> Callable[[], object]:
         replace(one, advantages=1.0, log_probs_reference=[0.0] * len(one.token_ids))
         for one in examples
     )
-    order = LearnOrder(
-        group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
+    order = LearnRequest(
+        group="actor", loads=(PortBatch(node="actor", port="rewards", items=items),), seed=0
     )
     ways: dict[str, Callable[[], object]] = {
         "score": lambda: score(host, "actor", "actor", examples, 1.0),
@@ -320,8 +320,8 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
     assert beyond == [found, found]
 
     items = tuple(replace(one, advantages=1.0) for one in (short, long))
-    order = LearnOrder(
-        group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
+    order = LearnRequest(
+        group="actor", loads=(PortBatch(node="actor", port="rewards", items=items),), seed=0
     )
     assert host.evaluate(order).too_long == {"actor": (found,)}
     reply = host.learn(order)
@@ -361,8 +361,8 @@ def test_a_call_says_nothing_of_the_call_before_it(make_host: MakeHost) -> None:
 def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) -> None:
     host = make_host()
     row = learned("row", write(host, 1.0))
-    order = LearnOrder(
-        group="actor", loads=(Load(node="actor", port="rewards", items=(row,)),), seed=0
+    order = LearnRequest(
+        group="actor", loads=(PortBatch(node="actor", port="rewards", items=(row,)),), seed=0
     )
     rate = "nodes.actor.training.optimizer.lr"
 

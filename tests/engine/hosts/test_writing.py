@@ -10,7 +10,7 @@ from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 
 from coloop.errors import RequestRefused, StopRequested
 from coloop.hosts import writing
-from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Reply, Sampling, TooLong
+from coloop.hosts.messages import LearnRequest, PortBatch, PromptRequest, Reply, Sampling, TooLong
 from coloop.hosts.worker import Worker
 from coloop.roles.texts import drawn_sequence
 from coloop.rollout import GenerationRequest
@@ -67,8 +67,8 @@ def learn(host: Worker) -> None:
     )
     item = drawn_sequence("row", tokens, advantages=9.0)
     host.learn(
-        LearnOrder(
-            group="actor", loads=(Load(node="actor", port="rewards", items=(item,)),), seed=0
+        LearnRequest(
+            group="actor", loads=(PortBatch(node="actor", port="rewards", items=(item,)),), seed=0
         )
     )
     host.sync("actor")

@@ -15,8 +15,8 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
     Answer,
     HandOn,
-    LearnOrder,
     LearnReply,
+    LearnRequest,
     PromptRequest,
     Reply,
     Sampling,
@@ -50,7 +50,7 @@ class ScriptedHosts:
         self.writer = ""
         self.is_finished: Callable[[int], bool] = lambda k: True
         self.choose: Callable[[TokenSequence], list[float]] = lambda text: [0.0, 0.0]
-        self.orders: list[LearnOrder] = []
+        self.orders: list[LearnRequest] = []
         self.samplings: list[Sampling] = []
         self.seeds: list[tuple[int, ...]] = []
 
@@ -120,11 +120,11 @@ class ScriptedHosts:
         places = [place for place, sign in enumerate(text) if sign == separator]
         return [*places, len(text) - 1]
 
-    def learn(self, order: LearnOrder) -> LearnReply:
+    def learn(self, order: LearnRequest) -> LearnReply:
         self.orders.append(order)
         return self._reply(order)
 
-    def evaluate(self, order: LearnOrder) -> LearnReply:
+    def evaluate(self, order: LearnRequest) -> LearnReply:
         return self._reply(order)
 
     def sync(self, group: str) -> Mapping[str, float]:
@@ -133,7 +133,7 @@ class ScriptedHosts:
     def with_tick(self, tick: Callable[[Any], bool]) -> "ScriptedHosts":
         return self
 
-    def _reply(self, order: LearnOrder) -> LearnReply:
+    def _reply(self, order: LearnRequest) -> LearnReply:
         items = sum(len(load.items) for load in order.loads)
         metrics = {load.node: {"loss": float(len(load.items))} for load in order.loads}
         version = self.version(order.group)

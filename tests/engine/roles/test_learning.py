@@ -10,7 +10,7 @@ from tests.engine.numerics import near
 
 from coloop.batch import Sequence, Text
 from coloop.hosts.deliveries import Deliveries
-from coloop.hosts.messages import LearnOrder, Load
+from coloop.hosts.messages import LearnRequest, PortBatch
 from coloop.hosts.settings import HostSettings
 from coloop.hosts.worker import Worker
 from coloop.hosts.worker_group import WorkerGroup
@@ -234,10 +234,10 @@ def test_repeated_updates_learn_against_the_policy_before_the_first(
     """A large rate moves the policy far in one update; what follows meets clipped ratios."""
     loop = rewarded_loop(bench, rows_of, {"name": "grpo"}, rate=0.5)
     host = with_weights(loop, tmp_path)
-    load = Load(node="actor", port="rewards", items=rewarded(host))
+    load = PortBatch(node="actor", port="rewards", items=rewarded(host))
 
     def learn(updates: int) -> Any:
-        asked = LearnOrder(group="actor", loads=(load,), seed=0, updates=updates, order=order)
+        asked = LearnRequest(group="actor", loads=(load,), seed=0, updates=updates, order=order)
         return host.learn(asked).metrics["actor"]
 
     repeated = learn(3)
@@ -272,11 +272,11 @@ def test_roles_in_order_learn_against_the_policy_that_wrote_their_rows(
     loop = bench(nodes, edges)
     host = with_weights(loop, tmp_path)
     loads = tuple(
-        Load(node=role, port="rewards", items=rewarded(host)) for role in ("actor", "twin")
+        PortBatch(node=role, port="rewards", items=rewarded(host)) for role in ("actor", "twin")
     )
 
     metrics = host.learn(
-        LearnOrder(group="actor", loads=loads, seed=0, order=("actor", "twin"))
+        LearnRequest(group="actor", loads=loads, seed=0, order=("actor", "twin"))
     ).metrics
 
     assert metrics["actor"]["ratio/max"] == near(1.0, terms=64)
@@ -294,8 +294,8 @@ def test_repeats_equal_epochs_where_nothing_is_drawn(
         loop = rewarded_loop(bench, rows_of, {"name": "grpo"}, rate=0.5, epochs=epochs)
         host = with_weights(loop, tmp_path)
         items = rewarded(host)
-        load = Load(node="actor", port="rewards", items=items)
-        host.learn(LearnOrder(group="actor", loads=(load,), seed=0, updates=updates))
+        load = PortBatch(node="actor", port="rewards", items=items)
+        host.learn(LearnRequest(group="actor", loads=(load,), seed=0, updates=updates))
         return [one.tolist() for one in host.score("actor", "actor", items, 1.0)]
 
     for ours, theirs in zip(run(3, 1), run(1, 3), strict=True):

@@ -11,7 +11,7 @@ from tests.engine.smallest import AHEAD
 from coloop.cluster.local import LocalCluster
 from coloop.events import RunStateName
 from coloop.hosts import writing
-from coloop.hosts.messages import LearnOrder
+from coloop.hosts.messages import LearnRequest
 from coloop.hosts.worker import Worker
 
 Run = Callable[..., Any]
@@ -37,7 +37,7 @@ class Meeting:
     before are on their way or there."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.orders: list[LearnOrder] = []
+        self.orders: list[LearnRequest] = []
         self.unfinished: list[int] = []
         """Texts of each step that were not finished when the new weights came."""
         self._waits_for = "receive"
@@ -60,7 +60,7 @@ class Meeting:
                     self._changed.notify_all()
             return found
 
-        def learning(host: Worker, order: LearnOrder) -> Any:
+        def learning(host: Worker, order: LearnRequest) -> Any:
             self.orders.append(order)
             return learn(host, order)
 

@@ -13,7 +13,7 @@ from tests.matrix import also, some
 from torch import Tensor
 
 from coloop.events import RunStateName
-from coloop.hosts.messages import LearnOrder
+from coloop.hosts.messages import LearnRequest
 from coloop.hosts.worker import Worker
 from coloop.runtime.recovery import REPLACED
 from coloop.sync import FilesChannel, Parcel
@@ -124,7 +124,7 @@ def test_two_learners_in_two_pools_learn_at_the_same_moment(
     together, learn = threading.Barrier(2), Worker.learn
     met: list[str] = []
 
-    def learning(host: Worker, order: LearnOrder) -> Any:
+    def learning(host: Worker, order: LearnRequest) -> Any:
         together.wait(PATIENCE)
         met.append(order.group)
         return learn(host, order)

@@ -22,7 +22,7 @@ from coloop.models import Wanted, with_each_head
 from coloop.recipes import Needs
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import ALONE, BACKENDS, Adapter, Ranks, SingleBackend, TeachingLoad, leave
+from coloop.training import ALONE, BACKENDS, Adapter, Ranks, SingleBackend, TrainBatch, leave
 from coloop.training.forward import ForwardOptions, TokenModel
 from coloop.training.learner import Learner
 from coloop.training.states import WholeStates
@@ -146,7 +146,7 @@ def section(backend: str, **fields: Any) -> Any:
     return training_section(**{**own, "micro_batch": 2, "backend": name, **named, **fields})
 
 
-def loads_of(update: int) -> list[TeachingLoad]:
+def loads_of(update: int) -> list[TrainBatch]:
     """A critic's rows, then a scorer's pairs beside numbers, then fewer rows than ranks."""
     if update == 0:
         return [random_load("value", size=11)]
