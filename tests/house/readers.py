@@ -103,7 +103,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("roles", "sizing/engines.py", "plan/unrolled.py", "spec/homes.py"),
         "hosts/beginnings.py",
     ),
-    "Turns": ("roles/conversation.py", "roles/talks.py"),
+    "Turns": ("roles/conversation.py", "roles/conversations.py"),
     # where rows come from
     "FileSource": ("data/sources.py", "spec/data.py"),
     "HubSource": ("data/sources.py",),

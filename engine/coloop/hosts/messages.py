@@ -257,7 +257,7 @@ class Silence(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class Observation:
     """What is said to a text that pauses."""
 
     place: int

@@ -14,7 +14,7 @@ import torch
 
 from coloop.errors import WeightsNotUpdated
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import AtOnce, Pause, PromptRequest, Reply, Said, Sampling
+from coloop.hosts.messages import AtOnce, Observation, Pause, PromptRequest, Reply, Sampling
 from coloop.hosts.weights import Vocabulary
 from coloop.hosts.writing import Writing, for_a_moment
 from coloop.models import LoadedModel, writing_part
@@ -112,7 +112,7 @@ class RolloutGenerator:
         node: str,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
-        said: Sequence[Said],
+        said: Sequence[Observation],
         progress: Progress,
         should_stop: ShouldStop,
     ) -> tuple[list[tuple[int, Reply]], list[Pause], int]:

@@ -37,10 +37,10 @@ from coloop.hosts.messages import (
     Finished,
     LearnReply,
     LearnRequest,
+    Observation,
     Poll,
     PromptRequest,
     Reply,
-    Said,
     Sampling,
     Sight,
     TooLong,
@@ -220,7 +220,7 @@ class Worker:
         node: str,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
-        said: Sequence[Said] = (),
+        said: Sequence[Observation] = (),
     ) -> Finished:
         """`generate` a moment at a time: begins with these requests, or goes on where there are
         none, until nothing is unfinished. Texts that pause go on when something is said to them.

@@ -23,11 +23,11 @@ from coloop.hosts.messages import (
     HandOn,
     LearnReply,
     LearnRequest,
+    Observation,
     Pause,
     Poll,
     PromptRequest,
     Reply,
-    Said,
     Sampling,
     TooLong,
     Word,
@@ -241,7 +241,7 @@ class WorkerGroup:
         listeners: Listeners,
     ) -> Generator[Finished, None, None]:
         """What a host finishes, moment by moment; between two of them others may call it."""
-        said: list[Said] = []
+        said: list[Observation] = []
         try:
             while True:
                 asked = group, node, requests, sampling, said

@@ -35,7 +35,7 @@ class NotHere(ColoopError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class StagePreview:
     """What became of one stage."""
 
     outcome: Outcome | None = None
@@ -113,7 +113,7 @@ class Walk:
     root: Path
     step: int = 0
     tables: Unrolled = field(default_factory=Unrolled)
-    said: dict[str, Said] = field(default_factory=dict)
+    said: dict[str, StagePreview] = field(default_factory=dict)
     """By node."""
     recorded: list[str] = field(default_factory=list)
     """Nodes that were not asked, and of which it is known what they said before."""
@@ -161,23 +161,23 @@ class Walk:
                 if close is not None:
                     close()
 
-    def _do(self, stage: Stage) -> Said:
+    def _do(self, stage: Stage) -> StagePreview:
         why = self._why_not(stage)
         if why is not None:
-            return Said(error=why, is_left_out=True)
+            return StagePreview(error=why, is_left_out=True)
         began = time.monotonic()
         try:
             role = self._role(stage.node)
             outcome = role.run(self._calls.of(stage, self._step_context, self.tables, _heard))
         except (ColoopError, TypeError, ValueError) as error:
-            return Said(
+            return StagePreview(
                 error=str(error),
                 traceback=error.traceback if isinstance(error, UserCodeError) else None,
                 seconds=_since(began),
                 printed=printed_by(self._roles.get(stage.node)),
             )
         self.tables.take(stage, outcome)
-        return Said(outcome=outcome, seconds=_since(began), printed=outcome.printed)
+        return StagePreview(outcome=outcome, seconds=_since(began), printed=outcome.printed)
 
     def _why_not(self, stage: Stage) -> str | None:
         kind = self.spec.nodes[stage.node].kind

@@ -17,7 +17,7 @@ from coloop.roles.searching.trees import Found, Grown, Path, Root, Wish
 from coloop.roles.searching.world import World
 from coloop.roles.steps import step_ends
 from coloop.roles.texts import prompt_of
-from coloop.roles.writer import Ask, Texts, Writer
+from coloop.roles.writer import RowPrompt, Texts, Writer
 from coloop.seeds import derive_seed
 from coloop.tables import Row, Tokens
 from coloop.tables.row import child_row
@@ -270,14 +270,16 @@ class Growth:
         found: dict[int, Texts] = {}
         for is_step, stop in ((False, ()), (True, (self._separator,))):
             places = [n for n, (_, wish) in enumerate(wishes) if wish.is_step == is_step]
-            asks = [self._ask(*wishes[place]) for place in places]
-            found.update(zip(places, self._writer.write_on(asks, self._call, stop), strict=True))
+            row_prompts = [self._row_prompt(*wishes[place]) for place in places]
+            found.update(
+                zip(places, self._writer.write_on(row_prompts, self._call, stop), strict=True)
+            )
         return [found[place] for place in range(len(wishes))]
 
-    def _ask(self, root: Root, wish: Wish) -> Ask:
+    def _row_prompt(self, root: Root, wish: Wish) -> RowPrompt:
         context, call = self._call.context, self._call
         names = (context.seed, self._node, call.salt, call.step, root.key, wish.name)
-        return Ask(
+        return RowPrompt(
             row=root.row,
             prompt=prompt_of(root.row, self._node) if wish.state is None else wish.state,
             begun=wish.begun,
