@@ -216,14 +216,14 @@ def with_openings(rows: Sequence[Row], node: str, call: Call) -> list[Row]:
     """
     for tool, role in tools_of(node, call).items():
         if isinstance(role.tool, EnvironmentTool):
-            world = role.tool
-            return [_opened(row, tool, node, world, call) for row in rows]
+            environment = role.tool
+            return [_opened(row, tool, node, environment, call) for row in rows]
     return list(rows)
 
 
-def _opened(row: Row, tool: str, node: str, world: EnvironmentTool, call: Call) -> Row:
+def _opened(row: Row, tool: str, node: str, environment: EnvironmentTool, call: Call) -> Row:
     try:
-        prompt = world.prompt(caller_of(tool, node, row, call), call.tick)
+        prompt = environment.prompt(caller_of(tool, node, row, call), call.tick)
     except ToolFailure as failure:
         raise UserCodeError(f"{tool}: `reset` of row {row.id}: {failure}", tool) from None
     prompt = joined_parts(prompt)

@@ -10,7 +10,7 @@ from coloop.tools.environment import EnvironmentTool
 from coloop.tools.protocol import ToolFailure
 
 
-class World:
+class SearchEnvironment:
     """Of the tool at `tools`."""
 
     def __init__(self, node: str, call: Call) -> None:
