@@ -22,8 +22,8 @@ from coloop.rollout import Post, Progress, RolloutEngine, ShouldStop, build_engi
 from coloop.services.endpoint import Endpoint
 from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
-from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_engine
-from coloop.sync.evidence import Part, Probe
+from coloop.sync import WeightChannel, WeightChecksum, WeightTransfer, checksum_of_engine
+from coloop.sync.checksums import Part, Probe
 from coloop.sync.protocol import Weights, completed
 
 
@@ -157,17 +157,17 @@ class RolloutGenerator:
             self._built.write_fewer(at_once.rows)
 
     def receive(
-        self, parcel: Parcel, probe: Probe, channel: WeightChannel, *, part: Part = "all"
-    ) -> Evidence:
-        """Load the weights of a parcel, and say what the engine holds then.
+        self, transfer: WeightTransfer, probe: Probe, channel: WeightChannel, *, part: Part = "all"
+    ) -> WeightChecksum:
+        """Load the weights of a transfer, and say what the engine holds then.
 
         Args:
             part: of what there is to say; `bits` alone where another rank is compared by more.
         """
-        with closing(channel.receive(parcel)) as weights:
-            given: Weights = completed(weights, self._awake()) if parcel.is_part else weights
-            self.engine.load_weights(given, parcel.version)
-        return evidence_of_engine(self._awake(), probe, part=part)
+        with closing(channel.receive(transfer)) as weights:
+            given: Weights = completed(weights, self._awake()) if transfer.is_part else weights
+            self.engine.load_weights(given, transfer.version)
+        return checksum_of_engine(self._awake(), probe, part=part)
 
     def close(self) -> None:
         """Give back what the engine holds of this process."""

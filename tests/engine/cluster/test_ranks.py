@@ -41,7 +41,7 @@ from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import parse
-from coloop.sync import Evidence
+from coloop.sync import WeightChecksum
 from coloop.training import Ranks
 
 LONG_WAIT = 60.0
@@ -232,7 +232,7 @@ def test_each_method_of_a_host_says_what_its_answers_make_together() -> None:
 
 
 def test_ranks_whose_engines_differ_stop_the_run() -> None:
-    held = [Evidence(version=3, fingerprint=7), Evidence(version=3, fingerprint=8)]
+    held = [WeightChecksum(version=3, fingerprint=7), WeightChecksum(version=3, fingerprint=8)]
 
     with pytest.raises(WeightsNotUpdated, match="rank 1 of 2 holds other weights than rank 0"):
         MERGES["receive"](held)

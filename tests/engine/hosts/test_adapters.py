@@ -23,7 +23,7 @@ from coloop.plan.compile import compile_plan
 from coloop.roles.texts import drawn_sequence
 from coloop.sizing.survey import Survey
 from coloop.spec.io import from_dict
-from coloop.sync import FilesChannel, Prover
+from coloop.sync import ChecksumVerifier, FilesChannel
 from coloop.tables import Tokens
 from coloop.training import ALONE, Ranks, leave
 from coloop.training.frozen_adapters import FrozenAdapter
@@ -193,14 +193,14 @@ def test_an_engine_is_sent_what_the_adapter_changes_and_proves_the_whole(tmp_pat
     text = write(host, "actor")
     learn(host, "actor", text)
 
-    parcel, sent = host.send("actor", [tmp_path], "float32")
-    assert parcel is not None
-    names = {name for name, _ in FilesChannel().receive(parcel)}
-    got = host.receive("actor", parcel, sent.probe)
+    transfer, sent = host.send("actor", [tmp_path], "float32")
+    assert transfer is not None
+    names = {name for name, _ in FilesChannel().receive(transfer)}
+    got = host.receive("actor", transfer, sent.probe)
 
     assert names
     assert all(".layers." in name and "norm" not in name for name in names)
-    assert Prover().check(sent, got).fingerprint == sent.fingerprint
+    assert ChecksumVerifier().check(sent, got).fingerprint == sent.fingerprint
     moved, fixed = (write(host, node).log_probs for node in ("actor", "twin"))
     assert list(moved) != list(fixed)
 

@@ -53,12 +53,12 @@ def hosts(host: Worker) -> WorkerGroup:
     def call(pool: str, method: str, *arguments: Any, tick: Any = None) -> Any:
         return getattr(host, method)(*arguments)
 
-    deliveries: Any = SimpleNamespace(
+    weight_sync: Any = SimpleNamespace(
         writing_pool=lambda group, node: "main",
         make_current=lambda ask, group, pool: None,
         undisturbed=lambda pool: nullcontext(),
     )
-    return WorkerGroup(SimpleNamespace(call=call), {"actor": "main"}, deliveries)
+    return WorkerGroup(SimpleNamespace(call=call), {"actor": "main"}, weight_sync)
 
 
 def count(text: str) -> str | None:

@@ -9,9 +9,9 @@ import pytest
 from tests.engine.numerics import near
 
 from coloop.batch import Sequence, Text
-from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import LearnRequest, PortBatch
 from coloop.hosts.settings import HostSettings
+from coloop.hosts.weight_sync import WeightSync
 from coloop.hosts.worker import Worker
 from coloop.hosts.worker_group import WorkerGroup
 from coloop.roles.texts import drawn_sequence
@@ -70,8 +70,8 @@ def with_weights(loop: Any, root: Path) -> Worker:
     )
     host.build()
     pools = {group.name: group.pool for group in loop.plan.weights}
-    deliveries = Deliveries(loop.plan, TransferFolders([root]))
-    loop.stand(hosts=WorkerGroup(Here(host), pools, deliveries))
+    weight_sync = WeightSync(loop.plan, TransferFolders([root]))
+    loop.stand(hosts=WorkerGroup(Here(host), pools, weight_sync))
     return host
 
 

@@ -16,7 +16,7 @@ from coloop.events import RunStateName
 from coloop.hosts.messages import LearnRequest
 from coloop.hosts.worker import Worker
 from coloop.runtime.recovery import REPLACED
-from coloop.sync import FilesChannel, Parcel
+from coloop.sync import FilesChannel, WeightTransfer
 from coloop.sync.folders import PREFIX
 
 Run = Callable[..., Any]
@@ -155,15 +155,15 @@ def test_a_stopped_run_with_homes_apart_goes_on_as_if_it_had_not_stopped(
     assert equal(resumed.weights(), whole(tiny(name, in_one_pool(values))).weights())
 
 
-def flipped(parcel: Parcel) -> None:
-    path = sorted(Path(parcel.place[0]).iterdir())[0]
+def flipped(transfer: WeightTransfer) -> None:
+    path = sorted(Path(transfer.place[0]).iterdir())[0]
     content = bytearray(path.read_bytes())
     content[-2] ^= 64
     path.write_bytes(content)
 
 
-def missing(parcel: Parcel) -> None:
-    sorted(Path(parcel.place[0]).iterdir())[0].unlink()
+def missing(transfer: WeightTransfer) -> None:
+    sorted(Path(transfer.place[0]).iterdir())[0].unlink()
 
 
 BREAKING = {
@@ -189,11 +189,11 @@ def test_weights_that_go_astray_stop_the_run_and_a_resume_goes_on(
     send, deliveries = Worker.send, iter(range(1, 1000))
 
     def broken(host: Worker, group: str, places: Any, dtype: Any, is_adapter: bool) -> Any:
-        parcel, sent = send(host, group, places, dtype, is_adapter)
+        transfer, sent = send(host, group, places, dtype, is_adapter)
         goes_to_snapshot = dtype is None
         if goes_to_snapshot is (what == "a moving average") and next(deliveries) == 2:
-            harm(parcel)
-        return parcel, sent
+            harm(transfer)
+        return transfer, sent
 
     with monkeypatch.context() as patched:
         patched.setattr(Worker, "send", broken)

@@ -74,7 +74,7 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
         found["sync"] = watch.peak
     with passes:
         before = passes.begin()
-        sent = weights.evidence(torch.bfloat16, has_bits=True, given=given)
+        sent = weights.checksum(torch.bfloat16, has_bits=True, given=given)
         found["proof"] = passes.peak - before
     found |= {"came": came, "sent": sent.fingerprint, "scores": sent.scores}
     with MemoryWatch() as watch:
@@ -218,7 +218,7 @@ def test_on_a_gpu_weights_come_block_by_block_and_go_on_from_a_checkpoint(tmp_pa
     assert begun <= 1.5 * sum(every)
     home.backend.update([load], training, seed=0)
     bound = portions.gathering_bytes(max(every), sum(every), "cuda", 1) + 64 * MIB
-    assert peak_of(lambda: home.weights.evidence(torch.bfloat16, has_bits=True)) <= bound
+    assert peak_of(lambda: home.weights.checksum(torch.bfloat16, has_bits=True)) <= bound
     assert peak_of(lambda: home.save(tmp_path / "actor", None)) <= bound
     resumed = build(9)
     resumed.load(tmp_path / "actor")
