@@ -1,5 +1,5 @@
-"""What runs in the process of a rank, a copy of its stem or `python -m coloop.cluster.rank_process
-<work> <control>`, the numbers of its sockets."""
+"""What runs in the process of a rank, a copy of its fork server or
+`python -m coloop.cluster.rank_process <work> <control>`, the numbers of its sockets."""
 
 import logging
 import os
