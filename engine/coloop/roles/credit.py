@@ -52,7 +52,7 @@ class CreditRole:
         rows, inputs = own_rows(self._node, call), call.inputs.get(PORT, ())
         own = score_rows(self._node, call.context, rows, inputs)
         batches = [
-            self._lesson(number, settings, call, own)
+            self._advantage_batch(number, settings, call, own)
             for number, settings in enumerate(self._algorithms(call.context))
         ]
         detail: dict[str, Any] = {"rows": len(rows), **_told(batches)}
@@ -91,7 +91,7 @@ class CreditRole:
             for entry in node_algorithms(context.spec, self._node)[PORT]
         ]
 
-    def _lesson(
+    def _advantage_batch(
         self, number: int, settings: ResolvedRewards, call: Call, own: ScoredRows
     ) -> AdvantageBatch:
         """What one algorithm learns, and where its KL in the reward adapts, that it is told."""
