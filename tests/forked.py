@@ -32,7 +32,7 @@ LOADED = (
     "coloop.cli.run",
     "coloop.runtime.start",
     "coloop.cluster.local",
-    "coloop.hosts.host",
+    "coloop.hosts.worker",
     "coloop_server.cli",
     "coloop_server.app",
     "torch.distributed.fsdp",

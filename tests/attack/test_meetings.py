@@ -32,14 +32,14 @@ class Bomb:
 def test_weights_of_a_stranger_are_not_taken(tmp_path: Path) -> None:
     sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
     sender.invite("both", 0, 1)
-    parcel = sender.send(WEIGHTS, version=1)
-    stranger = TCPStore("127.0.0.1", parcel.place.port, timeout=timedelta(seconds=20))
+    transfer = sender.send(WEIGHTS, version=1)
+    stranger = TCPStore("127.0.0.1", transfer.place.port, timeout=timedelta(seconds=20))
     bomb = pickle.dumps(Bomb(tmp_path / "mark")).hex()
     told = {"size": 16, "weights": [["a", "float32", [4], 0]], "handle": bomb}
     stranger.set("1/1", json.dumps(told))
     stranger.set("1/2", "end")
 
     with pytest.raises(WeightsNotUpdated, match="somebody else"):
-        list(receiver.receive(parcel))
+        list(receiver.receive(transfer))
 
     assert not (tmp_path / "mark").exists()

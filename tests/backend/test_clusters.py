@@ -26,7 +26,7 @@ from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.on_own_ray import OwnRayLauncher
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.ray_job import RayJobLauncher
-from coloop_server.own_ray.__main__ import Keeper
+from coloop_server.own_ray.__main__ import IdleShutdown
 from coloop_server.own_ray.folder import Head, RayFolder
 from coloop_server.processes import identity
 from coloop_server.runs.folder import RunFolder
@@ -438,20 +438,20 @@ def test_a_ray_without_a_server_ends_itself_when_its_last_job_is_over(
 ) -> None:
     note_ray(settings, jobs.address, sleeper)
     ray = LocalRay(settings.data_dir / "ray")
-    keeper = Keeper(ray.folder, sleeper.pid)
+    idle_shutdown = IdleShutdown(ray.folder, sleeper.pid)
     jobs.status = "SUCCEEDED"
     ray.claim()
-    assert not keeper.look()  # it has a server
+    assert not idle_shutdown.look()  # it has a server
 
     ray.folder.owner.write_text(json.dumps(gone))
     for status in ("PENDING", "RUNNING"):
         jobs.status = status
-        assert not keeper.look()
+        assert not idle_shutdown.look()
     jobs.status = "STOPPED"
     jobs.silent_answers = 1
-    assert not keeper.look()  # what gives no answer may have a job
+    assert not idle_shutdown.look()  # what gives no answer may have a job
 
-    assert keeper.look()
+    assert idle_shutdown.look()
     assert ray.known() is None  # no server takes it any more
 
 
@@ -460,14 +460,14 @@ def test_a_ray_whose_folder_was_removed_ends_itself(
 ) -> None:
     note_ray(settings, jobs.address, sleeper)
     ray = LocalRay(settings.data_dir / "ray")
-    keeper = Keeper(ray.folder, sleeper.pid)
+    idle_shutdown = IdleShutdown(ray.folder, sleeper.pid)
     ray.claim()
-    assert not keeper.look()
+    assert not idle_shutdown.look()
     shutil.rmtree(settings.data_dir)
 
-    assert not keeper.look()  # a job goes on
+    assert not idle_shutdown.look()  # a job goes on
     jobs.status = "FAILED"
-    assert keeper.look()
+    assert idle_shutdown.look()
     assert not settings.data_dir.exists()
 
 
@@ -482,9 +482,9 @@ def test_a_ray_is_not_ended_under_a_server_that_is_just_taking_it(
     ray = LocalRay(settings.data_dir / "ray")
     ray.folder.owner.write_text(json.dumps(gone))
     jobs.status = "SUCCEEDED"
-    keeper = Keeper(ray.folder, sleeper.pid)
+    idle_shutdown = IdleShutdown(ray.folder, sleeper.pid)
     ended: list[bool] = []
-    looking = threading.Thread(target=lambda: ended.append(keeper.look()))
+    looking = threading.Thread(target=lambda: ended.append(idle_shutdown.look()))
     with ray.folder.alone():
         looking.start()
         eventually(lambda: jobs.requests)  # it has seen that nobody wants this Ray
@@ -503,7 +503,7 @@ def test_a_ray_of_somebody_else_is_none_of_a_keepers_business(
     folder = RayFolder(settings.data_dir / "ray")
     folder.owner.write_text(json.dumps(gone))
 
-    assert not Keeper(folder, gone["pid"]).look()
+    assert not IdleShutdown(folder, gone["pid"]).look()
 
     assert folder.known() is not None
     assert jobs.requests == []

@@ -300,7 +300,7 @@ def on_a_desk(client: TestClient) -> Iterator[Callable[..., None]]:
 
         async def told(story: Callable[[Desk], Any], ending: threading.Event) -> None:
             desk = Desk(ending)
-            desk.stem = client.app.state.previews.stem  # type: ignore[attr-defined]
+            desk.fork_server = client.app.state.previews.fork_server  # type: ignore[attr-defined]
             await desk.prepare()
             await story(desk)
 
@@ -319,11 +319,11 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
     lasting = Limits(seconds=100.0)
 
     async def story(desk: Desk) -> None:
-        stem = desk.stem.process_id
-        assert stem is not None
+        fork_server = desk.fork_server.process_id
+        assert fork_server is not None
 
         async def at_work() -> None:
-            await until(lambda: len(below(stem)) >= 3)  # the child, the wall, the code
+            await until(lambda: len(below(fork_server)) >= 3)  # the child, the wall, the code
 
         async def ended_by(what: str, limits: Limits, gone: Callable[[], Any]) -> None:
             work = asyncio.ensure_future(desk.ask(job_of(), limits, gone))
@@ -333,7 +333,7 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
             with pytest.raises(ServerError) as told:
                 await work
             assert told.value.body.code == what
-            await until(lambda: not below(stem))
+            await until(lambda: not below(fork_server))
 
         await ended_by("preview.cancelled", lasting, at_work)
         await ended_by("preview.late", Limits(seconds=1.0), never)
@@ -341,9 +341,9 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
         await at_work()
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
-        await until(lambda: not below(stem))
+        await until(lambda: not below(fork_server))
         await ended_by("server.ending", lasting, never)
-        assert desk.stem.process_id == stem
+        assert desk.fork_server.process_id == fork_server
 
     on_a_desk(story, ending)
 
@@ -353,17 +353,17 @@ def test_few_are_at_work_some_wait_and_the_rest_are_refused(
 ) -> None:
     async def story(desk: Desk) -> None:
         limits = Limits(seconds=100.0)
-        stem = desk.stem.process_id
-        assert stem is not None
+        fork_server = desk.fork_server.process_id
+        assert fork_server is not None
         asked = [
             asyncio.ensure_future(desk.ask(job_of(), limits, never))
             for _ in range(AT_WORK + WAITING)
         ]
-        await until(lambda: len(below(stem)) >= 3 * AT_WORK)
+        await until(lambda: len(below(fork_server)) >= 3 * AT_WORK)
 
         with pytest.raises(TooMany):
             await desk.ask(job_of(), limits, never)
-        assert len(below(stem)) == 3 * AT_WORK
+        assert len(below(fork_server)) == 3 * AT_WORK
         for one in asked:
             one.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
@@ -379,11 +379,11 @@ def test_what_previews_stem_from_is_started_anew_where_it_was_killed(
 
     async def story(desk: Desk) -> None:
         work = asyncio.ensure_future(desk.ask(job_of(), Limits(seconds=100.0), never))
-        first = desk.stem.process_id
+        first = desk.fork_server.process_id
         assert first is not None
         await until(lambda: len(below(first)) >= 3)
         children = below(first)
-        desk.stem._process.kill()  # type: ignore[union-attr]
+        desk.fork_server._process.kill()  # type: ignore[union-attr]
         with pytest.raises(Invalid):
             await work
         await until(lambda: not any(Path(f"/proc/{one}/cwd").exists() for one in children))
@@ -391,7 +391,7 @@ def test_what_previews_stem_from_is_started_anew_where_it_was_killed(
         said = json.loads(await desk.ask(job_of(MINE), Limits(), never))
 
         assert said["answer"]["sources"]
-        assert desk.stem.process_id != first
+        assert desk.fork_server.process_id != first
 
     on_a_desk(story)
 

@@ -99,7 +99,7 @@ def spares_of(server: Any) -> list[psutil.Process]:
 def hosts_of(head: Head) -> list[psutil.Process]:
     """Of all runs on a Ray."""
     below = psutil.Process(head.pid).children(recursive=True)
-    return [one for one in below if any("RayPoolHost" in word for word in words_of(one))]
+    return [one for one in below if any("RayWorker" in word for word in words_of(one))]
 
 
 def words_of(process: psutil.Process) -> list[str]:

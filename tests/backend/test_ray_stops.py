@@ -129,7 +129,7 @@ class Service:
 
     def of_runs(self) -> list[str]:
         """Drivers, and the hosts of their pools."""
-        words = ("coloop.cli.spare", "RayPoolHost")
+        words = ("coloop.cli.spare", "RayWorker")
         return [one for one in self.processes().values() if any(word in one for word in words)]
 
 

@@ -21,7 +21,7 @@ from tests.engine.roles.conftest import Bench, ScriptedHosts
 
 from coloop.batch import Sequence as TokenSequence
 from coloop.estimate import estimate
-from coloop.hosts.messages import Answer, HandOn, LearnOrder, LearnReply, PromptRequest, Sampling
+from coloop.hosts.messages import Answer, HandOn, LearnReply, LearnRequest, PromptRequest, Sampling
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.presets import load_loop_text
 from coloop.spec.io import from_dict, parse
@@ -98,7 +98,7 @@ class FarHosts(ScriptedHosts):
             packed = self._answered(found)
         return unpack(packed)
 
-    def learn(self, order: LearnOrder) -> LearnReply:
+    def learn(self, order: LearnRequest) -> LearnReply:
         self._asked(order)
         return super().learn(order)
 

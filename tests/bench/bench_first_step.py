@@ -89,7 +89,7 @@ def once(arm: str, busy: int) -> tuple[float, float, str]:
 
 def _has_loaded() -> bool:
     """Whether spare hosts are there, and rest."""
-    hosts = [one for one in psutil.process_iter() if "RayPoolHost" in "".join(_words(one))]
+    hosts = [one for one in psutil.process_iter() if "RayWorker" in "".join(_words(one))]
     return len(hosts) > 1 and all(one.cpu_percent(1.0) < 10.0 for one in hosts)
 
 

@@ -70,9 +70,9 @@ def run() -> Result:
         folder = Path(name) / "runs" / "bench"
         folder.mkdir(parents=True)
         (folder / "spec.yaml").write_text(to_yaml(chained_nodes(CHAINS)), encoding="utf-8")
-        teller = Teller(folder)
-        teller.tell()
-        with server(Path(name)) as (url, _), teller.telling(), sync_playwright() as playwright:
+        run_writer = RunWriter(folder)
+        run_writer.tell()
+        with server(Path(name)) as (url, _), run_writer.telling(), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 2560, "height": 1440})
             page.goto(f"{url}/runs/bench?token={TOKEN}")
@@ -82,11 +82,11 @@ def run() -> Result:
             page.wait_for_timeout(3000)
             nodes, charts = page.get_by_role("article").count(), page.get_by_role("figure").count()
             told = _share(page)
-            teller.is_silent.set()
+            run_writer.is_silent.set()
             page.wait_for_timeout(1000)
             silent = _share(page)
             times = {"its ground, silent": _by_ground(page), "a box, silent": _by_box(page)}
-            teller.is_silent.clear()
+            run_writer.is_silent.clear()
             page.wait_for_timeout(1000)
             times |= {"its ground": _by_ground(page), "a box": _by_box(page)}
             page.goto("about:blank")
@@ -135,7 +135,7 @@ def run() -> Result:
     )
 
 
-class Teller:
+class RunWriter:
     """Writes the files of a run that goes on, as its driver does."""
 
     def __init__(self, folder: Path) -> None:

@@ -16,7 +16,7 @@ from tests.bench.results import Goal, Result, Table
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.calls import Calls, Situation
+from coloop.runtime.calls import Calls, StepContext
 from coloop.runtime.flights import Flight, Work
 from coloop.runtime.lanes import ThreadLanes
 from coloop.runtime.scheduler import Scheduler
@@ -179,7 +179,7 @@ def _step(generate: float, learn: float, staleness: int) -> float:
         if step is None:
             return None
         return scheduler.flight(
-            Step(stages=stages), Situation(step=step, phase="main", context=context)
+            Step(stages=stages), StepContext(step=step, phase="main", context=context)
         )
 
     try:

@@ -23,12 +23,12 @@ from coloop.models import LoadedModel, build_model
 from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
 from coloop.sync import (
+    ChecksumVerifier,
     FilesChannel,
     LocalChannel,
-    Prover,
     WeightChannel,
-    evidence_of_engine,
-    evidence_of_model,
+    checksum_of_engine,
+    checksum_of_model,
 )
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders
 
@@ -159,11 +159,11 @@ def bench_sync(loaded: LoadedModel) -> None:
 def synced(loaded: LoadedModel, engine: TorchEngine, channel: WeightChannel, version: int) -> float:
     """Seconds that both ends take."""
     began = time.perf_counter()
-    parcel = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
-    sent = evidence_of_model(loaded.model, version, dtype=engine.dtype)
-    engine.load_weights(channel.receive(parcel), version)
-    Prover().check(sent, evidence_of_engine(engine, sent.probe))
-    channel.forget(parcel)
+    transfer = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
+    sent = checksum_of_model(loaded.model, version, dtype=engine.dtype)
+    engine.load_weights(channel.receive(transfer), version)
+    ChecksumVerifier().check(sent, checksum_of_engine(engine, sent.probe))
+    channel.forget(transfer)
     return time.perf_counter() - began
 
 

@@ -31,13 +31,13 @@ from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Pools
 from coloop.estimate import estimate
 from coloop.hosts.answers import is_heard
-from coloop.hosts.messages import DRIVERS_WORD, LearnOrder, LearnReply, Poll, Sight
+from coloop.hosts.messages import DRIVERS_WORD, LearnReply, LearnRequest, Poll, Sight
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.hosts.shares import own_requests
 from coloop.plan.types import Plan
 from coloop.runtime import start
 from coloop.spec.io import dump, from_dict
-from coloop.sync import Evidence, Parcel
+from coloop.sync import WeightChecksum, WeightTransfer
 from coloop.tables import Tokens
 from coloop.training import Ranks
 
@@ -156,10 +156,12 @@ class Simulation:
             case "learn":
                 return self._learned(asked[0])
             case "send" | "invite":
-                parcel = Parcel(channel="local", version=self._version, place=[], size_bytes=0)
-                return parcel, self._evidence()
+                transfer = WeightTransfer(
+                    channel="local", version=self._version, place=[], size_bytes=0
+                )
+                return transfer, self._checksum()
             case "receive":
-                return self._evidence()
+                return self._checksum()
             case "version":
                 return self._version
             case "save":
@@ -182,7 +184,7 @@ class Simulation:
     def _numbers(self, count: int) -> Numbers:
         return self._draw.standard_normal(count, dtype=np.float32)
 
-    def _learned(self, order: LearnOrder) -> LearnReply:
+    def _learned(self, order: LearnRequest) -> LearnReply:
         self._version += 1
         items = sum(len(load.items) for load in order.loads)
         return LearnReply(
@@ -193,10 +195,10 @@ class Simulation:
             tokens=items * self._tokens,
         )
 
-    def _evidence(self) -> Evidence:
+    def _checksum(self) -> WeightChecksum:
         """What both ends of a sync say: weights that moved since the last one."""
         scores = np.full((4, 16), -1.0 - self._version)
-        return Evidence(version=self._version, fingerprint=self._version, scores=scores)
+        return WeightChecksum(version=self._version, fingerprint=self._version, scores=scores)
 
 
 class SleepingCluster(Pools):

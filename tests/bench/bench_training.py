@@ -16,7 +16,7 @@ from coloop.batch import Sequence, completion_sequence
 from coloop.recipes import recipe_of
 from coloop.spec.algorithm import RewardsAlgorithm, Sft, resolve_rewards_algorithm
 from coloop.spec.training import Training
-from coloop.training import SingleBackend, TeachingLoad
+from coloop.training import SingleBackend, TrainBatch
 
 VOCABULARY = 51
 GOAL_SECONDS = 0.15
@@ -91,7 +91,7 @@ def main() -> None:
         training = Training.model_validate(section)
         backend = SingleBackend(tiny_model(), training)
         recipe = recipe_of(settings)
-        load = TeachingLoad(
+        load = TrainBatch(
             role="actor", port=recipe.port, recipe=recipe, settings=settings, rows=rows
         )
         middle = report(name, timed(lambda: backend.update([load], training, seed=0)))  # noqa: B023

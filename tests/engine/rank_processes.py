@@ -2,20 +2,20 @@
 
 import psutil
 
-STEM = "coloop.cluster.stem_process"
+FORK_SERVER = "coloop.cluster.fork_server_process"
 
 
-def stems_of(driver: psutil.Process) -> list[psutil.Process]:
+def fork_servers_of(driver: psutil.Process) -> list[psutil.Process]:
     """Processes from which the ranks of a driver stem."""
-    return [one for one in driver.children() if STEM in _command(one)]
+    return [one for one in driver.children() if FORK_SERVER in _command(one)]
 
 
 def ranks_of(driver: psutil.Process) -> list[psutil.Process]:
     """The ranks that a driver has on this machine, in their order."""
     found: list[psutil.Process] = []
-    for stem in stems_of(driver):
+    for fork_server in fork_servers_of(driver):
         try:
-            found += stem.children()
+            found += fork_server.children()
         except psutil.Error:
             continue
     return sorted(found, key=lambda one: one.pid)

@@ -62,7 +62,7 @@ NOT_A_DRIVERS = (
         "torch._dynamo",
         "torch.distributed.tensor",
     ),
-    *("ray", "coloop.models", "coloop.training", "coloop.rollout", "coloop.hosts.host"),
+    *("ray", "coloop.models", "coloop.training", "coloop.rollout", "coloop.hosts.worker"),
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EMPTY_NAMES = {"utils", "helpers", "common", "misc", "manager", "util", "helper"}
 OPTION = re.compile(r"""[\s`'"](--[a-z][a-z-]+)""")
+CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 UNFINISHED = re.compile(r"\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError|except Exception: *pass")
 
 
@@ -58,3 +59,17 @@ def test_the_lock_names_no_local_versions_and_no_hosts() -> None:
 
     assert "+cpu" not in lock
     assert "://" not in lock
+
+
+def test_no_retired_word_comes_back() -> None:
+    """`docs/glossary.md` has them in its last column: classes by their names, modules by files."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    retired = {word for *_, last in rows[2:] for word in re.findall(r"`([^`]+)`", last)}
+    sources = tracked("engine/*.py", "backend/*.py")
+    files = {path.name for path in sources}
+    classes = {name for path in sources for name in CLASS.findall(path.read_text(encoding="utf-8"))}
+
+    assert retired
+    assert classes
+    assert not retired & (files | classes)

@@ -21,8 +21,8 @@ LOOK_SECONDS = 2.0
 
 def main() -> None:
     folder = RayFolder(Path(sys.argv.pop(1)))
-    keeper = Keeper(folder, os.getpid())
-    threading.Thread(target=keeper.run, name="keeper", daemon=True).start()
+    idle_shutdown = IdleShutdown(folder, os.getpid())
+    threading.Thread(target=idle_shutdown.run, name="idle-shutdown", daemon=True).start()
     from ray.scripts.scripts import main as ray
 
     from coloop.ray_patience import wait_for_slow_nodes
@@ -31,11 +31,11 @@ def main() -> None:
     try:
         ray()  # type: ignore[no-untyped-call]
     finally:
-        if keeper.head is not None:
-            remove_folder(Path(keeper.head.temp_dir))
+        if idle_shutdown.head is not None:
+            remove_folder(Path(idle_shutdown.head.temp_dir))
 
 
-class Keeper:
+class IdleShutdown:
     """Ends the Ray of this process when nobody needs it any more."""
 
     def __init__(self, folder: RayFolder, pid: int) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from coloop_server.errors import Invalid, TooMany, Unavailable
+from coloop_server.previews.fork_server import Child, ForkServer
 from coloop_server.previews.limits import Limits
-from coloop_server.previews.stem import Child, Stem
 
 AT_WORK = 2
 WAITING = 8
@@ -31,7 +31,7 @@ class Desk:
         Args:
             ending: set once the server is about to end.
         """
-        self.stem = Stem()
+        self.fork_server = ForkServer()
         self._ending = ending
         self._slots = asyncio.Semaphore(AT_WORK)
         self._asked = 0
@@ -67,11 +67,11 @@ class Desk:
     async def prepare(self) -> None:
         """Have the engine loaded when the next preview comes."""
         self._last = time.monotonic()
-        await run_in_threadpool(self.stem.prepare)
+        await run_in_threadpool(self.fork_server.prepare)
         asyncio.get_running_loop().call_later(IDLE_SECONDS, self._rest)
 
     async def close(self) -> None:
-        await run_in_threadpool(self.stem.close)
+        await run_in_threadpool(self.fork_server.close)
 
     async def _watched(
         self, work: "asyncio.Future[bytes]", leaving: "asyncio.Future[object]"
@@ -87,7 +87,9 @@ class Desk:
 
     async def _in_turn(self, job: bytes, limits: Limits) -> bytes:
         async with self._slots:
-            beginning = asyncio.ensure_future(run_in_threadpool(self.stem.begin, job, limits))
+            beginning = asyncio.ensure_future(
+                run_in_threadpool(self.fork_server.begin, job, limits)
+            )
             try:
                 child = await asyncio.shield(beginning)
             except asyncio.CancelledError:
@@ -117,7 +119,7 @@ class Desk:
 
     def _rest(self) -> None:
         if self._asked == 0 and time.monotonic() - self._last >= IDLE_SECONDS - 1:
-            threading.Thread(target=self.stem.close, daemon=True).start()
+            threading.Thread(target=self.fork_server.close, daemon=True).start()
 
 
 def _end_at_once(beginning: "asyncio.Future[Child]") -> None:

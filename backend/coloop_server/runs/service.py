@@ -33,7 +33,7 @@ SEED, STEPS = "run.seed", "schedule.steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RunSubmission:
     """A run that is asked for."""
 
     yaml: str
@@ -58,7 +58,7 @@ def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
         with supervisor.sessions() as session:
             folder = require_folder(repository.get_run(session, new.resume))
         checkpoint = choose_checkpoint(folder, None)
-    wanted = Wanted(
+    submission = RunSubmission(
         yaml=new.yaml,
         overrides=new.set if new.seed is None else {**new.set, SEED: new.seed},
         name=new.name,
@@ -71,50 +71,50 @@ def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
         checkpoint=checkpoint,
         in_one_process=new.in_one_process,
     )
-    return queue(supervisor, settings, wanted)
+    return queue(supervisor, settings, submission)
 
 
-def queue(supervisor: Supervisor, settings: Settings, wanted: Wanted) -> Run:
+def queue(supervisor: Supervisor, settings: Settings, submission: RunSubmission) -> Run:
     """Everything that takes its time comes before the transaction: no other request waits for a
     loop that is checked or a checkpoint that is copied."""
     supervisor.require_owner()
-    if wanted.in_one_process and settings.ray_address is not None:
+    if submission.in_one_process and settings.ray_address is not None:
         raise Invalid(
             "run.not_here",
             f"in_one_process: this server sends its runs to the Ray cluster at "
             f"{settings.ray_address}; leave it out",
         )
-    text = language.with_overrides(wanted.yaml, wanted.overrides)
-    language.require_own_code(text, settings, is_confirmed=wanted.trust)
-    spec = language.require_runnable(text, force=wanted.force, roots=settings.roots)
+    text = language.with_overrides(submission.yaml, submission.overrides)
+    language.require_own_code(text, settings, is_confirmed=submission.trust)
+    spec = language.require_runnable(text, force=submission.force, roots=settings.roots)
     run_id = new_run_id(spec.name)
     folder = settings.runs_dir / run_id
     row = repository.new_row(
-        id=run_id, name=clean_name(wanted.name) or spec.name, folder=str(folder), yaml=text
+        id=run_id, name=clean_name(submission.name) or spec.name, folder=str(folder), yaml=text
     )
     row.spec_hash = content_hash(spec)
-    row.loop_id, row.parent_id = wanted.loop_id, wanted.parent_id
-    row.forced = wanted.force
-    row.launcher = "process" if wanted.in_one_process else None
-    row.tags = unique(wanted.tags)
-    if wanted.checkpoint is not None:
-        prepare_fork(wanted.checkpoint, folder, text, settings.roots)
+    row.loop_id, row.parent_id = submission.loop_id, submission.parent_id
+    row.forced = submission.force
+    row.launcher = "process" if submission.in_one_process else None
+    row.tags = unique(submission.tags)
+    if submission.checkpoint is not None:
+        prepare_fork(submission.checkpoint, folder, text, settings.roots)
         row.resume_of = run_id
     try:
         with supervisor.sessions.begin() as session:
             supervisor.wake_after(session)
-            return add(session, row, wanted)
+            return add(session, row, submission)
     except BaseException:
-        if wanted.checkpoint is not None:
+        if submission.checkpoint is not None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def add(session: Session, row: RunRow, wanted: Wanted) -> Run:
+def add(session: Session, row: RunRow, submission: RunSubmission) -> Run:
     """Put a run into the queue."""
-    if wanted.loop_id is not None:
-        row.loop_version = version_of(session, wanted.loop_id, wanted.yaml)
-    row.priority, row.queue_place = wanted.priority, repository.next_place(session)
+    if submission.loop_id is not None:
+        row.loop_version = version_of(session, submission.loop_id, submission.yaml)
+    row.priority, row.queue_place = submission.priority, repository.next_place(session)
     session.add(row)
     return show(session, row)
 
@@ -250,7 +250,7 @@ def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) 
         folder = require_folder(source)
     checkpoint = choose_checkpoint(folder, new.step)
     require_steps_left(checkpoint, new.set)
-    wanted = Wanted(
+    submission = RunSubmission(
         yaml=new.yaml if new.yaml is not None else source.yaml,
         overrides=new.set,
         name=new.name or f"{source.name} (fork)",
@@ -260,7 +260,7 @@ def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) 
         parent_id=source.id,
         checkpoint=checkpoint,
     )
-    return queue(supervisor, settings, wanted)
+    return queue(supervisor, settings, submission)
 
 
 def require_steps_left(checkpoint: Path, overrides: Mapping[str, Any]) -> None:

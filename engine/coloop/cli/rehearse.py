@@ -20,7 +20,7 @@ from coloop.cli.output import complain, console, count, print_diagnostics, print
 from coloop.diagnostics import Diagnostic
 from coloop.errors import PlanRefused, SpecProblem
 from coloop.plan.refused import outlook_of
-from coloop.rehearsal import STEPS, Rehearsal, Told, rehearsed, tell
+from coloop.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
 from coloop.sandbox.memory import keep_private
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump
@@ -58,7 +58,7 @@ def rehearse_command(
     raise typer.Exit(0 if told.ok else 1)
 
 
-def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> Told:
+def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalResult:
     """Run a rehearsal in this process; nothing of it stays.
 
     Args:
@@ -89,7 +89,7 @@ def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> Told:
         return tell(read_events(result.folder / "events.jsonl"))
 
 
-def _print(rehearsal: Rehearsal, told: Told) -> None:
+def _print(rehearsal: Rehearsal, told: RehearsalResult) -> None:
     out = console()
     for note in rehearsal.notes:
         out.print(f"[dim]{escape(note)}[/]")
@@ -111,7 +111,7 @@ def _print(rehearsal: Rehearsal, told: Told) -> None:
     out.print(f"{verdict}, {count(len(told.learned), 'learner')}")
 
 
-def _as_json(rehearsal: Rehearsal, told: Told) -> dict[str, Any]:
+def _as_json(rehearsal: Rehearsal, told: RehearsalResult) -> dict[str, Any]:
     return {"ok": told.ok, "notes": list(rehearsal.notes), **asdict(told)}
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 from coloop import collecting
 from coloop.cluster.environment import keep_memory
+from coloop.cluster.fork_server import ForkServer, RankHandle
 from coloop.cluster.last_words import LastWords
 from coloop.cluster.processes import (
     LOCALHOST,
     ProcessCrew,
     answered,
     start_alone,
-    start_stem,
+    start_fork_server,
 )
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools
-from coloop.cluster.stem import RankHandle, Stem
 from coloop.errors import PlacementTimeout
 from coloop.hosts.messages import Poll
 from coloop.hosts.settings import HostSettings, compute_with, gpus_here
@@ -36,7 +36,7 @@ class LocalCluster(Pools):
         super().__init__((pool.name for pool in plan.pools), deadlines or Deadlines())
         self._plan = plan
         self._settings = settings
-        self._stems: list[Stem] = []
+        self._fork_servers: list[ForkServer] = []
 
     def start(self) -> None:
         _check_capacity(self._plan.pools)
@@ -54,9 +54,9 @@ class LocalCluster(Pools):
 
     def close(self) -> None:
         super().close()
-        for stem in self._stems:
-            stem.close()
-        self._stems.clear()
+        for fork_server in self._fork_servers:
+            fork_server.close()
+        self._fork_servers.clear()
 
     def restart(self, pool: str) -> None:
         planned = next(one for one in self._plan.pools if one.name == pool)
@@ -70,11 +70,11 @@ class LocalCluster(Pools):
         ranks = [replace(settings, rank=r, ranks=pool.workers) for r in range(pool.workers)]
         gpus = self._gpus_of(pool) or [""] * pool.workers
         last_words = LastWords(settings.log)
-        stem = None if pool.gpus else self._living_stem(settings)
+        fork_server = None if pool.gpus else self._living_fork_server(settings)
 
         def start(rank: int, *sockets: int) -> RankHandle:
-            if stem is not None:
-                return stem.start(*sockets)
+            if fork_server is not None:
+                return fork_server.start(*sockets)
             return start_alone(settings, gpus[rank], *sockets)
 
         return ProcessCrew(pool.name, ranks, start, last_words)
@@ -85,15 +85,15 @@ class LocalCluster(Pools):
         with_gpus = [one for one in self._plan.pools if one.gpus]
         return pool.workers == 1 and not (pool.gpus and len(with_gpus) > 1)
 
-    def _living_stem(self, settings: HostSettings) -> Stem | None:
+    def _living_fork_server(self, settings: HostSettings) -> ForkServer | None:
         """From which the ranks of all pools without GPUs stem; another one where it has ended, or
         does not begin what it was asked for. Ranks that it has begun stay with it."""
-        for stem in [one for one in self._stems if one.has_ended]:
-            stem.close()
-            self._stems.remove(stem)
-        living = next((one for one in reversed(self._stems) if not one.is_behind), None)
-        if living is None and (living := start_stem(settings.log)) is not None:
-            self._stems.append(living)
+        for fork_server in [one for one in self._fork_servers if one.has_ended]:
+            fork_server.close()
+            self._fork_servers.remove(fork_server)
+        living = next((one for one in reversed(self._fork_servers) if not one.is_behind), None)
+        if living is None and (living := start_fork_server(settings.log)) is not None:
+            self._fork_servers.append(living)
         return living
 
     def _gpus_of(self, pool: PoolPlan) -> list[str]:
@@ -113,10 +113,10 @@ class ThreadCrew:
 
     def __init__(self, name: str, settings: HostSettings) -> None:
         with collecting.not_while_loading():
-            from coloop.hosts.host import PoolHost  # models are loaded only where a host computes
+            from coloop.hosts.worker import Worker  # models are loaded only where a host computes
 
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{name}")
-        self._host = PoolHost(replace(settings, log=None))  # the driver writes it
+        self._host = Worker(replace(settings, log=None))  # the driver writes it
         self._asked: Future[Any] | None = None
 
     def address(self) -> str:

@@ -5,7 +5,7 @@
 
 Calls and answers go packed over a socket each way. Who stops the driver from the keyboard stops
 only the driver, which asks its ranks; and where the driver is gone, however it ended, both sockets
-close and the process ends itself. Ranks without GPUs stem from one process (`stem`).
+close and the process ends itself. Ranks without GPUs stem from one process (`fork_server`).
 """
 
 import os
@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from coloop.cluster.environment import environment_of
+from coloop.cluster.fork_server import ForkServer, RankHandle
 from coloop.cluster.last_words import LastWords
 from coloop.cluster.ranks import RankEnded
-from coloop.cluster.stem import RankHandle, Stem
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.hosts.settings import HostSettings
@@ -235,11 +235,11 @@ def _hang_up(connection: Connection) -> None:
         own.shutdown(socket.SHUT_RDWR)
 
 
-def start_stem(log: Path | None) -> Stem | None:
+def start_fork_server(log: Path | None) -> ForkServer | None:
     """For the ranks of pools without GPUs; None where there is none and each loads for itself."""
     if sys.platform != "linux":
         return None
-    return Stem(_environment(1, ""), str(log or os.devnull))
+    return ForkServer(_environment(1, ""), str(log or os.devnull))
 
 
 def start_alone(settings: HostSettings, gpu: str, *sockets: int) -> "subprocess.Popen[bytes]":

@@ -1,5 +1,5 @@
-"""What runs in the process of a rank, a copy of its stem or `python -m coloop.cluster.rank_process
-<work> <control>`, the numbers of its sockets."""
+"""What runs in the process of a rank, a copy of its fork server or
+`python -m coloop.cluster.rank_process <work> <control>`, the numbers of its sockets."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from coloop.cluster.environment import environment_of
 from coloop.cluster.processes import END, POLL, receive, send
-from coloop.cluster.remote_host import RemotePoolHost
+from coloop.cluster.remote_worker import RemoteWorker
 from coloop.errors import StopRequested
 from coloop.hosts.packing import Packed, pack, unpack
 
@@ -25,7 +25,7 @@ def main(work: Connection, control: Connection) -> None:
     """Do what is asked until nothing more is, or nobody is there to ask."""
     settings = work.recv()
     os.environ.update(environment_of(settings.threads))  # for what is loaded from here on
-    host = RemotePoolHost(settings)
+    host = RemoteWorker(settings)
     threading.Thread(target=_listen, args=(control, host), daemon=True).start()
     while True:
         (number, method), arguments = receive(work)
@@ -36,7 +36,7 @@ def main(work: Connection, control: Connection) -> None:
         send(work, is_error, answer)
 
 
-def _answer(host: RemotePoolHost, number: int, method: str, arguments: Packed) -> tuple[bool, Any]:
+def _answer(host: RemoteWorker, number: int, method: str, arguments: Packed) -> tuple[bool, Any]:
     """Whether it failed, and the answer or the error."""
     try:
         return False, host.run(number, method, arguments)
@@ -57,7 +57,7 @@ def _packed(error: BaseException) -> Packed:
     return packed
 
 
-def _listen(control: Connection, host: RemotePoolHost) -> None:
+def _listen(control: Connection, host: RemoteWorker) -> None:
     """Say how far the host is, and pass on which call is not wanted any more, until the driver is
     gone."""
     try:

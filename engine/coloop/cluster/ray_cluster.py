@@ -36,9 +36,9 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from coloop.cluster.environment import environment_of, forwarded
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools, RankEnded
-from coloop.cluster.ray_host import RayPoolHost
 from coloop.cluster.ray_joining import join, kept_signals, named_ray
 from coloop.cluster.ray_spares import SPARES
+from coloop.cluster.ray_worker import RayWorker
 from coloop.errors import PlacementTimeout, RayNotStarted
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
@@ -212,7 +212,7 @@ class RayCluster(Pools):
         lives = self._lives[pool.name]
         parts += [f"life-{lives + 1}"] if lives else []  # a name is free some time after its end
         return (
-            ray.remote(RayPoolHost)
+            ray.remote(RayWorker)
             .options(
                 name="-".join(parts),
                 num_cpus=settings.threads,

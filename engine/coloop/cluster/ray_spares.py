@@ -12,7 +12,7 @@ import ray
 from ray.exceptions import RayError
 
 from coloop.cluster.environment import environment_of, forwarded
-from coloop.cluster.ray_host import RayPoolHost
+from coloop.cluster.ray_worker import RayWorker
 from coloop.hosts.settings import HostSettings
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class SpareHosts:
         """Start so many hosts; returns while they load."""
         self._dismiss_strangers()
         self.forwarded = forwarded()
-        remote = ray.remote(RayPoolHost).options(
+        remote = ray.remote(RayWorker).options(
             num_cpus=0,  # a pool's placement group holds what its host works with
             max_concurrency=2,
             runtime_env={"env_vars": {**self.forwarded, **environment_of(1)}},

@@ -32,7 +32,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ParsedVerdict:
     """Numbers that a text says."""
 
     whole: float | None = None
@@ -62,7 +62,7 @@ def words_in(text: str, read: Read, steps: int | None = None) -> Words:
     return Words(whole=whole[-1] if whole else None, steps=found)
 
 
-def numbers_in(text: str, read: Read, steps: int | None = None) -> Said:
+def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict:
     """What a text says in numbers, and in words that are worth some.
 
     Args:
@@ -75,7 +75,7 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> Said:
         whole = next((number for number in reversed(said) if number is not None), None)
     share = _step_share(read, len(words.steps) if steps is None else steps)
     numbered = ((place, _number(part.text, read)) for place, part in _numbered(text, read.numbers))
-    return Said(
+    return ParsedVerdict(
         whole=whole,
         steps={
             place: float(values[part.text]) * share for place, part in sorted(words.steps.items())

@@ -19,7 +19,7 @@ from typing import Any
 
 from coloop.errors import WeightsNotUpdated
 from coloop.hosts.messages import AtOnce, Finished, Poll, TooLong
-from coloop.sync import Evidence
+from coloop.sync import WeightChecksum
 
 Merge = Callable[[Sequence[Any]], Any]
 """From the answers of ranks 0, 1, ... to that of the pool."""
@@ -107,7 +107,7 @@ def agreed_ends(answers: Sequence[Any]) -> Any:
     return sent, received
 
 
-def _check_same(held: Sequence[Evidence]) -> None:
+def _check_same(held: Sequence[WeightChecksum]) -> None:
     """Raises `WeightsNotUpdated` where a rank has other weights than rank 0."""
     for rank, one in enumerate(held):
         if (one.version, one.fingerprint) != (held[0].version, held[0].fingerprint):

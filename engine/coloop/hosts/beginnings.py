@@ -16,10 +16,10 @@ import torch
 from transformers import PreTrainedModel
 
 from coloop.errors import ColoopError, ModelUnavailable
-from coloop.hosts.engine_home import EngineHome
+from coloop.hosts.frozen_model import FrozenModel
 from coloop.hosts.heads import with_heads, without_head
-from coloop.hosts.scorer_home import ScorerHome
-from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.rollout_generator import RolloutGenerator
+from coloop.hosts.trainer import Trainer
 from coloop.hosts.weights import HeldWeights
 from coloop.models import (
     DTYPES,
@@ -43,7 +43,7 @@ from coloop.training.adapters import Spread, beside
 from coloop.training.frozen_adapters import FrozenAdapter
 from coloop.training.precision import place_weights
 
-Home = TrainerHome | ScorerHome
+Home = Trainer | FrozenModel
 
 WRITING_SECONDS: Final = 600.0
 """Longest time for one text of a remote engine."""
@@ -186,10 +186,10 @@ class Beginnings:
         assert section is not None
         return build_outline(section, root=self.root)
 
-    def engine(self, group: str, plan: EnginePlan) -> EngineHome:
+    def engine(self, group: str, plan: EnginePlan) -> RolloutGenerator:
         """The home of a group's engine in this process; it has no weights yet."""
         rollout = rollout_of(self.spec, plan.writers[0])
-        return EngineHome(
+        return RolloutGenerator(
             name=group,
             kind=plan.engine,
             dtype=DTYPES[self.plans[group].dtypes.engine],
@@ -231,10 +231,10 @@ class Beginnings:
                 with self._told(plan.name):
                     weights.adapted = FrozenAdapter(loaded.model, adapter)
                 weights.loaded = replace(loaded, model=outline)
-                return ScorerHome(weights=weights)
+                return FrozenModel(weights=weights)
             if _is_spread(plan):
-                return ScorerHome.spread(weights, torch.device(self.device))
-            return ScorerHome(weights=weights)
+                return FrozenModel.spread(weights, torch.device(self.device))
+            return FrozenModel(weights=weights)
         own: dict[str, Any] = {}
         if update.backend == "fsdp2":
             own = {
@@ -258,7 +258,7 @@ class Beginnings:
             weights.loaded = replace(loaded, model=outline, to_come=None)
             weights.backend = backend
             weights.adapted = backend.adapted
-        return TrainerHome(weights=weights, backend=backend, update=update)
+        return Trainer(weights=weights, backend=backend, update=update)
 
     def _adapter(self, plan: WeightsPlan, spread: Spread) -> Adapter | None:
         """What stands beside a group's frozen weights, where the loop says so."""

@@ -18,7 +18,7 @@ from coloop.errors import ModelUnavailable
 from coloop.models import (
     ONLY,
     SCORE,
-    Wanted,
+    HeadSpec,
     head_for,
     score_heads,
     score_name,
@@ -54,7 +54,9 @@ def with_heads(
         _check_names(model, scorers)
     if len(scorers) > 1:
         wanted = [
-            Wanted(node=node, classes=classes_of(spec, node), seed=derive_seed(seed, node, "head"))
+            HeadSpec(
+                node=node, classes=classes_of(spec, node), seed=derive_seed(seed, node, "head")
+            )
             for node in scorers
         ]
         return with_each_head(model, wanted, of=of, beside_words="words" in heads)

@@ -4,7 +4,7 @@ written."""
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from coloop.hosts.messages import Answer, Branches, Pause, Said, Word
+from coloop.hosts.messages import Answer, Branches, Observation, Pause, Word
 
 LANES = 8
 """Tools that work at once, at most."""
@@ -28,7 +28,7 @@ class Listeners:
         for pause in pauses:
             self._waiting[self._lanes.submit(self._answer, pause)] = pause
 
-    def said(self, unfinished: int, tick: Callable[[], None]) -> list[Said]:
+    def said(self, unfinished: int, tick: Callable[[], None]) -> list[Observation]:
         """What was answered since it was asked last; where all of so many texts pause, it waits for
         the first answer. Raises what a tool raised.
 
@@ -51,6 +51,6 @@ class Listeners:
             self._lanes.shutdown(wait=True, cancel_futures=True)
 
 
-def _said(pause: Pause, answer: Word) -> Said:
+def _said(pause: Pause, answer: Word) -> Observation:
     text, seeds = (answer.text, answer.seeds) if isinstance(answer, Branches) else (answer, ())
-    return Said(place=pause.place, k=pause.k, branch=pause.branch, text=text, seeds=seeds)
+    return Observation(place=pause.place, k=pause.k, branch=pause.branch, text=text, seeds=seeds)

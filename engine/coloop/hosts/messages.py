@@ -124,7 +124,7 @@ class AtOnce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class PortBatch:
     """What one teaching port of one role brings to an update."""
 
     node: str
@@ -135,21 +135,21 @@ class Load:
         """Sequences travel as columns."""
         columns = columns_of(self.items)
         carried = self.items if columns is None else columns
-        return _load, (self.node, self.port, carried)
+        return _port_batch, (self.node, self.port, carried)
 
 
-def _load(node: str, port: str, carried: tuple[Unit, ...] | Columns) -> Load:
-    """A load that has travelled."""
+def _port_batch(node: str, port: str, carried: tuple[Unit, ...] | Columns) -> PortBatch:
+    """A batch that has travelled."""
     items = items_of(carried) if isinstance(carried, Columns) else carried
-    return Load(node=node, port=port, items=items)
+    return PortBatch(node=node, port=port, items=items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearnOrder:
+class LearnRequest:
     """One update of a weights group."""
 
     group: str
-    loads: tuple[Load, ...]
+    loads: tuple[PortBatch, ...]
     seed: int
     updates: int = 1
     """How often the learn stage is repeated on the same rows."""
@@ -257,7 +257,7 @@ class Silence(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class Observation:
     """What is said to a text that pauses."""
 
     place: int

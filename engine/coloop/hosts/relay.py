@@ -13,31 +13,31 @@ from pathlib import Path
 from typing import Any
 
 from coloop.portions import CPU_BYTES
-from coloop.sync import Parcel
+from coloop.sync import WeightTransfer
 
 
-def landing(call: Callable[..., Any], parcel: Parcel, pool: str) -> Parcel:
-    """The parcel as another pool will have it, in a folder of its own; nothing is there yet.
+def landing(call: Callable[..., Any], transfer: WeightTransfer, pool: str) -> WeightTransfer:
+    """The transfer as another pool will have it, in a folder of its own; nothing is there yet.
 
     Args:
         call: a method of a pool's host.
     """
-    folder, files = parcel.place
-    own: Path = call(pool, "own_place", parcel.size_bytes, parcel.version)
-    return replace(parcel, place=(str(own / Path(folder).name), files))
+    folder, files = transfer.place
+    own: Path = call(pool, "own_place", transfer.size_bytes, transfer.version)
+    return replace(transfer, place=(str(own / Path(folder).name), files))
 
 
 def carry(
     call: Callable[..., Any],
-    parcels: Mapping[str, Parcel],
+    transfers: Mapping[str, WeightTransfer],
     home: str,
     pool: str,
     *,
     part_bytes: int = CPU_BYTES,
 ) -> None:
-    """Bring the files of a parcel from the pool in which they are to where another pool has it."""
-    folder, files = parcels[home].place
-    target = parcels[pool].place[0]
+    """Bring the files of a transfer from the pool in which they are to where another has it."""
+    folder, files = transfers[home].place
+    target = transfers[pool].place[0]
     for name, size in files:
         for start in range(0, size, part_bytes):
             part = call(home, "read_part", Path(folder) / name, start, part_bytes)

@@ -6,11 +6,11 @@ from coloop.arrays import numbers_of
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import TaughtRow
-from coloop.training import Seen, TeachingLoad
+from coloop.training import Seen, TrainBatch
 
 
 def taught_rows(
-    loads: Sequence[TeachingLoad], seen: Seen, encoder_of: Callable[[str], Encoder]
+    loads: Sequence[TrainBatch], seen: Seen, encoder_of: Callable[[str], Encoder]
 ) -> list[TaughtRow]:
     """The completions of the rows that were kept. Of a row that several algorithms of one port
     learn, what the first one saw."""

@@ -1,4 +1,4 @@
-"""A set of weights in a process, by version: what a trainer home and a scorer home have in common.
+"""A set of weights in a process, by version: what a trainer and a frozen model have in common.
 
 Invariant: `version` counts the times that the weights were changed; whoever holds a copy of them
 tells by it whether the copy is the newest.
@@ -44,9 +44,9 @@ from coloop.models import (
 )
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.model import Lora
-from coloop.sync import Counted, Evidence, Parcel, WeightChannel, evidence_of_model
+from coloop.sync import Counted, WeightChannel, WeightChecksum, WeightTransfer, checksum_of_model
 from coloop.sync.buckets import bytes_of
-from coloop.sync.evidence import WHOLE, Part, Probe, probe_of, score_source
+from coloop.sync.checksums import WHOLE, Part, Probe, probe_of, score_source
 from coloop.training import ALONE, Ranks
 from coloop.training.adapters import Adapted
 from coloop.training.frozen_adapters import FrozenAdapter, blended
@@ -214,7 +214,7 @@ class HeldWeights:
         *,
         share: Share = "whole",
         given: Counted | None = None,
-    ) -> Parcel:
+    ) -> WeightTransfer:
         """Put the weights on their way.
 
         Args:
@@ -222,13 +222,13 @@ class HeldWeights:
             share: of them; the rest is there already.
             given: what is read for it; None: nobody counts.
         """
-        parcel = channel.send(
+        transfer = channel.send(
             given or self.given(share),
             version=self.version,
             dtype=dtype,
             size_bytes=self._size_of(share, dtype),
         )
-        return replace(parcel, is_part=share == "moved")
+        return replace(transfer, is_part=share == "moved")
 
     def _size_of(self, share: Share, dtype: torch.dtype | None) -> int | None:
         """Bytes of what is given, by the sizes of the model; None of an adapter, which is small."""
@@ -247,7 +247,7 @@ class HeldWeights:
         """
         return probe_of(self.loaded.model, has_bits=has_bits)
 
-    def evidence(
+    def checksum(
         self,
         dtype: torch.dtype,
         *,
@@ -255,7 +255,7 @@ class HeldWeights:
         given: Counted | None = None,
         share: Share = "words",
         is_together: bool = False,
-    ) -> Evidence:
+    ) -> WeightChecksum:
         """What an engine that holds them in a type must agree with, once they were sent; from ranks
         but the first there may be the probe alone.
 
@@ -277,8 +277,8 @@ class HeldWeights:
             part = _PARTS.get(self.ranks.rank, "nothing")
         if part == "nothing":
             probe = self.probe(has_bits=has_bits)
-            return Evidence(version=self.version, fingerprint=None, probe=probe)
-        return evidence_of_model(
+            return WeightChecksum(version=self.version, fingerprint=None, probe=probe)
+        return checksum_of_model(
             writing_part(self.loaded.model),
             self.version,
             dtype=dtype,
@@ -289,14 +289,14 @@ class HeldWeights:
 
     def _evidence_of_parts(
         self, dtype: torch.dtype, has_bits: bool, given: Counted, share: Share
-    ) -> Evidence:
+    ) -> WeightChecksum:
         """The bits as they passed, and the probe scored where the weights lie."""
         bits = given.fingerprint
         if share == "moved":
             unmoved = self._bits_unmoved(dtype)
             bits = None if bits is None else (bits + unmoved) % 2**64
         probe = self.probe(has_bits=has_bits)
-        return Evidence(
+        return WeightChecksum(
             version=self.version,
             fingerprint=bits,
             probe=probe,
@@ -327,9 +327,9 @@ class HeldWeights:
         ]
         return np.array([list(one) for one in self.backend.score(rows)], dtype=np.float64)
 
-    def bits(self, share: Share = "whole") -> Evidence:
+    def bits(self, share: Share = "whole") -> WeightChecksum:
         """What somebody who follows them must get."""
-        return Evidence(version=self.version, fingerprint=fingerprint(self.given(share)))
+        return WeightChecksum(version=self.version, fingerprint=fingerprint(self.given(share)))
 
     def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
         """new = ema * old + (1 - ema) * given; of an adapter that does not learn, each of its two

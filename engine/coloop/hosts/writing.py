@@ -10,10 +10,10 @@ from coloop.hosts.encoder import Encoder
 from coloop.hosts.episodes import Episode
 from coloop.hosts.messages import (
     Begun,
+    Observation,
     Pause,
     PromptRequest,
     Reply,
-    Said,
     Sampling,
     Silence,
     TurnEnd,
@@ -114,7 +114,7 @@ class Writing:
             self.give_up()
             raise
 
-    def hear(self, said: Sequence[Said]) -> None:
+    def hear(self, said: Sequence[Observation]) -> None:
         """Texts that pause go on behind what was said to them, by themselves or as several; where
         there is no room for more, a text is cut."""
         for one in said:

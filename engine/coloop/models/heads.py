@@ -52,7 +52,7 @@ class ScoreHeads(nn.Module):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class HeadSpec:
     """A score head that a node reads."""
 
     node: str
@@ -178,7 +178,7 @@ def with_one_of(model: PreTrainedModel, node: str, of: str | None) -> PreTrained
 
 
 def with_each_head(
-    model: PreTrainedModel, wanted: Sequence[Wanted], *, of: str | None, beside_words: bool
+    model: PreTrainedModel, wanted: Sequence[HeadSpec], *, of: str | None, beside_words: bool
 ) -> PreTrainedModel:
     """The model with a score head for each of several nodes, all of weights of their own. One
     begins as the model's head for it (`head_for`) where that says as many numbers; else it is new.

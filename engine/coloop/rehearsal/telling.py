@@ -13,7 +13,7 @@ Event = Mapping[str, Any]
 
 
 @dataclass(slots=True, kw_only=True)
-class StageTold:
+class StageSummary:
     """One stage over all steps."""
 
     stage: str
@@ -24,10 +24,10 @@ class StageTold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RehearsalResult:
     """What ran, who learned, and what went wrong."""
 
-    stages: tuple[StageTold, ...]
+    stages: tuple[StageSummary, ...]
     """In the order in which they first ended."""
     phases: tuple[str, ...]
     learned: Mapping[str, int]
@@ -40,11 +40,11 @@ class Told:
         return not self.failures
 
 
-def tell(events: Iterable[Event]) -> Told:
+def tell(events: Iterable[Event]) -> RehearsalResult:
     """The whole story of a run that has ended."""
     seen = list(events)
     learned = _learned(seen)
-    return Told(
+    return RehearsalResult(
         stages=tuple(_stages(seen)),
         phases=tuple(dict.fromkeys(event["phase"] for event in _of("phase", seen))),
         learned=learned,
@@ -57,10 +57,10 @@ def _of(kind: str, events: Iterable[Event]) -> Iterator[Event]:
     return (event for event in events if event["type"] == kind)
 
 
-def _stages(events: Iterable[Event]) -> Iterable[StageTold]:
-    stages: dict[str, StageTold] = {}
+def _stages(events: Iterable[Event]) -> Iterable[StageSummary]:
+    stages: dict[str, StageSummary] = {}
     for event in _of("stage.finished", events):
-        told = stages.setdefault(event["stage"], StageTold(stage=event["stage"]))
+        told = stages.setdefault(event["stage"], StageSummary(stage=event["stage"]))
         told.runs += 1
         told.rows += event["samples"]
         told.tokens += event["tokens"]

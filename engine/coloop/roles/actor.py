@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coloop.roles.conversations import with_openings
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.talks import with_openings
 from coloop.roles.texts import prompt_of
-from coloop.roles.writer import Ask, Texts, Writer
+from coloop.roles.writer import RowPrompt, Texts, Writer
 from coloop.tables import Row, concat_rows
 
 ROUNDING = 1e-9
@@ -22,17 +22,17 @@ class ActorRole(Stateless):
         self.writer = Writer(node)
 
     def run(self, call: Call) -> Outcome:
-        return self.writer.run(self._asks(concat_rows(call.tables("prompts")), call), call)
+        return self.writer.run(self._row_prompts(concat_rows(call.tables("prompts")), call), call)
 
     def begin(self, call: Call) -> list[Texts]:
         """Write for the first prompts; `run` writes for the others."""
         rows = concat_rows(call.tables("prompts"))
         first = rows[: math.floor(call.share * len(rows) + ROUNDING)]
-        return self.writer.write(self._asks(first, call), call)
+        return self.writer.write(self._row_prompts(first, call), call)
 
-    def _asks(self, rows: Sequence[Row], call: Call) -> list[Ask]:
+    def _row_prompts(self, rows: Sequence[Row], call: Call) -> list[RowPrompt]:
         opened = with_openings(rows, self._node, call)
-        return [Ask(row=row, prompt=prompt_of(row, self._node)) for row in opened]
+        return [RowPrompt(row=row, prompt=prompt_of(row, self._node)) for row in opened]
 
     def state(self) -> dict[str, Any]:
         return self.writer.state()

@@ -15,7 +15,7 @@ from coloop.errors import DataError
 from coloop.recipes.labels import LABEL
 from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import SIDES, as_pair, as_sequence
-from coloop.roles.verifiers.taught import asks_about, judges_in_words
+from coloop.roles.verifiers.taught import judges_in_words, prompts_about
 from coloop.roles.verifiers.turning import SWAPPED
 from coloop.spec.algorithm import Algorithm, LabelCrossEntropy
 from coloop.spec.heads import label_words
@@ -52,11 +52,13 @@ def chosen_sides(node: str, given: Input, context: Context, step: int) -> list[U
     if not judges_in_words(context.spec, node):
         return [unit for row in rows for unit in _each_side(row)]
     found: list[Unit] = []
-    for ask in asks_about(node, rows, context, step, compares=True):
-        chance = _chance(ask.row)
-        text = _asked(node, ask.row.id, ask.prompt, context)
-        turned = 1 - chance if ask.columns.get(SWAPPED) else chance
-        found.append(replace(text, id=f"{ask.row.id}/{ask.number}", numbers={LABEL: turned}))
+    for row_prompt in prompts_about(node, rows, context, step, compares=True):
+        chance = _chance(row_prompt.row)
+        text = _asked(node, row_prompt.row.id, row_prompt.prompt, context)
+        turned = 1 - chance if row_prompt.columns.get(SWAPPED) else chance
+        found.append(
+            replace(text, id=f"{row_prompt.row.id}/{row_prompt.number}", numbers={LABEL: turned})
+        )
     return found
 
 
@@ -72,8 +74,11 @@ def _each_side(row: Row) -> list[Unit]:
 
 def _texts(node: str, rows: Sequence[Row], context: Context, step: int) -> list[TokenSequence]:
     if judges_in_words(context.spec, node):
-        asks = asks_about(node, rows, context, step, compares=False)
-        return [_asked(node, ask.row.id, ask.prompt, context) for ask in asks]
+        row_prompts = prompts_about(node, rows, context, step, compares=False)
+        return [
+            _asked(node, row_prompt.row.id, row_prompt.prompt, context)
+            for row_prompt in row_prompts
+        ]
     return [as_sequence(row) for row in rows]
 
 

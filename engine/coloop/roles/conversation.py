@@ -33,7 +33,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ConversationResult:
     """What came of a conversation."""
 
     turns: int = 1
@@ -62,7 +62,7 @@ class Told:
         }
 
 
-SILENT: Final = Told()
+SILENT: Final = ConversationResult()
 """Of a text to which nobody speaks."""
 
 
@@ -127,7 +127,7 @@ class Conversation:
         """Whether a turn of the text is over."""
         return self._taken > 0
 
-    def told(self) -> Told:
+    def told(self) -> ConversationResult:
         """What came of it; the text is finished."""
         earned = {
             name: value for callee in self._callees for name, value in callee.nothing_earned.items()
@@ -143,7 +143,7 @@ class Conversation:
             if isinstance(session, PolicySession)
             for one in session.asked
         ]
-        return Told(
+        return ConversationResult(
             turns=self._taken + (not self._is_over),
             calls=tuple(self._calls),
             outputs=tuple(self._outputs),
@@ -236,7 +236,7 @@ def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:
         return reason
 
 
-def turn_measures(told: Sequence[Told]) -> dict[str, float]:
+def turn_measures(told: Sequence[ConversationResult]) -> dict[str, float]:
     """Metrics of a writer's texts, where somebody spoke to them."""
     count = len(told)
     return {
@@ -246,7 +246,7 @@ def turn_measures(told: Sequence[Told]) -> dict[str, float]:
     }
 
 
-def tool_measures(told: Sequence[Told]) -> dict[str, dict[str, float]]:
+def tool_measures(told: Sequence[ConversationResult]) -> dict[str, dict[str, float]]:
     """Metrics of tools over these texts."""
     found: dict[str, dict[str, float]] = {}
     for tool in dict.fromkeys(name for one in told for name in one.work):

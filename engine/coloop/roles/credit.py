@@ -1,6 +1,6 @@
 """Credit: the scores at `rewards` become what the learner's algorithms learn from.
 
-    rows and scores ──> a lesson for each algorithm ──> class weights ──> balance ──> items
+    rows and scores ──> a batch for each algorithm ──> class weights ──> balance ──> items
 
 Nothing is trained and no weights are touched. A row that its limit cut counts in its group's
 baseline; whether it is taught, its writer's `rollout.truncated` says. What lasts beyond a step: the
@@ -14,9 +14,9 @@ from typing import Any
 
 from coloop.recipes.class_weights import Frequencies, class_weights, moved_frequencies
 from coloop.recipes.kl_control import KlController
+from coloop.roles.advantage_batch import AdvantageBatch, advantage_batch_of
 from coloop.roles.credit_items import balanced, items_of
 from coloop.roles.credit_rows import ScoredRows, credit_of, own_rows, score_rows
-from coloop.roles.lesson import Lesson, lesson_of
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.teaching import LEFT_OUT
 from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
@@ -51,13 +51,13 @@ class CreditRole:
     def _credited(self, call: Call) -> Outcome:
         rows, inputs = own_rows(self._node, call), call.inputs.get(PORT, ())
         own = score_rows(self._node, call.context, rows, inputs)
-        lessons = [
-            self._lesson(number, settings, call, own)
+        batches = [
+            self._advantage_batch(number, settings, call, own)
             for number, settings in enumerate(self._algorithms(call.context))
         ]
-        detail: dict[str, Any] = {"rows": len(rows), **_told(lessons)}
-        if not any(lesson.rows for lesson in lessons):
-            message = f"{self._node}: {_why_none(lessons)}; nothing is learned"
+        detail: dict[str, Any] = {"rows": len(rows), **_told(batches)}
+        if not any(batch.rows for batch in batches):
+            message = f"{self._node}: {_why_none(batches)}; nothing is learned"
             return Outcome(
                 items={PORT: ()},
                 outputs={"credited": Table(), "returns": Table()},
@@ -65,21 +65,21 @@ class CreditRole:
                 alerts=[("learn.no_rows", message)],
             )
         credit = credit_of(self._node, call.context)
-        lessons, shares = self._by_class(lessons, credit.class_weights)
-        counts = balanced(self._node, call, credit.balance, lessons)
-        items = items_of(lessons, counts)
-        metrics: dict[str, float] = {**shares, **_left_out(lessons)}
-        for lesson in reversed(lessons):  # of what several know, the first algorithm's stands
-            metrics |= lesson.output.metrics
+        batches, shares = self._by_class(batches, credit.class_weights)
+        counts = balanced(self._node, call, credit.balance, batches)
+        items = items_of(batches, counts)
+        metrics: dict[str, float] = {**shares, **_left_out(batches)}
+        for batch in reversed(batches):  # of what several know, the first algorithm's stands
+            metrics |= batch.output.metrics
         return Outcome(
             items={PORT: items},
             metrics=metrics,
-            reasons=_reasons(lessons),
+            reasons=_reasons(batches),
             detail={**detail, "learned": len(items)},
-            alerts=[alert for lesson in lessons for alert in lesson.output.alerts],
+            alerts=[alert for batch in batches for alert in batch.output.alerts],
             outputs={
-                "credited": Table(rows=_credited_rows(self._node, lessons[0])),
-                "returns": _returns(lessons),
+                "credited": Table(rows=_credited_rows(self._node, batches[0])),
+                "returns": _returns(batches),
             },
         )
 
@@ -91,31 +91,31 @@ class CreditRole:
             for entry in node_algorithms(context.spec, self._node)[PORT]
         ]
 
-    def _lesson(
+    def _advantage_batch(
         self, number: int, settings: ResolvedRewards, call: Call, own: ScoredRows
-    ) -> Lesson:
+    ) -> AdvantageBatch:
         """What one algorithm learns, and where its KL in the reward adapts, that it is told."""
         kl = settings.kl
         if kl is None or kl.into != "reward" or kl.target is None:
-            return lesson_of(self._node, settings, call, own)
+            return advantage_batch_of(self._node, settings, call, own)
         controller = replace(self._kl.get(number) or KlController.of(kl))
         settings = controller.applied(settings)
-        lesson = lesson_of(self._node, settings, call, own)
+        batch = advantage_batch_of(self._node, settings, call, own)
         coefficient = controller.coefficient
-        if lesson.output.kl is not None:
-            controller.observe(lesson.output.kl, kl, samples=len(lesson.rows))
+        if batch.output.kl is not None:
+            controller.observe(batch.output.kl, kl, samples=len(batch.rows))
         self._kl = {**self._kl, number: controller}
-        metrics = {**lesson.output.metrics, "kl/coefficient": coefficient}
-        return replace(lesson, output=replace(lesson.output, metrics=metrics))
+        metrics = {**batch.output.metrics, "kl/coefficient": coefficient}
+        return replace(batch, output=replace(batch.output, metrics=metrics))
 
     def _by_class(
-        self, lessons: list[Lesson], section: ClassWeights | None
-    ) -> tuple[list[Lesson], dict[str, float]]:
-        """The lessons with the advantages of each row times the weight of its class; and the share
+        self, batches: list[AdvantageBatch], section: ClassWeights | None
+    ) -> tuple[list[AdvantageBatch], dict[str, float]]:
+        """The batches with the advantages of each row times the weight of its class; and the share
         of each class so far."""
         if section is None:
-            return lessons, {}
-        rows = {row.id: row for lesson in lessons for row in lesson.taught}
+            return batches, {}
+        rows = {row.id: row for batch in batches for row in batch.taught}
         classes = {name: _class_of(row, section.by) for name, row in rows.items()}
         self._frequencies = moved_frequencies(
             self._frequencies, [*classes.values()], ema=section.ema
@@ -123,7 +123,7 @@ class CreditRole:
         weights = class_weights(self._frequencies, shape=section.shape)
         weight_of = {name: 1.0 if one is None else weights[one] for name, one in classes.items()}
         shares = {f"class/{one:g}": share for one, share in self._frequencies.items()}
-        return [lesson.weighted(weight_of) for lesson in lessons], shares
+        return [batch.weighted(weight_of) for batch in batches], shares
 
     def remember(self) -> Any:
         return self._kl, self._frequencies
@@ -158,28 +158,28 @@ LACKING = {
 """What a row that leaves the update lacks, in words."""
 
 
-def _why_none(lessons: Sequence[Lesson]) -> str:
+def _why_none(batches: Sequence[AdvantageBatch]) -> str:
     """Why no algorithm has a row to learn."""
-    widest = max(lessons, key=lambda lesson: lesson.left_out["kept"])
+    widest = max(batches, key=lambda batch: batch.left_out["kept"])
     lacking = [words for name, words in LACKING.items() if widest.left_out[name]]
     if not lacking:
         return "no row of this step has a score"
     return f"none of the {widest.left_out['kept']} rows that have a score has {lacking[0]}"
 
 
-def _left_out(lessons: Sequence[Lesson]) -> dict[str, float]:
+def _left_out(batches: Sequence[AdvantageBatch]) -> dict[str, float]:
     """Share of the scored rows that leave the update, of the algorithm that most of them leave."""
     shares = [
-        sum(lesson.left_out[name] for name in LACKING) / lesson.left_out["kept"]
-        for lesson in lessons
-        if lesson.left_out["kept"] and _reads_beside(lesson.settings)
+        sum(batch.left_out[name] for name in LACKING) / batch.left_out["kept"]
+        for batch in batches
+        if batch.left_out["kept"] and _reads_beside(batch.settings)
     ]
     return {LEFT_OUT: max(shares)} if shares else {}
 
 
-def _reasons(lessons: Sequence[Lesson]) -> dict[str, str]:
+def _reasons(batches: Sequence[AdvantageBatch]) -> dict[str, str]:
     """Why rows leave the update, where it is known."""
-    known = dict.fromkeys(lesson.reason for lesson in lessons if lesson.reason)
+    known = dict.fromkeys(batch.reason for batch in batches if batch.reason)
     return {LEFT_OUT: "; ".join(known)} if known else {}
 
 
@@ -188,9 +188,9 @@ def _reads_beside(settings: ResolvedRewards) -> bool:
     return settings.needs_reference or settings.needs_values or settings.needs_greedy
 
 
-def _told(lessons: Sequence[Lesson]) -> dict[str, Any]:
+def _told(batches: Sequence[AdvantageBatch]) -> dict[str, Any]:
     """For the step's line in the log, of the algorithm that learns from most rows."""
-    widest = max(lessons, key=lambda lesson: len(lesson.rows))
+    widest = max(batches, key=lambda batch: len(batch.rows))
     sizes = Counter(widest.groups).values()
     return {
         **widest.left_out,
@@ -202,11 +202,11 @@ def _told(lessons: Sequence[Lesson]) -> dict[str, Any]:
     }
 
 
-def _credited_rows(node: str, lesson: Lesson) -> tuple[Row, ...]:
+def _credited_rows(node: str, batch: AdvantageBatch) -> tuple[Row, ...]:
     """The rows with what came out of it, for people to look at."""
     found = []
-    output = lesson.output
-    for row, reward, advantage in zip(lesson.rows, output.rewards, output.advantages, strict=True):
+    output = batch.output
+    for row, reward, advantage in zip(batch.rows, output.rewards, output.advantages, strict=True):
         columns: dict[str, float | None] = {"reward": reward}
         if isinstance(advantage, float | int):
             columns["advantage"] = float(advantage)
@@ -214,11 +214,11 @@ def _credited_rows(node: str, lesson: Lesson) -> tuple[Row, ...]:
     return tuple(found)
 
 
-def _returns(lessons: Sequence[Lesson]) -> Table:
+def _returns(batches: Sequence[AdvantageBatch]) -> Table:
     """What critics learn: the returns of the rows that are taught, by the first algorithm that
     reads values."""
-    lesson = next((one for one in lessons if one.output.returns is not None), lessons[0])
-    found = zip(lesson.rows, lesson.output.returns or [None] * len(lesson.rows), strict=True)
+    batch = next((one for one in batches if one.output.returns is not None), batches[0])
+    found = zip(batch.rows, batch.output.returns or [None] * len(batch.rows), strict=True)
     given = [(row, returns) for row, returns in found if returns is not None]
     return Table(
         rows=tuple(row for row, _ in given),
@@ -226,9 +226,9 @@ def _returns(lessons: Sequence[Lesson]) -> Table:
         values_at={
             ahead: {
                 row.id: returns
-                for row, returns in zip(lesson.rows, others, strict=True)
+                for row, returns in zip(batch.rows, others, strict=True)
                 if returns is not None
             }
-            for ahead, others in lesson.output.returns_at.items()
+            for ahead, others in batch.output.returns_at.items()
         },
     )

@@ -1,4 +1,4 @@
-"""From lessons to what a learner is given: one sequence a row, with the advantages of each
+"""From batches to what a learner is given: one sequence a row, with the advantages of each
 algorithm, as often as it stands in the update.
 """
 
@@ -11,8 +11,8 @@ from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.recipes.balance import balanced_counts
 from coloop.recipes.several import ADVANTAGES, OF_OTHERS, advantages_of
+from coloop.roles.advantage_batch import AdvantageBatch
 from coloop.roles.grouping import group_keys
-from coloop.roles.lesson import Lesson
 from coloop.roles.protocol import Call
 from coloop.roles.texts import drawn_sequence, drawn_sequences
 from coloop.seeds import derive_seed
@@ -24,7 +24,9 @@ Counts = Mapping[str, float]
 drawn."""
 
 
-def balanced(node: str, call: Call, section: Balance | None, lessons: Sequence[Lesson]) -> Counts:
+def balanced(
+    node: str, call: Call, section: Balance | None, batches: Sequence[AdvantageBatch]
+) -> Counts:
     """As many rows for each group as the section says; a row that is not to be taught counts
     nothing there. Rows teach as much as the first algorithm that has an advantage for them says."""
     if section is None:
@@ -32,7 +34,7 @@ def balanced(node: str, call: Call, section: Balance | None, lessons: Sequence[L
     key_of = group_keys(node, call.context, (section.per,))
     sizes: dict[str, float] = {}
     groups: dict[Any, list[Row]] = {}
-    for row, advantage in _advantages(lessons):
+    for row, advantage in _advantages(batches):
         if row.id not in sizes:
             sizes[row.id] = float(np.abs(advantage).mean())
             groups.setdefault(key_of(row), []).append(row)
@@ -49,19 +51,19 @@ def balanced(node: str, call: Call, section: Balance | None, lessons: Sequence[L
     return found
 
 
-def items_of(lessons: Sequence[Lesson], counts: Counts) -> tuple[TokenSequence, ...]:
+def items_of(batches: Sequence[AdvantageBatch], counts: Counts) -> tuple[TokenSequence, ...]:
     """What the learner gets; rows without an advantage teach nothing."""
-    if len(lessons) == 1 and lessons[0].settings.off_policy is None:
-        return _items_of_one(lessons[0], counts)
-    rows = {row.id: row for row, _ in _advantages(lessons)}
-    places = [{row.id: place for place, row in enumerate(one.rows)} for one in lessons]
+    if len(batches) == 1 and batches[0].settings.off_policy is None:
+        return _items_of_one(batches[0], counts)
+    rows = {row.id: row for row, _ in _advantages(batches)}
+    places = [{row.id: place for place, row in enumerate(one.rows)} for one in batches]
     counted = ((row, counts.get(row.id, row.drawn)) for row in rows.values())
-    return tuple(_item(row, lessons, places, count) for row, count in counted if count)
+    return tuple(_item(row, batches, places, count) for row, count in counted if count)
 
 
-def _items_of_one(lesson: Lesson, counts: Counts) -> tuple[TokenSequence, ...]:
+def _items_of_one(batch: AdvantageBatch, counts: Counts) -> tuple[TokenSequence, ...]:
     """All at once, where a row has nothing but its advantages."""
-    given = zip(lesson.rows, lesson.groups, lesson.output.advantages, strict=True)
+    given = zip(batch.rows, batch.groups, batch.output.advantages, strict=True)
     taught = [
         (row, group, one, count)
         for row, group, one in given
@@ -73,28 +75,28 @@ def _items_of_one(lesson: Lesson, counts: Counts) -> tuple[TokenSequence, ...]:
         group=[str(group) for _, group, *_ in taught],
         count=[count for *_, count in taught],
         advantages=[one for _, _, one, _ in taught],
-        log_probs_reference=[lesson.reference.get(row.id) for row, *_ in taught],
+        log_probs_reference=[batch.reference.get(row.id) for row, *_ in taught],
     )
 
 
 def _item(
-    row: Row, lessons: Sequence[Lesson], places: Sequence[Mapping[str, int]], count: float
+    row: Row, batches: Sequence[AdvantageBatch], places: Sequence[Mapping[str, int]], count: float
 ) -> TokenSequence:
     """One row, with the advantages of every algorithm that it teaches."""
     assert row.tokens is not None
     found: dict[str, float | Numbers] = {}
     group, is_of_others = "", False
     reference: Numbers | None = None
-    for number, lesson in enumerate(lessons):
+    for number, batch in enumerate(batches):
         place = places[number].get(row.id)
-        advantage = None if place is None else lesson.output.advantages[place]
+        advantage = None if place is None else batch.output.advantages[place]
         if place is None or advantage is None:
             continue
         found[advantages_of(number)] = advantage
-        group = group or str(lesson.groups[place])
-        is_of_others = row.id in lesson.scored.of_others
-        reference = lesson.reference.get(row.id)
-    if any(lesson.settings.off_policy is not None for lesson in lessons):
+        group = group or str(batch.groups[place])
+        is_of_others = row.id in batch.scored.of_others
+        reference = batch.reference.get(row.id)
+    if any(batch.settings.off_policy is not None for batch in batches):
         found[OF_OTHERS] = float(is_of_others)
     if is_of_others:
         reference = np.zeros(len(row.tokens.token_ids), dtype=np.float32)
@@ -112,11 +114,11 @@ def _item(
     )
 
 
-def _advantages(lessons: Sequence[Lesson]) -> list[tuple[Row, float | Numbers]]:
+def _advantages(batches: Sequence[AdvantageBatch]) -> list[tuple[Row, float | Numbers]]:
     """Rows that teach, algorithm by algorithm."""
     return [
         (row, advantage)
-        for lesson in lessons
-        for row, advantage in zip(lesson.rows, lesson.output.advantages, strict=True)
+        for batch in batches
+        for row, advantage in zip(batch.rows, batch.output.advantages, strict=True)
         if advantage is not None
     ]

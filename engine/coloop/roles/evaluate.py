@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from coloop.data.metrics import Group, measure, read_metric
-from coloop.hosts.messages import LearnOrder, Load
+from coloop.hosts.messages import LearnRequest, PortBatch
 from coloop.roles.games import games_of
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
@@ -127,9 +127,9 @@ class EvaluateRole(Stateless):
             if not items:
                 continue
             reply = context.hosts.evaluate(
-                LearnOrder(
+                LearnRequest(
                     group=context.groups[node],
-                    loads=(Load(node=node, port=port, items=items),),
+                    loads=(PortBatch(node=node, port=port, items=items),),
                     seed=derive_seed(context.seed, self._node, step),
                     overrides=context.overrides,
                 )

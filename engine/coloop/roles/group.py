@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coloop.batch import Sequence, Unit
-from coloop.hosts.messages import LearnOrder, LearnReply, Load
+from coloop.hosts.messages import LearnReply, LearnRequest, PortBatch
 from coloop.plan.types import PhasePlan
 from coloop.roles.fits import Fits, rows_of
 from coloop.roles.kept import Kept
@@ -48,7 +48,7 @@ class GroupRole:
         if not any(load.items for load in loads):
             return self._nothing_to_learn(call, before, details)
         reply = context.hosts.learn(
-            LearnOrder(
+            LearnRequest(
                 group=self._group,
                 loads=tuple(load for load in loads if load.items),
                 seed=derive_seed(context.seed, self._group, call.step, "learn"),
@@ -85,7 +85,7 @@ class GroupRole:
             taught=reply.taught,
         )
 
-    def _staleness(self, loads: list[Load], version: int) -> dict[str, dict[str, float]]:
+    def _staleness(self, loads: list[PortBatch], version: int) -> dict[str, dict[str, float]]:
         """By role, how many versions of the weights its own texts are behind those that learn from
         them."""
         found: dict[str, dict[str, float]] = {}
@@ -103,7 +103,7 @@ class GroupRole:
         return found
 
     def _left_out(
-        self, loads: list[Load], details: list[dict[str, Any]], reply: LearnReply
+        self, loads: list[PortBatch], details: list[dict[str, Any]], reply: LearnReply
     ) -> tuple[dict[str, dict[str, float]], list[tuple[str, str]]]:
         """Metrics by role and alerts of the rows that nothing is known of, and of those that are
         longer than the model's positions."""
@@ -137,7 +137,7 @@ class GroupRole:
     def _order(self, context: Context) -> tuple[str, ...]:
         return tuple(n for n in context.spec.schedule.order if n in self._members)
 
-    def _loads(self, call: Call) -> tuple[list[Load], list[dict[str, Any]]]:
+    def _loads(self, call: Call) -> tuple[list[PortBatch], list[dict[str, Any]]]:
         loads, details = [], []
         for node, port in sorted(call.live):
             if (node, port) in call.items:
@@ -148,7 +148,7 @@ class GroupRole:
                 )
                 details.append(detail)
             rule = call.context.spec.schedule.learn.get(node)
-            loads.append(Load(node=node, port=port, items=self._ripe(node, port, items, rule)))
+            loads.append(PortBatch(node=node, port=port, items=self._ripe(node, port, items, rule)))
         return loads, details
 
     @staticmethod

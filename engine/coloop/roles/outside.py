@@ -35,7 +35,7 @@ def _token_ids(row: Row) -> list[int] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class RewardResult:
     """What the user's code, or a service, says of a row."""
 
     score: Score | StepScores
@@ -60,7 +60,7 @@ class Outside:
         plain: Sequence[dict[str, Any]],
         call: Call,
         on_error: OnError,
-    ) -> list[Said]:
+    ) -> list[RewardResult]:
         """One call of the user's code, or what a service says of each row.
 
         Args:
@@ -79,7 +79,7 @@ class Outside:
             )
         failures = {failure.row: failure for failure in result.failures}
         return [
-            Said(
+            RewardResult(
                 score=score if score is None or isinstance(score, list) else float(score),
                 failure=failures.get(place),
             )

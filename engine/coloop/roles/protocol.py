@@ -16,8 +16,8 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
     Answer,
     HandOn,
-    LearnOrder,
     LearnReply,
+    LearnRequest,
     Poll,
     PromptRequest,
     Reply,
@@ -89,14 +89,14 @@ class Hosts(Protocol):
         """For each completion of this group the index of the token in which each step ends."""
         ...
 
-    def learn(self, order: LearnOrder) -> LearnReply: ...
+    def learn(self, order: LearnRequest) -> LearnReply: ...
 
     def has_changed(self, group: str) -> bool:
         """Whether the group's last order to learn changed its weights; of one that broke off as
         well."""
         ...
 
-    def evaluate(self, order: LearnOrder) -> LearnReply:
+    def evaluate(self, order: LearnRequest) -> LearnReply:
         """Losses of the loads without learning."""
         ...
 

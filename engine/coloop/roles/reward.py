@@ -18,7 +18,7 @@ from coloop.roles.apart import taken_apart
 from coloop.roles.early import Begun, families
 from coloop.roles.fits import rows_of
 from coloop.roles.inputs import scored_rows
-from coloop.roles.outside import Outside, Said, Source
+from coloop.roles.outside import Outside, RewardResult, Source
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
@@ -139,12 +139,12 @@ class RewardRole(Stateless):
         """Built-in rewards take no time that is worth it."""
         return isinstance(self._section(context).source, Source)
 
-    def begin(self, call: Call) -> dict[str, tuple[Row, Said]]:
+    def begin(self, call: Call) -> dict[str, tuple[Row, RewardResult]]:
         """What Python or a service says of rows that are there before the others, by their ids."""
         rows, incoming = scored_rows(self._node, call, ROW_PORTS)
         source = self._section(call.context).source
         assert isinstance(source, Source)
-        found: dict[str, tuple[Row, Said]] = {}
+        found: dict[str, tuple[Row, RewardResult]] = {}
         for places in self._shares(source, rows, is_streamed=True):
             part = [rows[place] for place in places]
             scores = [incoming[place] for place in places]
@@ -162,7 +162,7 @@ class RewardRole(Stateless):
         """What Python or a service says of all rows, whether some of them were there before the
         others or not."""
         begun = Begun(call.begun)
-        said: dict[int, Said] = {}
+        said: dict[int, RewardResult] = {}
         for places in self._shares(source, rows, is_streamed=call.context.spec.schedule.stream):
             part = [rows[place] for place in places]
             known = begun.of(part) if call.begun else None
@@ -184,7 +184,7 @@ class RewardRole(Stateless):
 
     def _ask(
         self, source: Source, rows: Sequence[Row], incoming: Sequence[dict[str, Score]], call: Call
-    ) -> list[Said]:
+    ) -> list[RewardResult]:
         plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
         return self._outside.ask(source, rows, plain, call, self._section(call.context).on_error)
 

@@ -12,11 +12,11 @@ from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
 from coloop.roles.searching import METHODS
 from coloop.roles.searching.graders import Grader, Valuer
-from coloop.roles.searching.growth import Growth
 from coloop.roles.searching.labels import labels_of
 from coloop.roles.searching.method import Findings, Labels, Method
-from coloop.roles.searching.purse import Purse
-from coloop.roles.searching.world import World
+from coloop.roles.searching.search_budget import SearchBudget
+from coloop.roles.searching.search_environment import SearchEnvironment
+from coloop.roles.searching.tree_expansion import TreeExpansion
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import SearchNode
 from coloop.tables import Row, Score, Table
@@ -45,20 +45,20 @@ class SearchRole(Stateless):
         section = self._section(context)
         method = METHODS[section.method]
         rows = joined_rows(self._node, context, call, ("rows",))
-        growth = self._growth(call, section, method)
+        expansion = self._expansion(call, section, method)
         if isinstance(method, Labels) and context.lineage.labels_texts(self._node):
-            found = Findings(rows=method.label(rows, growth, section))
+            found = Findings(rows=method.label(rows, expansion, section))
         else:
             first = (call.turn - 1) * MOST_CHILDREN
-            found = method.grow(rows, growth, section, lambda number: first + number)
-        return self._outcome(found, method, growth, section, rows)
+            found = method.grow(rows, expansion, section, lambda number: first + number)
+        return self._outcome(found, method, expansion, section, rows)
 
     def _section(self, context: Context) -> SearchNode:
         section = context.spec.nodes[self._node]
         assert isinstance(section, SearchNode)
         return section
 
-    def _growth(self, call: Call, section: SearchNode, method: Method) -> Growth:
+    def _expansion(self, call: Call, section: SearchNode, method: Method) -> TreeExpansion:
         """What the method may ask for."""
         policy = self._source(call.context, "policy")
         assert policy is not None
@@ -67,18 +67,20 @@ class SearchRole(Stateless):
         assert isinstance(writer, ActorRole)
         outcome, value = (self._source(call.context, port) for port in ("outcome", "value"))
         most = section.budget.searches_per_row if method.counts_rollouts else None
-        return Growth(
+        return TreeExpansion(
             self._node,
             policy,
             writer.writer,
             None if outcome is None else Grader(self._node, "outcome", outcome, call),
-            Purse(section.budget, most_rollouts=most),
+            SearchBudget(section.budget, most_rollouts=most),
             call,
             longest=rollout.max_new_tokens,
             texts_per_prompt=rollout.completions_per_prompt,
             separator=section.step_separator,
             valuer=None if value is None else Valuer(self._node, "value", value, call),
-            world=World(self._node, call) if self._source(call.context, "tools") else None,
+            environment=SearchEnvironment(self._node, call)
+            if self._source(call.context, "tools")
+            else None,
         )
 
     def _source(self, context: Context, port: str) -> str | None:
@@ -90,7 +92,7 @@ class SearchRole(Stateless):
         self,
         found: Findings,
         method: Method,
-        growth: Growth,
+        expansion: TreeExpansion,
         section: SearchNode,
         searched: Sequence[Row],
     ) -> Outcome:
@@ -121,23 +123,26 @@ class SearchRole(Stateless):
                 "step_scores": given.outputs["step_scores"],
                 "rollouts": rolled,
             },
-            metrics={**scored.metrics, **_measured(labels, found, growth, len(searched))},
-            samples=growth.purse.rollouts,
-            tokens=growth.purse.tokens,
-            alerts=[*growth.alerts.items(), *self._alerts(found, growth, labels, len(searched))],
+            metrics={**scored.metrics, **_measured(labels, found, expansion, len(searched))},
+            samples=expansion.search_budget.rollouts,
+            tokens=expansion.search_budget.tokens,
+            alerts=[
+                *expansion.alerts.items(),
+                *self._alerts(found, expansion, labels, len(searched)),
+            ],
         )
 
     def _alerts(
         self,
         found: Findings,
-        growth: Growth,
+        expansion: TreeExpansion,
         labels: Sequence[dict[int, float]],
         searched: int,
     ) -> list[tuple[str, str]]:
-        purse, world, said = growth.purse, growth.world, []
-        if purse.is_late:
+        budget, environment, said = expansion.search_budget, expansion.environment, []
+        if budget.is_late:
             message = (
-                f"{self._node}: `budget.seconds` ended {len(purse.cut)} searches before they were "
+                f"{self._node}: `budget.seconds` ended {len(budget.cut)} searches before they were "
                 "through; on another machine they find more or less, so bound them by `tokens`, "
                 "`nodes` or `searches_per_row` as well"
             )
@@ -148,16 +153,21 @@ class SearchRole(Stateless):
                 "takes for finished; they count as not proved: let both mean the same by a proof"
             )
             said.append((DISAGREES, message))
-        if world is not None and world.moves and world.refused == world.moves:
+        if (
+            environment is not None
+            and environment.moves
+            and environment.refused == environment.moves
+        ):
             message = (
-                f"{self._node}: not one of {world.moves} actions led to another state; of the last "
-                f"the environment said: {world.reason}"
+                f"{self._node}: not one of {environment.moves} actions led to another state; of "
+                f"the last the environment said: {environment.reason}"
             )
             said.append((LOST, message))
         if _is_blind(found, labels, searched):
             message = (
-                f"{self._node}: not one step of {searched} rows has a label: {len(purse.cut)} "
-                "searches had no room in `budget`; raise it, or lower `completions` or "
+                f"{self._node}: not one step of {searched} rows has a label: "
+                f"{len(budget.cut)} searches had no room in `budget`; raise it, or lower "
+                "`completions` or "
                 "`expand.samples`"
             )
             said.append((NOTHING, message))
@@ -172,24 +182,24 @@ def _is_blind(found: Findings, labels: Sequence[dict[int, float]], searched: int
 
 
 def _measured(
-    labels: Sequence[dict[int, float]], found: Findings, growth: Growth, searched: int
+    labels: Sequence[dict[int, float]], found: Findings, expansion: TreeExpansion, searched: int
 ) -> dict[str, float]:
     """What was found, and what it cost; of no rows nothing."""
     if not searched:
         return {}
-    purse, world = growth.purse, growth.world
+    budget, environment = expansion.search_budget, expansion.environment
     known = [label for own in labels for label in own.values()]
     measured = {
-        "search/rollouts": float(purse.rollouts),
-        "search/nodes": float(purse.nodes),
-        "search/tokens": float(purse.tokens),
+        "search/rollouts": float(budget.rollouts),
+        "search/nodes": float(budget.nodes),
+        "search/tokens": float(budget.tokens),
         "search/labels": float(len(known)),
-        "search/cut": float(len(purse.cut)),
+        "search/cut": float(len(budget.cut)),
     }
     if known:
         measured["search/label"] = sum(known) / len(known)
-    if world is not None:
+    if environment is not None:
         measured["search/rejected"] = float(found.rejected)
-        if world.moves:
-            measured["search/dead"] = world.refused / world.moves
+        if environment.moves:
+            measured["search/dead"] = environment.refused / environment.moves
     return measured

@@ -12,8 +12,8 @@ from coloop.roles.policy_tool import PolicyTool
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.spec.nodes import DatasetNode, ToolNode
 from coloop.tools.calculator import Calculator
-from coloop.tools.environment import EnvironmentTool, UserWorld
-from coloop.tools.proof import ProofWorld
+from coloop.tools.environment import EnvironmentTool, UserEnvironment
+from coloop.tools.proof import ProofEnvironment
 from coloop.tools.protocol import Tool
 from coloop.tools.python import PythonTool
 from coloop.tools.search import Index, Search, texts_of
@@ -68,11 +68,13 @@ class ToolRole(Stateless):
     def _environment(self, context: Context) -> EnvironmentTool:
         section = self.section
         if section.name is not None:
-            return EnvironmentTool(ProofWorld())
+            return EnvironmentTool(ProofEnvironment())
         code = self._code(section, context)
-        world = UserWorld(self._node, code.source, section.timeout_seconds, modules=code.modules)
-        world.check()
-        return EnvironmentTool(world)
+        environment = UserEnvironment(
+            self._node, code.source, section.timeout_seconds, modules=code.modules
+        )
+        environment.check()
+        return EnvironmentTool(environment)
 
     def _code(self, section: ToolNode, context: Context) -> CodeFile:
         if section.code is not None:

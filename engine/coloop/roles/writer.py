@@ -11,14 +11,14 @@ from typing import Any
 
 from coloop.batch import Prompt
 from coloop.hosts.messages import Begun, PromptRequest, Reply, TooLong
-from coloop.roles.conversation import SILENT, Told, tool_measures, turn_measures
+from coloop.roles.conversation import SILENT, ConversationResult, tool_measures, turn_measures
+from coloop.roles.conversations import Conversations
 from coloop.roles.finite import check_tokens
 from coloop.roles.fits import prompts_of
 from coloop.roles.policy_tool import measures_beside, policies_of, tables_beside
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.rollouts import rollout_row, sampling_of
 from coloop.roles.scripts import scripts_of
-from coloop.roles.talks import Talks
 from coloop.roles.texts import tools_of
 from coloop.seeds import derive_seed
 from coloop.spec.graph import LoopSpec
@@ -28,7 +28,7 @@ from coloop.tables import Row, Table, Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class RowPrompt:
     """A prompt, and the row about which it is asked."""
 
     row: Row
@@ -51,7 +51,7 @@ class Written:
     """A text, and what came of the tools that were called in it."""
 
     tokens: Tokens
-    told: Told = SILENT
+    told: ConversationResult = SILENT
 
 
 Texts = list[Written] | TooLong
@@ -67,25 +67,25 @@ class Writer:
         self._node = node
         self._fits = prompts_of(node)
 
-    def run(self, asks: Sequence[Ask], call: Call) -> Outcome:
+    def run(self, row_prompts: Sequence[RowPrompt], call: Call) -> Outcome:
         """Rollouts to these prompts, with the metrics of what was written; those to which the node
         has begun to write are taken from the call."""
-        if not asks:
+        if not row_prompts:
             beside = tables_beside((), {}, policies_of(call.callees))
             return Outcome(outputs={"rollouts": Table()}, beside=beside)
         greedy_extra = self._rollout(call.context).greedy_extra and not call.is_probe
         columns = {"greedy": False} if greedy_extra else {}
         families: dict[int, list[Row]] = {}
-        told: dict[str, Told] = {}
+        told: dict[str, ConversationResult] = {}
 
         def make(replies: Iterable[tuple[int, Texts]]) -> list[Row]:
             """Children for texts that have none yet, by the places of their prompts."""
             made: list[Row] = []
             for place, texts in replies:
                 if not isinstance(texts, TooLong) and place not in families:
-                    first = self._first_k(asks[place], call, greedy_extra)
+                    first = self._first_k(row_prompts[place], call, greedy_extra)
                     families[place] = [
-                        self._child(asks[place], k, written, columns)
+                        self._child(row_prompts[place], k, written, columns)
                         for k, written in enumerate(texts, first)
                     ]
                     made += families[place]
@@ -100,13 +100,13 @@ class Writer:
                 call.hand_on(Table(rows=tuple(made)))
 
         hand_on([*enumerate(early)], before=0)
-        rest = asks[len(early) :]
+        rest = row_prompts[len(early) :]
         replies = [*early, *self.write(rest, call, hand_on if call.hand_on else None)]
         make(enumerate(replies))
         if greedy_extra:
-            told |= self._add_greedy(asks, families, call)
+            told |= self._add_greedy(row_prompts, families, call)
         refused = [reply for reply in replies if isinstance(reply, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(asks), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
         children = tuple(child for place in sorted(families) for child in families[place])
         texts = [child.tokens for child in children if child.tokens]
         drawn = ((child.id, child.tokens.log_probs) for child in children if child.tokens)
@@ -127,18 +127,24 @@ class Writer:
             alerts=alerts,
         )
 
-    def write(self, asks: Sequence[Ask], call: Call, hand_on: Take | None = None) -> list[Texts]:
+    def write(
+        self, row_prompts: Sequence[RowPrompt], call: Call, hand_on: Take | None = None
+    ) -> list[Texts]:
         """What the step asks for, for these prompts."""
         heat = 0.0 if call.greedy else call.temperature
-        return self._draw(asks, call, self._count(call), heat, hand_on) if asks else []
+        return (
+            self._draw(row_prompts, call, self._count(call), heat, hand_on) if row_prompts else []
+        )
 
-    def write_on(self, asks: Sequence[Ask], call: Call, stop: Sequence[str] = ()) -> list[Texts]:
+    def write_on(
+        self, row_prompts: Sequence[RowPrompt], call: Call, stop: Sequence[str] = ()
+    ) -> list[Texts]:
         """A text for each of the seeds that come with these prompts, as its rollout says.
 
         Args:
             stop: texts that end one, beside those of its rollout.
         """
-        return self._draw(asks, call, 0, None, stop=stop) if asks else []
+        return self._draw(row_prompts, call, 0, None, stop=stop) if row_prompts else []
 
     def _rollout(self, context: Context) -> Rollout:
         rollout = rollout_of(context.spec, self._node)
@@ -150,35 +156,35 @@ class Writer:
         own = self._rollout(call.context).completions_per_prompt
         return 1 if call.greedy or call.is_line else (call.samples or own)
 
-    def _first_k(self, ask: Ask, call: Call, greedy_extra: bool) -> int:
+    def _first_k(self, row_prompt: RowPrompt, call: Call, greedy_extra: bool) -> int:
         """Place of a prompt's first completion among all children of the row. In each turn siblings
         of all writers begin at the same place, however many each writes, so that they meet."""
         each = self._count(call) + greedy_extra
-        widest = max(_places_of_a_prompt(call.context.spec), call.samples or 0) * ask.prompts
-        return (call.turn - 1) * widest + ask.number * each
+        widest = max(_places_of_a_prompt(call.context.spec), call.samples or 0) * row_prompt.prompts
+        return (call.turn - 1) * widest + row_prompt.number * each
 
     def _add_greedy(
-        self, asks: Sequence[Ask], families: dict[int, list[Row]], call: Call
-    ) -> dict[str, Told]:
+        self, row_prompts: Sequence[RowPrompt], families: dict[int, list[Row]], call: Call
+    ) -> dict[str, ConversationResult]:
         """One more child each, of the likeliest tokens; it counts in no group."""
         places = sorted(families)
-        told: dict[str, Told] = {}
+        told: dict[str, ConversationResult] = {}
         if not places:
             return told
         for place, texts in zip(
-            places, self._draw([asks[place] for place in places], call, 1, 0.0), strict=True
+            places, self._draw([row_prompts[place] for place in places], call, 1, 0.0), strict=True
         ):
             assert not isinstance(texts, TooLong)
-            k = self._first_k(asks[place], call, True) + self._count(call)
+            k = self._first_k(row_prompts[place], call, True) + self._count(call)
             for written in texts:
-                child = self._child(asks[place], k, written, {"greedy": True})
+                child = self._child(row_prompts[place], k, written, {"greedy": True})
                 families[place].append(replace(child, group=None))
                 told[child.id] = written.told
         return told
 
     def _draw(
         self,
-        asks: Sequence[Ask],
+        row_prompts: Sequence[RowPrompt],
         call: Call,
         count: int,
         temperature: float | None,
@@ -186,39 +192,43 @@ class Writer:
         stop: Sequence[str] = (),
     ) -> list[Texts]:
         rollout, context = self._rollout(call.context), call.context
-        requests = [self._request(ask, call, count, rollout) for ask in asks]
+        requests = [self._request(row_prompt, call, count, rollout) for row_prompt in row_prompts]
         on_sync = self._on_sync(context)
         sampling = sampling_of(rollout, temperature=temperature, on_sync=on_sync, stop=stop)
-        talks = Talks(self._node, call, asks, [ask.number * count for ask in asks])
+        conversations = Conversations(
+            self._node, call, row_prompts, [row_prompt.number * count for row_prompt in row_prompts]
+        )
 
         def take(replies: Sequence[tuple[int, Reply]]) -> None:
             assert hand_on is not None
-            hand_on([(place, _written(place, reply, talks)) for place, reply in replies])
+            hand_on([(place, _written(place, reply, conversations)) for place, reply in replies])
 
-        with closing(talks):
+        with closing(conversations):
             replies = context.hosts.generate(
                 context.groups[self._node],
                 self._node,
                 requests,
-                talks.sampling(sampling),
+                conversations.sampling(sampling),
                 take if hand_on is not None else None,
-                talks.answer if talks.are_there else None,
+                conversations.answer if conversations.are_there else None,
             )
-            return [_written(place, reply, talks) for place, reply in enumerate(replies)]
+            return [_written(place, reply, conversations) for place, reply in enumerate(replies)]
 
-    def _request(self, ask: Ask, call: Call, count: int, rollout: Rollout) -> PromptRequest:
+    def _request(
+        self, row_prompt: RowPrompt, call: Call, count: int, rollout: Rollout
+    ) -> PromptRequest:
         """A prompt with the seeds of its completions, and what these are told to say."""
-        seeds = ask.seeds or tuple(
-            derive_seed(call.context.seed, self._node, call.salt, call.step, ask.row.id, k)
-            for k in range(ask.number * count, (ask.number + 1) * count)
+        seeds = row_prompt.seeds or tuple(
+            derive_seed(call.context.seed, self._node, call.salt, call.step, row_prompt.row.id, k)
+            for k in range(row_prompt.number * count, (row_prompt.number + 1) * count)
         )
         return PromptRequest(
-            id=ask.row.id,
-            prompt=ask.prompt,
-            tools=tools_of(ask.row),
+            id=row_prompt.row.id,
+            prompt=row_prompt.prompt,
+            tools=tools_of(row_prompt.row),
             seeds=seeds,
-            scripts=scripts_of(rollout.script, ask.row, seeds),
-            begun=ask.begun,
+            scripts=scripts_of(rollout.script, row_prompt.row, seeds),
+            begun=row_prompt.begun,
         )
 
     def _on_sync(self, context: Context) -> OnSync:
@@ -226,14 +236,18 @@ class Writer:
         is_ahead = context.spec.schedule.max_staleness > 0
         return self._rollout(context).on_sync if is_ahead else "finish"
 
-    def _child(self, ask: Ask, k: int, written: Written, extra: Mapping[str, object]) -> Row:
+    def _child(
+        self, row_prompt: RowPrompt, k: int, written: Written, extra: Mapping[str, object]
+    ) -> Row:
         told = written.told
-        columns = {**told.columns, **ask.columns, **extra}
-        child = rollout_row(self._node, ask.row, k, written.tokens, ask.prompt, columns)
+        columns = {**told.columns, **row_prompt.columns, **extra}
+        child = rollout_row(
+            self._node, row_prompt.row, k, written.tokens, row_prompt.prompt, columns
+        )
         return child.with_exact(told.earned) if told.earned else child
 
     def _measured(
-        self, texts: Sequence[Tokens], told: Sequence[Told], context: Context
+        self, texts: Sequence[Tokens], told: Sequence[ConversationResult], context: Context
     ) -> dict[str, float]:
         """Of the texts that were written; of none nothing."""
         if not texts:
@@ -266,13 +280,13 @@ def _places_of_a_prompt(spec: LoopSpec) -> int:
     return max(one.completions_per_prompt + one.greedy_extra for one in found if one is not None)
 
 
-def _written(place: int, reply: Reply, talks: Talks) -> Texts:
+def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
     """What was written to a prompt, with what came of it."""
     if isinstance(reply, TooLong):
         return reply
-    return [Written(tokens=text, told=talks.told(place, k)) for k, text in enumerate(reply)]
+    return [Written(tokens=text, told=conversations.told(place, k)) for k, text in enumerate(reply)]
 
 
-def _by_child(children: Sequence[Row], texts: Sequence[Written]) -> dict[str, Told]:
+def _by_child(children: Sequence[Row], texts: Sequence[Written]) -> dict[str, ConversationResult]:
     """What came of each text, by the id of its row."""
     return {child.id: one.told for child, one in zip(children, texts, strict=True)}

@@ -20,9 +20,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from coloop.rollout.protocol import GenerationRequest, Reason
+from coloop.rollout.requirements import takes_likeliest
 from coloop.rollout.stops import StopTexts
 from coloop.rollout.texts import Ended, Text, Written
-from coloop.rollout.wants import takes_likeliest
 from coloop.services.replies import Nonsense
 from coloop.services.service import Service
 

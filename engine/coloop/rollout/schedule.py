@@ -20,10 +20,10 @@ from coloop.rollout.decoder import Decoder, Lines
 from coloop.rollout.graphs import StepGraphs, step_size
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.protocol import GenerationRequest
+from coloop.rollout.requirements import SLACK, Requirements
 from coloop.rollout.slots import Slots
 from coloop.rollout.stops import StopTexts
 from coloop.rollout.texts import Ended, Group, Queue, Text, Written, are_siblings
-from coloop.rollout.wants import SLACK, Wants
 
 WORTHWHILE = 16
 """Ended rows are taken out when they are one in so many of the running ones, or have waited for
@@ -64,10 +64,10 @@ class Schedule:
     def clear(self) -> None:
         """Forgets every text."""
         self._queue = Queue()
-        self._wants = Wants()
+        self._requirements = Requirements()
         self._included: GenerationRequest | None = None
         """The last one that is in what is wanted."""
-        self._slots = Slots(0, self._wants, self._is_end, self._stops)
+        self._slots = Slots(0, self._requirements, self._is_end, self._stops)
         self._longest = 0
         self._steps = 0
         self._steps_waited = 0
@@ -105,7 +105,7 @@ class Schedule:
         if not (len(self._queue) or self._slots.running):
             self.clear()
         if self._included is None or not are_siblings(text.request, self._included):
-            self._wants.include(text.request)
+            self._requirements.include(text.request)
             self._included = text.request
         self._queue.add(text)
 
@@ -176,7 +176,7 @@ class Schedule:
 
     def _most_rows(self) -> int:
         """Rows that are written at once: as many as are allowed and fit into the cache."""
-        row_bytes = self._decoder.bytes_per_token * self._wants.length
+        row_bytes = self._decoder.bytes_per_token * self._requirements.length
         fitting = self._cache_bytes // row_bytes if row_bytes else self._rows_at_once
         return max(min(fitting, self._rows_at_once), 1)
 
@@ -185,22 +185,22 @@ class Schedule:
         had, running, most = self._slots.count, self._slots.running, self._most_rows()
         if not had:
             self._slots = self._empty_slots(min(len(self), most), most)
-            self._decoder.expect(self._wants.width - SLACK)
-        elif not self._slots.serves(self._wants) or not min(len(self), most) <= had <= most:
+            self._decoder.expect(self._requirements.width - SLACK)
+        elif not self._slots.serves(self._requirements) or not min(len(self), most) <= had <= most:
             rows = min(max(len(self), 2 * had), most)
             self._forget_graphs()
-            self._slots = self._spare = self._slots.enlarged(rows, self._wants, self._stops)
-        elif self._wants.length <= self._room[1]:
+            self._slots = self._spare = self._slots.enlarged(rows, self._requirements, self._stops)
+        elif self._requirements.length <= self._room[1]:
             return
-        self._reserve(self._slots.count, self._wants.length, running)
+        self._reserve(self._slots.count, self._requirements.length, running)
 
     def _empty_slots(self, rows: int, most: int) -> Slots:
         """At least so many slots, those of the texts before where they serve, and not above
         `most`."""
-        if rows <= self._spare.count <= most and self._spare.serves(self._wants):
+        if rows <= self._spare.count <= most and self._spare.serves(self._requirements):
             return self._spare.emptied()
         self._forget_graphs()
-        self._spare = Slots(rows, self._wants, self._is_end, self._stops)
+        self._spare = Slots(rows, self._requirements, self._is_end, self._stops)
         return self._spare
 
     def _reserve(self, rows: int, length: int, running: int) -> None:

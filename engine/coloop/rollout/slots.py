@@ -17,10 +17,10 @@ from torch import Tensor
 
 from coloop.rollout.counter import uniforms
 from coloop.rollout.protocol import GenerationRequest, Reason
+from coloop.rollout.requirements import SLACK, Requirements, takes_likeliest
 from coloop.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw
 from coloop.rollout.stops import StopTexts
 from coloop.rollout.texts import Ended, Text, Written
-from coloop.rollout.wants import SLACK, Wants, takes_likeliest
 
 _COUNTERS = (
     "last",
@@ -50,38 +50,46 @@ class Moves:
 class Slots:
     """State of S slots, of which the first `running` are in use."""
 
-    def __init__(self, count: int, wants: Wants, is_end: Tensor, stops: StopTexts) -> None:
-        """`is_end` (V,): tokens that end a text. What `wants` does not ask for is not computed."""
-        self.count, self.wants = count, replace(wants)
+    def __init__(
+        self, count: int, requirements: Requirements, is_end: Tensor, stops: StopTexts
+    ) -> None:
+        """`is_end` (V,): tokens that end a text. What nothing requires is not computed."""
+        self.count, self.requirements = count, replace(requirements)
         self._is_end = is_end
         self._end_ids = set(is_end.nonzero().flatten().tolist())
-        self._stops = stops if wants.stops else None
+        self._stops = stops if requirements.stops else None
         self._device = is_end.device
         self.running = 0
         self.texts: list[Text] = []
         """The text of each running slot."""
-        counters = self._zeros(torch.int64, len(_COUNTERS) if wants.stops else _WITHOUT_STOPS)
+        counters = self._zeros(
+            torch.int64, len(_COUNTERS) if requirements.stops else _WITHOUT_STOPS
+        )
         by_name = dict(zip(_COUNTERS, counters.unbind(1), strict=False))
         self.last, self.position = by_name["last"], by_name["position"]
         self._drawn, self._limit, self._end = by_name["drawn"], by_name["limit"], by_name["end"]
         self._pace = by_name["pace"]
         """Tokens that a slot gets with a step: 1 where a row runs. Free slots that take part in a
         step stay at their first place."""
-        if wants.stops:
+        if requirements.stops:
             self._stop_set, self._looked = by_name["stop_set"], by_name["looked"]
             self._may_stop, self._stopped = by_name["may_stop"], by_name["stopped"]
         self._counters = counters
-        self._tokens = self._zeros(torch.int64, wants.width)
-        self._numbers = self._zeros(torch.float32, 3 if wants.cuts else 2, wants.width)
+        self._tokens = self._zeros(torch.int64, requirements.width)
+        self._numbers = self._zeros(
+            torch.float32, 3 if requirements.cuts else 2, requirements.width
+        )
         self._uniform, self._log_probs = self._numbers[:, 0], self._numbers[:, 1]
-        self._sampled = self._numbers[:, 2] if wants.cuts else None
-        self._scripts = self._zeros(torch.int64, wants.width) if wants.scripts else None
+        self._sampled = self._numbers[:, 2] if requirements.cuts else None
+        self._scripts = (
+            self._zeros(torch.int64, requirements.width) if requirements.scripts else None
+        )
         self._settings = Settings(
-            inverse_temperature=self._zeros(torch.float32) if wants.tempers else None,
-            greedy=self._zeros(torch.bool) if wants.is_greedy else None,
-            top_p=self._zeros(torch.float32) if wants.top_p else None,
-            top_k=self._zeros(torch.int64) if wants.top_k else None,
-            all_greedy=not wants.draws,
+            inverse_temperature=self._zeros(torch.float32) if requirements.tempers else None,
+            greedy=self._zeros(torch.bool) if requirements.is_greedy else None,
+            top_p=self._zeros(torch.float32) if requirements.top_p else None,
+            top_k=self._zeros(torch.int64) if requirements.top_k else None,
+            all_greedy=not requirements.draws,
         )
         s = self._settings
         given = (s.inverse_temperature, s.greedy, s.top_p, s.top_k)
@@ -93,10 +101,10 @@ class Slots:
     def _zeros(self, dtype: torch.dtype, *size: int) -> Tensor:
         return torch.zeros(self.count, *size, dtype=dtype, device=self._device)
 
-    def serves(self, wants: Wants) -> bool:
+    def serves(self, requirements: Requirements) -> bool:
         """Whether texts that want this can be written here."""
-        own = replace(self.wants, width=wants.width, length=wants.length)
-        return own == wants and self.wants.width >= wants.width
+        own = replace(self.requirements, width=requirements.width, length=requirements.length)
+        return own == requirements and self.requirements.width >= requirements.width
 
     def emptied(self) -> Slots:
         """The same slots without rows, in the same memory."""
@@ -104,10 +112,10 @@ class Slots:
         self.texts, self.running = [], 0
         return self
 
-    def enlarged(self, count: int, wants: Wants, stops: StopTexts) -> Slots:
+    def enlarged(self, count: int, requirements: Requirements, stops: StopTexts) -> Slots:
         """Other slots for what is wanted now, with the rows of these."""
-        other = Slots(count, wants, self._is_end, stops)
-        rows, width = slice(0, self.running), self.wants.width
+        other = Slots(count, requirements, self._is_end, stops)
+        rows, width = slice(0, self.running), self.requirements.width
         other._settle(self.texts)
         other._counters[rows, : self._counters.shape[1]] = self._counters[rows]
         other._tokens[rows, :width] = self._tokens[rows]

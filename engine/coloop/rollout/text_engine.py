@@ -18,8 +18,8 @@ from coloop.errors import WeightsNotUpdated
 from coloop.rollout.checks import check_request
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.protocol import Generation, GenerationRequest
+from coloop.rollout.requirements import takes_likeliest
 from coloop.rollout.texts import Ended, Text, are_siblings
-from coloop.rollout.wants import takes_likeliest
 
 
 class Writer(Protocol):

@@ -14,10 +14,10 @@ from typing import Any
 from torch import Tensor
 
 from coloop.rollout.kept import KeptTexts
+from coloop.rollout.requirements import takes_likeliest
 from coloop.rollout.stops import StopTexts
 from coloop.rollout.text_engine import is_cut
 from coloop.rollout.texts import Ended, Text, Written
-from coloop.rollout.wants import takes_likeliest
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 from coloop.errors import RowsMissing
 from coloop.plan.types import Stage, StageRows
 from coloop.roles.protocol import Outcome
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
 from coloop.spec.graph import Edge
 
 CODE = "rows.missing"
@@ -111,10 +111,10 @@ class StepArrivals:
         """Names of the stages that have rows."""
         return self._expected
 
-    def stage_starts(self, stage: Stage, situation: Situation) -> list[Missing]:
+    def stage_starts(self, stage: Stage, step_context: StepContext) -> list[Missing]:
         """What its edges should have brought."""
         expected = self._expected.get(stage.name)
-        if expected is None or situation.turn > 1:
+        if expected is None or step_context.turn > 1:
             return []
         found = []
         for key in stage.edges:
@@ -126,13 +126,15 @@ class StepArrivals:
             found.append(_nothing_over(edge, stage, rows.text, has_run=came is not None))
         return found
 
-    def stage_finished(self, stage: Stage, situation: Situation, outcome: Outcome) -> list[Missing]:
+    def stage_finished(
+        self, stage: Stage, step_context: StepContext, outcome: Outcome
+    ) -> list[Missing]:
         """Rows that came and did not meet, or did not reach the learner."""
         for port, table in outcome.outputs.items():
             place = stage.node, port
             self._came[place] = self._came.get(place, 0) + len(table.rows)
         expected = self._expected.get(stage.name)
-        if expected is None or situation.turn > 1:
+        if expected is None or step_context.turn > 1:
             return []
         return [*self._without_output(stage, expected, outcome), *self._unreached(stage, outcome)]
 

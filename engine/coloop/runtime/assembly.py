@@ -5,9 +5,9 @@ from pathlib import Path
 
 from coloop.cluster import Cluster
 from coloop.events import AlertEvent
-from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import Poll
-from coloop.hosts.stub import ClusterHosts
+from coloop.hosts.weight_sync import WeightSync
+from coloop.hosts.worker_group import WorkerGroup
 from coloop.plan.compile import Compiler
 from coloop.plan.needs import READS
 from coloop.plan.types import Plan, WeightsPlan
@@ -67,8 +67,8 @@ def build_session(
         return session.tick(poll)
 
     pools = {group.name: group.pool for group in plan.weights}
-    deliveries = Deliveries(plan, folders)
-    weights = ClusterHosts(cluster, pools, deliveries, tick, notices.put, recovery)
+    weight_sync = WeightSync(plan, folders)
+    weights = WorkerGroup(cluster, pools, weight_sync, tick, notices.put, recovery)
     groups = {node: group.name for group in plan.weights for node in group.members}
     context = Context(
         spec=spec,

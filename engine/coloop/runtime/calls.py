@@ -19,7 +19,7 @@ Tables = dict[tuple[str, str], Table]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class StepContext:
     """What is the same for all stages of one run of a list."""
 
     step: int
@@ -159,21 +159,21 @@ class Calls:
         return self._edges[key]
 
     def only_source(
-        self, stage: Stage, situation: Situation, unrolled: Unrolled
+        self, stage: Stage, step_context: StepContext, unrolled: Unrolled
     ) -> tuple[str, str] | None:
         """The (node, port) from which everything comes that a stage reads; None of several."""
-        keys = self._delivering(stage, situation, unrolled)
+        keys = self._delivering(stage, step_context, unrolled)
         source = self._edges[keys[0]].source if len(keys) == 1 else None
         return None if source is None else (source.node, source.port)
 
-    def _delivering(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> list[str]:
+    def _delivering(self, stage: Stage, step_context: StepContext, unrolled: Unrolled) -> list[str]:
         """Keys of the edges that deliver to a stage, those that close a round after the others."""
         closing = [
             key
             for key in unrolled.brought
             if self._edges[key].rounds and self._edges[key].target.node == stage.node
         ]
-        return [key for key in (*stage.edges, *closing) if key not in situation.without]
+        return [key for key in (*stage.edges, *closing) if key not in step_context.without]
 
     def role(self, stage: Stage) -> tuple[str, Role]:
         """Who does a stage, and the name of what it remembers."""
@@ -182,13 +182,15 @@ class Calls:
         name = f"{CREDIT}{stage.node}" if stage.verb == "credit" else stage.node
         return name, self._roles[name]
 
-    def of(self, stage: Stage, situation: Situation, unrolled: Unrolled, tick: Tick) -> Call:
+    def of(self, stage: Stage, step_context: StepContext, unrolled: Unrolled, tick: Tick) -> Call:
         """What a stage is asked where these tables are there."""
-        current = situation.context.spec.edges  # with the weights of this moment, never reordered
+        current = (
+            step_context.context.spec.edges
+        )  # with the weights of this moment, never reordered
         inputs: dict[tuple[str, str], list[Input]] = {}
-        for key in self._delivering(stage, situation, unrolled):
+        for key in self._delivering(stage, step_context, unrolled):
             edge = self._edges[key]
-            table = unrolled.along(edge, situation.context.lineage.take(edge))
+            table = unrolled.along(edge, step_context.context.lineage.take(edge))
             if table is not None:
                 if key not in unrolled.delivered:
                     unrolled.delivered.add(key)
@@ -199,22 +201,22 @@ class Calls:
         return Call(
             stage=stage.name,
             verb=stage.verb,
-            step=situation.step,
-            phase=situation.phase,
+            step=step_context.step,
+            phase=step_context.phase,
             inputs={port: tuple(v) for (node, port), v in inputs.items() if node == stage.node},
             member_inputs={key: tuple(given) for key, given in inputs.items() if key[0] in nodes},
-            live=frozenset((n, p) for n, p in situation.live if n in nodes),
+            live=frozenset((n, p) for n, p in step_context.live if n in nodes),
             own=unrolled.tables.get((stage.node, "rollouts")),
             items={key: items for key, items in unrolled.items.items() if key[0] in nodes},
-            salt=situation.salt,
-            turn=situation.turn,
+            salt=step_context.salt,
+            turn=step_context.turn,
             past=tuple(unrolled.past),
-            greedy=stage.node in situation.greedy,
-            is_line=situation.is_line,
-            samples=situation.samples.get(stage.node),
-            temperature=situation.temperatures.get(stage.node),
-            is_probe=situation.is_probe or stage.foresees,
+            greedy=stage.node in step_context.greedy,
+            is_line=step_context.is_line,
+            samples=step_context.samples.get(stage.node),
+            temperature=step_context.temperatures.get(stage.node),
+            is_probe=step_context.is_probe or stage.foresees,
             callees={name: self._roles[name] for name in stage.calls},
-            context=situation.context,
+            context=step_context.context,
             tick=tick,
         )

@@ -81,7 +81,7 @@ class EarlyStages:
             if early.parts and is_free and self._window.lets(stage, before):
                 early.work = work or self._work_of(early.task, flight)
                 table, early.parts = concat_tables(early.parts), []
-                source = self._calls.only_source(stage, early.task.situation, early.task.tables)
+                source = self._calls.only_source(stage, early.task.step_context, early.task.tables)
                 assert source is not None
                 given = early.task.tables.copy()
                 given.tables[source] = table
@@ -119,9 +119,9 @@ class EarlyStages:
             for task in flight.region.readers(writer.task):
                 role = self._calls.role(task.stage)[1]
                 if (
-                    self._calls.only_source(task.stage, task.situation, task.tables) == source
+                    self._calls.only_source(task.stage, task.step_context, task.tables) == source
                     and isinstance(role, EarlyRole)
-                    and role.can_begin(task.situation.context)
+                    and role.can_begin(task.step_context.context)
                 ):
                     flight.note_ready(task)
                     flight.early.setdefault(task.key, Early(task=task)).parts.append(table)

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coloop.roles.protocol import Context
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
+from coloop.runtime.event_reporter import EventReporter
 from coloop.runtime.flights import Flight
 from coloop.runtime.foresight import watched_by
 from coloop.runtime.moments import Moments
 from coloop.runtime.probes import Grades, Probes
 from coloop.runtime.readings import Readings
 from coloop.runtime.scheduler import Scheduler
-from coloop.runtime.teller import Teller
-from coloop.runtime.timeline import Moment, Timeline
+from coloop.runtime.timeline import StepPosition, Timeline
 
 UNMEASURED = "evaluation.unmeasured"
 _OF_SAMPLES = (
@@ -43,7 +43,7 @@ class Evaluations:
         probes: Probes,
         timeline: Timeline,
         moments: Moments,
-        teller: Teller,
+        event_reporter: EventReporter,
         readings: Readings,
         note_change: Callable[[], None],
     ) -> None:
@@ -54,7 +54,7 @@ class Evaluations:
         self._probes = probes
         self._timeline = timeline
         self._moments = moments
-        self._teller = teller
+        self._event_reporter = event_reporter
         self._readings = readings
         self._note_change = note_change
 
@@ -64,40 +64,42 @@ class Evaluations:
         plan = now.phase if now else self._timeline.entries[-1].plan
         return bool(self._probes.due(step, plan, self._moments.now, is_last=False))
 
-    def watched(self, moment: Moment, context: Context) -> frozenset[str]:
+    def watched(self, position: StepPosition, context: Context) -> frozenset[str]:
         """Nodes of which an evaluation of this step's tables asks what they say before they
         learn."""
-        due = self._probes.of_tables(moment.step, moment.phase, context)
+        due = self._probes.of_tables(position.step, position.phase, context)
         return watched_by(context.spec, due)
 
     def read_due(self, scheduler: Scheduler, *, is_last: bool) -> None:
         """Read the probes that are due where the run stands, or every probe at its end."""
-        step, moment = self._timeline.step, self._timeline.now()
-        plan = moment.phase if moment else self._timeline.entries[-1].plan
+        step, position = self._timeline.step, self._timeline.now()
+        plan = position.phase if position else self._timeline.entries[-1].plan
         due = self._probes.due(step, plan, self._moments.now, is_last=is_last)
         if not due:
             return
-        context = self._moments.stand_at(moment)
-        situation = Situation(step=step, phase=plan.name, context=context)
+        context = self._moments.stand_at(position)
+        step_context = StepContext(step=step, phase=plan.name, context=context)
         for probe in due:
             with self._timed(probe.node, plan.name) as grades:
-                metrics = self._probes.read(probe, scheduler, situation, grades)
+                metrics = self._probes.read(probe, scheduler, step_context, grades)
             self._probes.mark_read(probe, step)
             self._note_change()
-            self._report(probe.node, metrics, situation)
+            self._report(probe.node, metrics, step_context)
 
-    def read_tables(self, flight: Flight, moment: Moment) -> None:
+    def read_tables(self, flight: Flight, position: StepPosition) -> None:
         """Read the probes of a step's own tables."""
-        situation = flight.situation
-        for probe in self._probes.of_tables(moment.step, moment.phase, situation.context):
-            with self._timed(probe.node, moment.phase.name) as grades:
-                metrics = self._probes.read_tables(probe, flight.region.unrolled, situation, grades)
-            self._probes.mark_read(probe, moment.step)
-            self._report(probe.node, metrics, situation)
+        step_context = flight.step_context
+        for probe in self._probes.of_tables(position.step, position.phase, step_context.context):
+            with self._timed(probe.node, position.phase.name) as grades:
+                metrics = self._probes.read_tables(
+                    probe, flight.region.unrolled, step_context, grades
+                )
+            self._probes.mark_read(probe, position.step)
+            self._report(probe.node, metrics, step_context)
 
-    def _report(self, node: str, metrics: dict[str, float], situation: Situation) -> None:
-        for metric in self._probes.newly_unmeasured(node, metrics, situation.context):
-            self._teller.alert(
+    def _report(self, node: str, metrics: dict[str, float], step_context: StepContext) -> None:
+        for metric in self._probes.newly_unmeasured(node, metrics, step_context.context):
+            self._event_reporter.alert(
                 "warning",
                 UNMEASURED,
                 f"{node}: nothing came by which `{metric}` could be measured",
@@ -105,9 +107,11 @@ class Evaluations:
                 hint=unmeasured_hint(metric),
                 metric=metric,
             )
-        self._teller.metrics(node, situation.step, metrics, evaluation=True)
-        self._teller.findings(
-            self._readings.evaluated(node, metrics, step=situation.step, phase=situation.phase)
+        self._event_reporter.metrics(node, step_context.step, metrics, evaluation=True)
+        self._event_reporter.findings(
+            self._readings.evaluated(
+                node, metrics, step=step_context.step, phase=step_context.phase
+            )
         )
 
     @contextmanager
@@ -119,8 +123,8 @@ class Evaluations:
         def grades(edge: str, rows: int) -> None:
             nonlocal most_rows
             most_rows = max(most_rows, rows)
-            self._teller.pace.delivered(edge, rows)
+            self._event_reporter.pace.delivered(edge, rows)
 
-        self._teller.evaluation_began(probe, phase)
+        self._event_reporter.evaluation_began(probe, phase)
         yield grades
-        self._teller.evaluation_finished(phase, time.monotonic() - began, most_rows)
+        self._event_reporter.evaluation_finished(phase, time.monotonic() - began, most_rows)

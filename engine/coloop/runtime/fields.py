@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coloop.errors import SpecProblem
-from coloop.runtime.timeline import Entry, Moment
+from coloop.runtime.timeline import Entry, StepPosition
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides, check_path
@@ -32,37 +32,37 @@ class Fields:
         self._phase_steps: dict[str, int] = {}
         """Steps that a phase was to have when it came last, by name."""
 
-    def overrides(self, moment: Moment | None) -> dict[str, Any]:
+    def overrides(self, position: StepPosition | None) -> dict[str, Any]:
         """Values by path at this moment; before the first step only edits and triggers count."""
         values: dict[str, Any] = {}
-        if moment is not None:
-            values.update(moment.phase.overrides)
+        if position is not None:
+            values.update(position.phase.overrides)
             for anneal in self._spec.schedule.anneal:
-                values.update(self._annealed(anneal, moment))
+                values.update(self._annealed(anneal, position))
         values.update(self._triggered)
         values.update(self._edited)
         return values
 
-    def at(self, moment: Moment | None) -> LoopSpec:
+    def at(self, position: StepPosition | None) -> LoopSpec:
         """The spec with the values of this moment."""
-        values = self.overrides(moment)
+        values = self.overrides(position)
         if not values:
             return self._spec
         if self._cached[0] != values:
             self._cached = (values, apply_overrides(self._spec, values))
         return self._cached[1]
 
-    def step_begins(self, moment: Moment) -> None:
+    def step_begins(self, position: StepPosition) -> None:
         """Count the step, of whose moment the values are known, for the anneals that go over its
         phase."""
-        name = moment.phase.name
+        name = position.phase.name
         self._steps_begun_in[name] = self._steps_begun_in.get(name, 0) + 1
-        if moment.steps_of_phase is not None:
-            self._phase_steps[name] = moment.steps_of_phase
+        if position.steps_of_phase is not None:
+            self._phase_steps[name] = position.steps_of_phase
 
-    def take_back_step(self, moment: Moment) -> None:
+    def take_back_step(self, position: StepPosition) -> None:
         """The step that began last was not done."""
-        self._steps_begun_in[moment.phase.name] -= 1
+        self._steps_begun_in[position.phase.name] -= 1
 
     def set_by_trigger(self, values: Mapping[str, Any]) -> None:
         self._triggered.update(values)
@@ -76,26 +76,26 @@ class Fields:
         apply_overrides(self._spec, {**self._triggered, **self._edited, **values})
         self._edited.update(values)
 
-    def _annealed(self, anneal: Anneal, moment: Moment) -> dict[str, float]:
+    def _annealed(self, anneal: Anneal, position: StepPosition) -> dict[str, float]:
         names = _phases_of(anneal, self._entries)
-        if moment.phase.name not in names:
+        if position.phase.name not in names:
             return {}
         done = sum(self._steps_begun_in.get(name, 0) for name in names)
-        value = anneal_value(anneal, done, self._span(anneal, moment))
+        value = anneal_value(anneal, done, self._span(anneal, position))
         values = {anneal.path: value}
         if anneal.complement is not None:
             values[anneal.complement] = 1.0 - value
         return values
 
-    def _span(self, anneal: Anneal, moment: Moment) -> int | None:
+    def _span(self, anneal: Anneal, position: StepPosition) -> int | None:
         """Steps over which the anneal goes, as far as they are known at this moment: a phase
         whose steps only its sources tell counts from its beginning on."""
         if anneal.steps is not None:
             return anneal.steps
         names = _phases_of(anneal, self._entries)
         known = dict(self._phase_steps)
-        if moment.steps_of_phase is not None:
-            known[moment.phase.name] = moment.steps_of_phase
+        if position.steps_of_phase is not None:
+            known[position.phase.name] = position.steps_of_phase
         plans = [entry.plan for entry in self._entries if entry.plan.name in names]
         steps = [plan.steps or known.get(plan.name) or plan.max_steps for plan in plans]
         return sum(count for count in steps if count is not None) or None

@@ -13,7 +13,7 @@ from coloop.errors import StopRequested
 from coloop.hosts.messages import Poll
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Outcome, Role
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
 from coloop.runtime.regions import StepRegion
 from coloop.runtime.units import Place, Task
 from coloop.tables import Table
@@ -34,7 +34,7 @@ class Record:
     """What a stage gave in a flight."""
 
     stage: Stage
-    situation: Situation
+    step_context: StepContext
     outcome: Outcome
     place: Place
 
@@ -43,7 +43,7 @@ class Record:
 class Flight:
     """One step on its way."""
 
-    situation: Situation
+    step_context: StepContext
     region: StepRegion
     about: Any = None
     """What the one who began it wants to know when it is done."""
@@ -65,7 +65,7 @@ class Flight:
 
     @property
     def step(self) -> int:
-        return self.situation.step
+        return self.step_context.step
 
     def open_stages(self) -> Iterable[Stage]:
         """Those that have not ended for good."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from coloop.roles.protocol import Context
 from coloop.runtime.fields import Fields
-from coloop.runtime.timeline import Moment
+from coloop.runtime.timeline import StepPosition
 from coloop.spec.lineage import Lineages
 
 
@@ -22,12 +22,12 @@ class Moments:
         self._fields = fields
         self.now = start
 
-    def stand_at(self, moment: Moment | None) -> Context:
+    def stand_at(self, position: StepPosition | None) -> Context:
         """The run stands at this moment now."""
         self.now = replace(
             self._start,
-            spec=self._fields.at(moment),
-            lineage=self._lineages.at(moment.phase.overrides if moment else {}),
-            overrides=self._fields.overrides(moment),
+            spec=self._fields.at(position),
+            lineage=self._lineages.at(position.phase.overrides if position else {}),
+            overrides=self._fields.overrides(position),
         )
         return self.now

@@ -9,7 +9,7 @@ from coloop.plan.compile import Compiler
 from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan, StageRows
 from coloop.runtime.foresight import with_foresight
-from coloop.runtime.timeline import Moment
+from coloop.runtime.timeline import StepPosition
 from coloop.spec.schedule import LearnRule
 
 
@@ -35,13 +35,13 @@ class PhaseStages:
         self._live_steps: dict[str, int] = {}
         self._known: dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], Due] = {}
 
-    def due(self, moment: Moment, watched: frozenset[str] = frozenset()) -> Due:
+    def due(self, position: StepPosition, watched: frozenset[str] = frozenset()) -> Due:
         """What this step runs.
 
         Args:
             watched: nodes of which an evaluation asks what they say before they learn.
         """
-        phase = moment.phase
+        phase = position.phase
         ports = [tuple(name.split(".")) for name in phase.learn]
         live = frozenset(
             (node, port) for node, port in ports if self._is_due(node, self._steps_of(node))
@@ -56,15 +56,15 @@ class PhaseStages:
             self._known[key] = Due(step=with_foresight(step, watched), live=live, rows=rows)
         return self._known[key]
 
-    def step_begins(self, moment: Moment) -> None:
+    def step_begins(self, position: StepPosition) -> None:
         """Count the step, of which it is known what is due, for every learner that is live in
         it."""
-        for node in _learners(moment.phase):
+        for node in _learners(position.phase):
             self._live_steps[node] = self._steps_of(node) + 1
 
-    def take_back_step(self, moment: Moment) -> None:
+    def take_back_step(self, position: StepPosition) -> None:
         """The step that began last was not done."""
-        for node in _learners(moment.phase):
+        for node in _learners(position.phase):
             self._live_steps[node] -= 1
 
     def updates_ahead(self, phase: PhasePlan, steps: int | None) -> dict[str, int]:

@@ -16,7 +16,7 @@ from coloop.plan.types import PhasePlan, Plan, ProbePlan, Stage
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Call, Context, Input
 from coloop.roles.teaching import COMPARED
-from coloop.runtime.calls import Situation, Unrolled
+from coloop.runtime.calls import StepContext, Unrolled
 from coloop.runtime.scheduler import Scheduler
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
@@ -99,48 +99,48 @@ class Probes:
         return is_last or step % _section(node, context).every == 0
 
     def read_tables(
-        self, probe: ProbePlan, unrolled: Unrolled, situation: Situation, grades: Grades
+        self, probe: ProbePlan, unrolled: Unrolled, step_context: StepContext, grades: Grades
     ) -> dict[str, float]:
         """Metrics of a step's own tables."""
-        return self._roles[probe.node].measure(self._call(probe, unrolled, situation, grades))
+        return self._roles[probe.node].measure(self._call(probe, unrolled, step_context, grades))
 
     def read(
-        self, probe: ProbePlan, scheduler: Scheduler, situation: Situation, grades: Grades
+        self, probe: ProbePlan, scheduler: Scheduler, step_context: StepContext, grades: Grades
     ) -> dict[str, float]:
         """Run the probe's slice and measure."""
-        context = situation.context
+        context = step_context.context
         section = _section(probe.node, context)
-        situation = replace(situation, salt=f"probe:{probe.node}", is_probe=True)
-        start = scheduler.run(_step(probe, probe.sources), situation)
+        step_context = replace(step_context, salt=f"probe:{probe.node}", is_probe=True)
+        start = scheduler.run(_step(probe, probe.sources), step_context)
         if probe.instead_of is not None:
             _stand_in(probe, start, context, grades)
         metrics: dict[str, float] = {}
         last = start
         if section.greedy and probe.stages:
-            once = replace(situation, greedy=frozenset(probe.writers))
+            once = replace(step_context, greedy=frozenset(probe.writers))
             unrolled = scheduler.run(_step(probe, probe.stages), once, start.copy())
-            call = self._call(probe, unrolled, situation, grades)
+            call = self._call(probe, unrolled, step_context, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=False)
             last = unrolled
         count = self._samples(section)
         if probe.stages and (not section.greedy or count is not None):
             several = replace(
-                situation,
+                step_context,
                 samples={} if count is None else dict.fromkeys(probe.writers, count),
                 temperatures={}
                 if section.temperature is None
                 else dict.fromkeys(probe.writers, section.temperature),
             )
             unrolled = scheduler.run(_step(probe, probe.stages), several, start.copy())
-            call = self._call(probe, unrolled, situation, grades)
+            call = self._call(probe, unrolled, step_context, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=True if section.greedy else None)
             last = unrolled
         if probe.of:
             if probe.instead_of is None:
                 _stand_in_as_taught(probe, last, context)
-            unrolled = scheduler.run(Step(stages=probe.of_stages), situation, last.copy())
+            unrolled = scheduler.run(Step(stages=probe.of_stages), step_context, last.copy())
             metrics |= self._roles[probe.node].measure_ports(
-                self._port_inputs(probe, unrolled, context, grades), situation.step, context
+                self._port_inputs(probe, unrolled, context, grades), step_context.step, context
             )
         return metrics
 
@@ -152,27 +152,27 @@ class Probes:
         return max(numbers) if numbers else None
 
     def _call(
-        self, probe: ProbePlan, unrolled: Unrolled, situation: Situation, grades: Grades
+        self, probe: ProbePlan, unrolled: Unrolled, step_context: StepContext, grades: Grades
     ) -> Call:
-        graph = situation.context.spec.graph
+        graph = step_context.context.spec.graph
         inputs: dict[str, tuple[Input, ...]] = {}
         for edge in graph.edges_into(probe.node):
             if edge.target.port == "rows" and probe.instead_of is not None:
                 continue
             if graph.is_dead(edge):
                 continue
-            given = _input(edge, unrolled, situation.context)
+            given = _input(edge, unrolled, step_context.context)
             if given is not None:
                 grades(edge.key, len(given.table.rows))
                 inputs[edge.target.port] = (*inputs.get(edge.target.port, ()), given)
         return Call(
             stage=f"{probe.node}.evaluate",
             verb="evaluate",
-            step=situation.step,
-            phase=situation.phase,
+            step=step_context.step,
+            phase=step_context.phase,
             inputs=inputs,
             is_probe=True,
-            context=situation.context,
+            context=step_context.context,
         )
 
     def _port_inputs(

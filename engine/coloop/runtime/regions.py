@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from coloop.plan.stages import Step
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Outcome, Role
-from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.calls import Calls, StepContext, Unrolled
 from coloop.runtime.rounds import Region
 from coloop.runtime.slices import Slice
 from coloop.runtime.units import (
@@ -26,7 +26,7 @@ from coloop.runtime.units import (
     Together,
     Tree,
     Unit,
-    situation_of,
+    step_context_of,
 )
 
 
@@ -36,7 +36,7 @@ class StepRegion:
     def __init__(
         self,
         step: Step,
-        situation: Situation,
+        step_context: StepContext,
         unrolled: Unrolled,
         *,
         calls: Calls,
@@ -55,7 +55,7 @@ class StepRegion:
             notices=self._notices,
         )
         self._order = {stage.node: at for at, stage in reversed([*enumerate(step.stages)])}
-        self._units = _List(tree)(step.stages, situation, unrolled, (), self._put_in_order)
+        self._units = _List(tree)(step.stages, step_context, unrolled, (), self._put_in_order)
 
     def ready(self) -> list[Task]:
         """What may start, in the step's order."""
@@ -105,7 +105,7 @@ class _List:
     def __call__(
         self,
         stages: Sequence[Stage],
-        situation: Situation,
+        step_context: StepContext,
         unrolled: Unrolled,
         place: Place,
         ended: Callable[[], None],
@@ -116,7 +116,7 @@ class _List:
             holder = self._holder(stage)
             if holder is None or holder not in known:
                 at = (*place, len(units))
-                units.append(self._unit(stage, holder, situation, unrolled, at))
+                units.append(self._unit(stage, holder, step_context, unrolled, at))
                 known |= {holder} if holder is not None else set()
         return Together(units, ended)
 
@@ -130,16 +130,16 @@ class _List:
         self,
         stage: Stage,
         holder: str | None,
-        situation: Situation,
+        step_context: StepContext,
         unrolled: Unrolled,
         place: Place,
     ) -> Unit:
         tree = self._tree
         if holder is None:
             is_refilled = any(name in tree.refills for name in self._within)
-            own = situation_of(stage, situation, tree.begun, is_refilled=is_refilled)
+            own = step_context_of(stage, step_context, tree.begun, is_refilled=is_refilled)
             return Alone(stage, own, place, unrolled, tree.begun)
         units = _List(tree, (*self._within, holder))
         if holder in tree.refills:
-            return Slice(tree.refills[holder], situation, place, unrolled, tree, units)
-        return Region(tree.regions[holder], situation, place, unrolled, tree, units)
+            return Slice(tree.refills[holder], step_context, place, unrolled, tree, units)
+        return Region(tree.regions[holder], step_context, place, unrolled, tree, units)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from coloop.plan.types import Rounds
-from coloop.runtime.calls import Situation, Unrolled
+from coloop.runtime.calls import StepContext, Unrolled
 from coloop.runtime.takes import RoundTables, all_rounds, selected, taken
 from coloop.runtime.units import Place, Task, Together, Tree, UnitsOf
 from coloop.spec.graph import Edge
@@ -24,7 +24,7 @@ class Region:
     def __init__(
         self,
         rounds: Rounds,
-        situation: Situation,
+        step_context: StepContext,
         place: Place,
         unrolled: Unrolled,
         tree: Tree,
@@ -40,7 +40,7 @@ class Region:
         self.is_done = False
         self.home: Together | None = None
         self._rounds = rounds
-        self._situation = situation
+        self._step_context = step_context
         self._place = place
         self._unrolled = unrolled
         self._tree = tree
@@ -61,7 +61,7 @@ class Region:
 
     def _enter(self) -> None:
         """What comes from outside is there."""
-        lineage = self._situation.context.lineage
+        lineage = self._step_context.context.lineage
         self._outside = self._unrolled.without(self._nodes)
         self._outside.is_round = True
         entered: set[str] = set()
@@ -90,11 +90,13 @@ class Region:
         if self._over:
             fresh.delivered = {edge.key for edge in self._entries()}
         self._fresh = fresh
-        situation = self._situation_in(number)
-        return self._units(self.stages, situation, fresh, (*self._place, number), self._round_ended)
+        step_context = self._step_context_in(number)
+        return self._units(
+            self.stages, step_context, fresh, (*self._place, number), self._round_ended
+        )
 
-    def _situation_in(self, number: int) -> Situation:
-        around = self._situation
+    def _step_context_in(self, number: int) -> StepContext:
+        around = self._step_context
         if number == 1:
             return replace(around, round=1)
         return replace(

@@ -23,7 +23,7 @@ from coloop.errors import StopRequested
 from coloop.plan.stages import Step
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Call, Outcome, PartRole, Role
-from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.calls import Calls, StepContext, Unrolled
 from coloop.runtime.early import EarlyStages, Part
 from coloop.runtime.flights import Flight, Record, Waited, Work
 from coloop.runtime.lanes import Lanes
@@ -90,23 +90,25 @@ class Scheduler:
     def flight(
         self,
         step: Step,
-        situation: Situation,
+        step_context: StepContext,
         unrolled: Unrolled | None = None,
         about: Any = None,
     ) -> Flight:
         """A step on these tables, fresh ones where none are given."""
         region = StepRegion(
             step,
-            situation,
+            step_context,
             unrolled if unrolled is not None else Unrolled(),
             calls=self._calls,
             roles=self._roles,
         )
-        return Flight(situation=situation, region=region, about=about)
+        return Flight(step_context=step_context, region=region, about=about)
 
-    def run(self, step: Step, situation: Situation, unrolled: Unrolled | None = None) -> Unrolled:
+    def run(
+        self, step: Step, step_context: StepContext, unrolled: Unrolled | None = None
+    ) -> Unrolled:
         """Run the stages of one step, and give what they gave."""
-        flight = self.flight(step, situation, unrolled)
+        flight = self.flight(step, step_context, unrolled)
         waiting = [flight]
         self.fly(lambda: waiting.pop() if waiting else None, lambda done: None)
         return flight.region.unrolled
@@ -276,10 +278,10 @@ class Scheduler:
         self._send(work, partial(role.begin, call))
 
     def _call(self, work: Work, tables: Unrolled) -> Call:
-        situation = work.task.situation
-        hosts = situation.context.hosts.with_tick(work.heard)
-        situation = replace(situation, context=replace(situation.context, hosts=hosts))
-        return self._calls.of(work.stage, situation, tables, work.tick)
+        step_context = work.task.step_context
+        hosts = step_context.context.hosts.with_tick(work.heard)
+        step_context = replace(step_context, context=replace(step_context.context, hosts=hosts))
+        return self._calls.of(work.stage, step_context, tables, work.tick)
 
     def _send(self, work: Work, do: Callable[[], Any]) -> None:
         if not work.has_begun:
@@ -331,7 +333,9 @@ class Scheduler:
             self._watcher.noticed(flight, *notice)
         flight.has_learned |= task.stage.verb == "learn"
         flight.records.append(
-            Record(stage=task.stage, situation=task.situation, outcome=outcome, place=task.place)
+            Record(
+                stage=task.stage, step_context=task.step_context, outcome=outcome, place=task.place
+            )
         )
         self._watcher.stage_finished(work, outcome)
 
@@ -342,4 +346,4 @@ def _is_done(flight: Flight) -> bool:
 
 def _plan_order(one: tuple[Work, object]) -> tuple[int, Place]:
     work = one[0]
-    return work.flight.situation.step, work.task.place
+    return work.flight.step_context.step, work.task.place

@@ -28,13 +28,14 @@ from coloop.roles.protocol import Role
 from coloop.runtime.actions import Actions, has_averages
 from coloop.runtime.arrivals import Arrivals
 from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.checkpoint_manager import CheckpointManager
 from coloop.runtime.control import Control
 from coloop.runtime.doctor import Finding
 from coloop.runtime.edits import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.evaluations import Evaluations
+from coloop.runtime.event_reporter import EventReporter
 from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
-from coloop.runtime.keeper import Keeper
 from coloop.runtime.moments import Moments
 from coloop.runtime.notices import Notices
 from coloop.runtime.pace import Pace
@@ -45,7 +46,6 @@ from coloop.runtime.recorder import Recorder
 from coloop.runtime.samples import Samples
 from coloop.runtime.scheduler import Scheduler, Watcher
 from coloop.runtime.steps import Steps
-from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Timeline
 from coloop.runtime.triggers import TriggerWatch
 from coloop.runtime.truths import truths_of
@@ -84,18 +84,20 @@ class Session:
         self.timeline = parts.timeline
         moments = parts.moments
         edges = moments.now.spec.edges
-        self._teller = Teller(
+        self._event_reporter = EventReporter(
             parts.recorder,
             parts.timeline,
             edges,
             self._evaluations_ahead,
             moments.now.spec.graph.teaching_edges(),
         )
-        self._keeper = Keeper(parts.checkpoints, parts.actions, parts.recorder, self.state)
+        self._checkpoint_manager = CheckpointManager(
+            parts.checkpoints, parts.actions, parts.recorder, self.state
+        )
         self._readings = Readings(
             parts.triggers,
             lambda: moments.now.spec.run.best,
-            self._keeper.note_best,
+            self._checkpoint_manager.note_best,
             truths_of(moments.now.spec),
         )
         self._arrivals = Arrivals(edges)
@@ -103,9 +105,9 @@ class Session:
             parts.probes,
             parts.timeline,
             moments,
-            self._teller,
+            self._event_reporter,
             self._readings,
-            self._keeper.note_change,
+            self._checkpoint_manager.note_change,
         )
         self._steps = Steps(
             timeline=parts.timeline,
@@ -118,8 +120,8 @@ class Session:
             arrivals=self._arrivals,
             samples=parts.samples,
             control=parts.control,
-            keeper=self._keeper,
-            teller=self._teller,
+            checkpoint_manager=self._checkpoint_manager,
+            event_reporter=self._event_reporter,
             notices=parts.notices,
             roles=parts.roles,
             step_done=parts.step_done,
@@ -134,7 +136,7 @@ class Session:
     # --- the loop's words
 
     def begin(self) -> None:
-        self._teller.become(RunStateName.RUNNING)
+        self._event_reporter.become(RunStateName.RUNNING)
 
     def enter_phase(self) -> None:
         """Begin a phase: what refers to its start happens, then its `do`."""
@@ -144,12 +146,12 @@ class Session:
             entry = self.timeline.enter()
             updates = parts.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
             wants_checkpoint = parts.actions.phase_starts(entry, updates, context)
-        self._keeper.note_change()
+        self._checkpoint_manager.note_change()
         self._tell_notes()
-        self._teller.phase(entry, "started")
+        self._event_reporter.phase(entry, "started")
         if self.timeline.steps_of_phase == 0:
             message = f"phase {entry.plan.name} has no steps: {entry.plan.epochs_of} has no rows"
-            self._teller.alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
+            self._event_reporter.alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
         if wants_checkpoint:
             self._checkpoint()
 
@@ -170,14 +172,14 @@ class Session:
             actions.load_state(before)
             take_back()
             self._is_whole = not has_averages(self._parts.moments.now.spec)
-            self._keeper.note_change()
+            self._checkpoint_manager.note_change()
             raise
         self._is_whole = True
 
     def _tell_notes(self) -> None:
         notes, self._parts.actions.notes = self._parts.actions.notes, []
         for node, message in notes:
-            self._teller.alert("info", "snapshot.from_current", message, node=node)
+            self._event_reporter.alert("info", "snapshot.from_current", message, node=node)
 
     def leave_phase(self) -> None:
         """End a phase."""
@@ -185,10 +187,10 @@ class Session:
         assert entry is not None
         for buffer in self.timeline.not_full():
             message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run goes on"
-            self._teller.alert("warning", "buffer.not_full", message, node=buffer)
+            self._event_reporter.alert("warning", "buffer.not_full", message, node=buffer)
         self.timeline.leave()
-        self._keeper.note_change()
-        self._teller.phase(entry, "finished")
+        self._checkpoint_manager.note_change()
+        self._event_reporter.phase(entry, "finished")
 
     def run_steps(self) -> bool:
         """Steps up to the next thing that lies between two of them; false where the phase has none
@@ -209,10 +211,10 @@ class Session:
         every = self._parts.moments.now.spec.run.checkpoint_every
         return bool(
             self._readings.fired
-            or self._keeper.has_best
+            or self._checkpoint_manager.has_best
             or self._parts.control.has_requests
             or any(edit.step <= step for edit in self._edits)
-            or self._keeper.is_due(step, every)
+            or self._checkpoint_manager.is_due(step, every)
             or self._evaluations.are_due(step)
         )
 
@@ -230,34 +232,36 @@ class Session:
         A checkpoint that a trigger asks for still names the triggers that come after it.
         """
         parts = self._parts
-        if self._keeper.has_best:
+        if self._checkpoint_manager.has_best:
             self._checkpoint()
         wants_stop = False
         fired = self._readings.fired
         while fired:
             trigger = fired.pop(0)
-            self._teller.alert("info", "trigger.fired", f"{trigger.when.metric} set off a trigger")
+            self._event_reporter.alert(
+                "info", "trigger.fired", f"{trigger.when.metric} set off a trigger"
+            )
             with self._repeated_if_broken(partial(fired.insert, 0, trigger)):
                 stops, wants_checkpoint = parts.actions.obey(
                     trigger.do, self.timeline, parts.moments.now.spec
                 )
             self._tell_notes()
-            self._keeper.note_change()
+            self._checkpoint_manager.note_change()
             wants_stop |= stops
             if wants_checkpoint:
                 self._checkpoint()
         self._obey_requests()
         every = parts.moments.now.spec.run.checkpoint_every
-        if self._keeper.is_due(self.timeline.step, every):
-            self._try(self._keeper.write_once)
+        if self._checkpoint_manager.is_due(self.timeline.step, every):
+            self._try(self._checkpoint_manager.write_once)
         if wants_stop or parts.control.stop_is_wanted:
             self._stop()
 
     def finish(self) -> None:
         """The last checkpoint; that the run is over is said when everything else is written."""
         live = (port for entry in self.timeline.entries for port in entry.plan.learn)
-        self._teller.findings(self._readings.run_finished(self.timeline.step, live))
-        self._keeper.write_once(self.timeline.step)
+        self._event_reporter.findings(self._readings.run_finished(self.timeline.step, live))
+        self._checkpoint_manager.write_once(self.timeline.step)
         self._steps.tell_notices()
 
     def rescue(self, failure: BaseException) -> None:
@@ -267,7 +271,7 @@ class Session:
         ):
             return
         try:
-            self._keeper.write_changes(self.timeline.step)
+            self._checkpoint_manager.write_changes(self.timeline.step)
         except Exception as error:  # what cannot be saved does not hide why the run failed
             logger.warning("the state before the failure was not saved: %s", error)
 
@@ -281,7 +285,7 @@ class Session:
     @property
     def pace(self) -> Pace:
         """How long stages and steps take."""
-        return self._teller.pace
+        return self._event_reporter.pace
 
     @property
     def readings(self) -> Mapping[str, float]:
@@ -301,12 +305,12 @@ class Session:
     @property
     def stage_at_work(self) -> Stage | None:
         """The stage that failed, or that is running."""
-        return self._steps.failed_stage or self._teller.stage
+        return self._steps.failed_stage or self._event_reporter.stage
 
     @property
     def step_at_work(self) -> int:
         """The step that was begun last, done or not."""
-        return self._teller.step
+        return self._event_reporter.step
 
     # --- inside
 
@@ -329,11 +333,11 @@ class Session:
         for request in parts.control.take():
             if isinstance(request, EditRequest):
                 if self._edit(request):
-                    self._teller.edited(request.changes, request.by)
+                    self._event_reporter.edited(request.changes, request.by)
             elif isinstance(request, CheckpointRequest):
                 self._checkpoint()
         for line in parts.control.unreadable:
-            self._teller.alert(
+            self._event_reporter.alert(
                 "warning", "control.unreadable", f"a request was not understood: {line}"
             )
         parts.control.unreadable.clear()
@@ -346,20 +350,20 @@ class Session:
         for edit in due:
             if self._edit(edit.request):
                 message = f"{edit.words} holds again: no checkpoint had it"
-                self._teller.alert("info", "edit.made_again", message)
+                self._event_reporter.alert("info", "edit.made_again", message)
 
     def _edit(self, request: EditRequest) -> bool:
         """Whether the change was made; else a person is told why not."""
         try:
             self._parts.fields.edit(request.changes)
         except SpecProblem as problem:
-            self._teller.alert("warning", REFUSED, str(problem))
+            self._event_reporter.alert("warning", REFUSED, str(problem))
             return False
-        self._keeper.note_change()
+        self._checkpoint_manager.note_change()
         return True
 
     def _checkpoint(self) -> None:
-        self._try(self._keeper.write_changes)
+        self._try(self._checkpoint_manager.write_changes)
 
     def _try(self, write: Callable[[int], None]) -> None:
         """A checkpoint on the way may fail: the run goes on, and a person is told."""
@@ -367,7 +371,7 @@ class Session:
         try:
             write(self.timeline.step)
         except (StorageFull, CheckpointError) as error:
-            self._teller.alert("error", "checkpoint.failed", str(error))
+            self._event_reporter.alert("error", "checkpoint.failed", str(error))
 
     def make_again(self, edits: Sequence[Edit]) -> None:
         """Each of these edits is made when its step is done."""
@@ -377,21 +381,21 @@ class Session:
         """A person went back before these edits."""
         if edits:
             told = ", ".join(edit.words for edit in edits)
-            self._teller.alert("info", LEFT_OUT, f"not made again: {told}")
+            self._event_reporter.alert("info", LEFT_OUT, f"not made again: {told}")
 
     def left_out(self, damage: str) -> None:
         """A checkpoint of the run is not whole: it goes on from another one."""
-        self._teller.alert("warning", "checkpoint.damaged", damage)
+        self._event_reporter.alert("warning", "checkpoint.damaged", damage)
 
     def _lost_copy(self, reason: str) -> None:
-        self._teller.alert("warning", "checkpoint.not_copied", reason)
+        self._event_reporter.alert("warning", "checkpoint.not_copied", reason)
 
     def _stop(self) -> NoReturn:
         """Stop with everything saved, edits that were read in this step among it."""
-        self._teller.at_work([])
-        self._teller.become(RunStateName.STOPPING)
+        self._event_reporter.at_work([])
+        self._event_reporter.become(RunStateName.STOPPING)
         self._obey_requests()
-        self._keeper.write_changes(self.timeline.step)
+        self._checkpoint_manager.write_changes(self.timeline.step)
         raise StopRequested("the run was asked to stop")
 
     def show_last_samples(self) -> None:
@@ -401,20 +405,20 @@ class Session:
     @property
     def held_bytes(self) -> dict[str, int]:
         """By stage, the most that a GPU, or a process without one, was seen to hold in it."""
-        return dict(self._teller.held_bytes)
+        return dict(self._event_reporter.held_bytes)
 
     def show_last(self, state: RunStateName) -> None:
         """The gauges of a run that has ended."""
-        self._teller.state = state
-        self._teller.at_work([])
-        self._teller.show()
+        self._event_reporter.state = state
+        self._event_reporter.at_work([])
+        self._event_reporter.show()
 
     def tick(self, poll: Poll | None) -> bool:
         """While a host is waited for between two steps; nothing there is given up."""
         del poll
         self._parts.control.read()
         self._steps.tell_notices()
-        self._teller.show_if_due()
+        self._event_reporter.show_if_due()
         return False
 
     # --- resume
@@ -450,4 +454,4 @@ class Session:
         self._steps.idleness.steps = state.get("idle_steps", 0)
         self._arrivals.load_state(state)
         self._readings.load_state(state)
-        self._keeper.note_resumed(self.timeline.step)
+        self._checkpoint_manager.note_resumed(self.timeline.step)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from coloop.plan.types import Refill, Stage
 from coloop.roles.filter import FilterRole
-from coloop.runtime.calls import Situation, Taken, Unrolled
+from coloop.runtime.calls import StepContext, Taken, Unrolled
 from coloop.runtime.units import Place, Task, Together, Tree, UnitsOf
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS
@@ -22,7 +22,7 @@ class Slice:
     def __init__(
         self,
         refill: Refill,
-        situation: Situation,
+        step_context: StepContext,
         place: Place,
         unrolled: Unrolled,
         tree: Tree,
@@ -44,7 +44,7 @@ class Slice:
         assert isinstance(role, FilterRole)
         self._role = role
         self._refill = refill
-        self._situation = situation
+        self._step_context = step_context
         self._place = place
         self._unrolled = unrolled
         self._tree = tree
@@ -71,15 +71,15 @@ class Slice:
         given = self._seen.copy() if is_first else self._seen.without(self._nodes)
         if not is_first and refill.only_lacking:
             self._keep_lacking(given)
-        situation = self._situation
+        step_context = self._step_context
         if not is_first:
-            situation = replace(situation, without=situation.without.union(refill.once))
+            step_context = replace(step_context, without=step_context.without.union(refill.once))
         self._fresh = given
         place = (*self._place, self._turn)
-        return self._units(self._stages, situation, given, place, self._pass_ended)
+        return self._units(self._stages, step_context, given, place, self._pass_ended)
 
     def _pass_ended(self) -> None:
-        unrolled, fresh, context = self._unrolled, self._fresh, self._situation.context
+        unrolled, fresh, context = self._unrolled, self._fresh, self._step_context.context
         if self._turn == 1:
             self._first_pass = self._input_rows(fresh)
         _add(unrolled, fresh, {node for stage in self._stages for node in stage.givers})
@@ -96,7 +96,7 @@ class Slice:
             self._pass = self._next_pass()
 
     def _close(self) -> None:
-        self._role.cut_surplus(self._unrolled.tables, self._first_pass, self._situation.context)
+        self._role.cut_surplus(self._unrolled.tables, self._first_pass, self._step_context.context)
         self.is_done = True
         assert self.home is not None
         self.home.unit_ended()
@@ -116,7 +116,7 @@ class Slice:
 
     def _input_rows(self, unrolled: Unrolled) -> int:
         """Rows at the input of the slice's sources; of datasets and buffers, what they gave."""
-        lineage = self._situation.context.lineage
+        lineage = self._step_context.context.lineage
         brought = [unrolled.along(edge, lineage.take(edge)) for edge in self._entries]
         given = [table for table in brought if table is not None]
         if not given:

@@ -20,22 +20,22 @@ from coloop.roles.protocol import Outcome, Role, printed_by
 from coloop.runtime.actions import Actions
 from coloop.runtime.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
 from coloop.runtime.arrivals import CODE as MISSING_ROWS
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
+from coloop.runtime.checkpoint_manager import CheckpointManager
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
+from coloop.runtime.event_reporter import EventReporter
 from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
 from coloop.runtime.flights import Flight, Work
 from coloop.runtime.idleness import Idleness
-from coloop.runtime.keeper import Keeper
 from coloop.runtime.moments import Moments
 from coloop.runtime.notices import Notices
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.readings import Readings
 from coloop.runtime.samples import Samples
 from coloop.runtime.scheduler import Scheduler
-from coloop.runtime.teller import Teller
-from coloop.runtime.timeline import Moment, Timeline
+from coloop.runtime.timeline import StepPosition, Timeline
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ GOALS = ("learn", "write")
 class StepState:
     """What the run knows of a step on its way."""
 
-    moment: Moment
+    position: StepPosition
     arrivals: StepArrivals
     alerts: list[str] = field(default_factory=list)
     """What it has told that a person should look at."""
@@ -69,8 +69,8 @@ class Steps:
         arrivals: Arrivals,
         samples: Samples,
         control: Control,
-        keeper: Keeper,
-        teller: Teller,
+        checkpoint_manager: CheckpointManager,
+        event_reporter: EventReporter,
         notices: Notices,
         roles: Mapping[str, Role],
         step_done: Callable[[], None],
@@ -92,8 +92,8 @@ class Steps:
         self._arrivals = arrivals
         self._samples = samples
         self._control = control
-        self._keeper = keeper
-        self._teller = teller
+        self._checkpoint_manager = checkpoint_manager
+        self._event_reporter = event_reporter
         self._notices = notices
         self._roles = roles
         self._step_done = step_done
@@ -135,60 +135,62 @@ class Steps:
         """The next step of the stretch, if there is one."""
         if self._begun and (scheduler.is_sequential or self._must_pause(self._timeline.step)):
             return None
-        moment = self._timeline.next_moment()
-        if moment is None:
+        position = self._timeline.next_position()
+        if position is None:
             return None
         self._begun += 1
         self._on_way += 1
         try:
-            return self._flight(scheduler, moment)
+            return self._flight(scheduler, position)
         except Exception as error:
-            self._undo(moment)
+            self._undo(position)
             if isinstance(error, ColoopError):
                 raise
-            raise stage_failure(error, None, moment.step) from error
+            raise stage_failure(error, None, position.step) from error
 
-    def _flight(self, scheduler: Scheduler, moment: Moment) -> Flight:
-        context = self._moments.stand_at(moment)
+    def _flight(self, scheduler: Scheduler, position: StepPosition) -> Flight:
+        context = self._moments.stand_at(position)
         if self._on_way == 1:
-            self._teller.pace.step_began(moment.phase.name)
-        due = self._phase_stages.due(moment, self._evaluations.watched(moment, context))
-        self._fields.step_begins(moment)
-        self._phase_stages.step_begins(moment)
-        situation = Situation(
-            step=moment.step, phase=moment.phase.name, context=context, live=due.live
+            self._event_reporter.pace.step_began(position.phase.name)
+        due = self._phase_stages.due(position, self._evaluations.watched(position, context))
+        self._fields.step_begins(position)
+        self._phase_stages.step_begins(position)
+        step_context = StepContext(
+            step=position.step, phase=position.phase.name, context=context, live=due.live
         )
-        state = StepState(moment=moment, arrivals=self._arrivals.of_step(due.rows))
-        flight = scheduler.flight(due.step, situation, about=state)
+        state = StepState(position=position, arrivals=self._arrivals.of_step(due.rows))
+        flight = scheduler.flight(due.step, step_context, about=state)
         self._flights.append(flight)
         return flight
 
     def finish(self, scheduler: Scheduler, flight: Flight) -> None:
         """All stages of a step are done."""
         state: StepState = flight.about
-        moment = state.moment
+        position = state.position
         self.are_whole = False
         self._flights.remove(flight)
-        self._actions.step_done(flight.situation.context.spec)
+        self._actions.step_done(flight.step_context.context.spec)
         self._on_way -= 1
         self.are_whole = True
         self._step_done()
-        self._keeper.note_change()
-        self._arrivals.step_finished(moment.phase.name, state.arrivals)
+        self._checkpoint_manager.note_change()
+        self._arrivals.step_finished(position.phase.name, state.arrivals)
         self._hear(flight)
-        self._teller.findings(self._readings.step_finished(moment.step, moment.phase.name))
+        self._event_reporter.findings(
+            self._readings.step_finished(position.step, position.phase.name)
+        )
         now = time.monotonic()
         seconds, self._last_at = now - self._last_at, now
-        self._teller.step_finished(moment.step, seconds, scheduler.take_idle_seconds())
-        self._evaluations.read_tables(flight, moment)
+        self._event_reporter.step_finished(position.step, seconds, scheduler.take_idle_seconds())
+        self._evaluations.read_tables(flight, position)
         self._show_samples(flight)
-        self._teller.show_if_due()
+        self._event_reporter.show_if_due()
         goals = [
             (record.stage.name, record.outcome.is_idle)
             for record in flight.in_order
             if record.stage.verb in GOALS
         ]
-        self.idleness.step_finished(moment.step, moment.phase.name, goals, state.alerts)
+        self.idleness.step_finished(position.step, position.phase.name, goals, state.alerts)
 
     def _hear(self, flight: Flight) -> None:
         """The readings of a step count now."""
@@ -196,7 +198,9 @@ class Steps:
             for node, metrics in _metrics_of(record.stage, record.outcome):
                 reasons = record.outcome.reasons if node == record.stage.node else {}
                 self._readings.learned(node, metrics, reasons)
-                self._readings.read(node, metrics, step=flight.step, phase=flight.situation.phase)
+                self._readings.read(
+                    node, metrics, step=flight.step, phase=flight.step_context.phase
+                )
 
     def _show_samples(self, flight: Flight) -> None:
         taught = [row for record in flight.in_order for row in record.outcome.taught]
@@ -213,7 +217,7 @@ class Steps:
             logger.warning("samples were not written: %s", error)
             return
         if event is not None:
-            self._teller.sample(event)
+            self._event_reporter.sample(event)
 
     def take_back(self, flight: Flight) -> None:
         """Undo a step, unless something was learned in it: that cannot be undone."""
@@ -224,12 +228,12 @@ class Steps:
             self.are_whole = False
             return
         flight.take_back()
-        self._fields.take_back_step(state.moment)
-        self._phase_stages.take_back_step(state.moment)
-        self._undo(state.moment)
+        self._fields.take_back_step(state.position)
+        self._phase_stages.take_back_step(state.position)
+        self._undo(state.position)
 
-    def _undo(self, moment: Moment) -> None:
-        del moment
+    def _undo(self, position: StepPosition) -> None:
+        del position
         self._timeline.take_back_step()
         self._on_way -= 1
 
@@ -239,7 +243,7 @@ class Steps:
         if stage is None or stage.verb != "learn":
             return stage is not None and stage.verb == "sync"
         try:
-            return flight.situation.context.hosts.has_changed(stage.node)
+            return flight.step_context.context.hosts.has_changed(stage.node)
         except ColoopError:
             return True
 
@@ -250,36 +254,36 @@ class Steps:
         return self._control.stop_is_wanted
 
     def delivered(self, edge: str, rows: int) -> None:
-        self._teller.pace.delivered(edge, rows)
+        self._event_reporter.pace.delivered(edge, rows)
 
     def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
-        self._teller.alert("warning", code, message, node=node)
+        self._event_reporter.alert("warning", code, message, node=node)
         if flight.about is not None:
             flight.about.alerts.append(message)
 
     def stage_started(self, work: Work) -> None:
-        self._teller.stage_started(work)
+        self._event_reporter.stage_started(work)
         state: StepState | None = work.flight.about
         if state is not None:
             # rows that came before the others have come
             has_some = work.is_part and not work.has_all_rows
             missing = (
-                [] if has_some else state.arrivals.stage_starts(work.stage, work.task.situation)
+                [] if has_some else state.arrivals.stage_starts(work.stage, work.task.step_context)
             )
             self._tell_missing(work, AT_START, missing)
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
-        stage, situation, state = work.stage, work.task.situation, work.flight.about
-        self._teller.stage_finished(work, outcome)
+        stage, step_context, state = work.stage, work.task.step_context, work.flight.about
+        self._event_reporter.stage_finished(work, outcome)
         for code, message in outcome.alerts:
             self.noticed(work.flight, stage.node, code, message)
-        self._teller.detail_of(stage, situation, outcome)
-        self._teller.printed(stage.node, situation.step, outcome.printed)
+        self._event_reporter.detail_of(stage, step_context, outcome)
+        self._event_reporter.printed(stage.node, step_context.step, outcome.printed)
         self._tell_printed(work, stage.calls)
         if state is not None:
             for node, metrics in _metrics_of(stage, outcome):
-                self._teller.metrics(node, situation.step, metrics)
-            missing = state.arrivals.stage_finished(stage, situation, outcome)
+                self._event_reporter.metrics(node, step_context.step, metrics)
+            missing = state.arrivals.stage_finished(stage, step_context, outcome)
             self._tell_missing(work, AT_END, missing)
 
     def failure_of(self, work: Work, error: BaseException) -> Exception:
@@ -287,7 +291,7 @@ class Steps:
         self._tell_printed(work, work.stage.givers)
         if isinstance(error, ColoopError):
             return error
-        failure = stage_failure(error, work.stage, work.task.situation.step)
+        failure = stage_failure(error, work.stage, work.task.step_context.step)
         failure.__cause__ = error
         return failure
 
@@ -295,20 +299,20 @@ class Steps:
         """What code of these nodes printed that no outcome of a stage of theirs brought."""
         for node in nodes:
             text = printed_by(self._roles.get(node))
-            self._teller.printed(node, work.task.situation.step, text)
+            self._event_reporter.printed(node, work.task.step_context.step, text)
 
     def ticked(self, at_work: Sequence[Work]) -> None:
         self._control.read()
         self.tell_notices()
-        self._teller.at_work(at_work)
-        self._teller.pace.queued(self._queues())
-        self._teller.show_if_due()
+        self._event_reporter.at_work(at_work)
+        self._event_reporter.pace.queued(self._queues())
+        self._event_reporter.show_if_due()
 
     def _queues(self) -> dict[str, int]:
         """By edge, rows that are there and that its reader has not taken yet."""
         waiting: Counter[str] = Counter()
         for flight in self._flights:
-            unrolled, edges = flight.region.unrolled, flight.situation.context.spec.edges
+            unrolled, edges = flight.region.unrolled, flight.step_context.context.spec.edges
             sources = {edge.key: (edge.source.node, edge.source.port) for edge in edges}
             due = {key for stage in flight.open_stages() for key in stage.edges}
             for key in due - unrolled.delivered:
@@ -319,17 +323,19 @@ class Steps:
     def tell_notices(self) -> None:
         """What came up in lanes since this was asked last."""
         for node, code, message in self._notices.take():
-            self._teller.alert("warning", code, message, node=node)
+            self._event_reporter.alert("warning", code, message, node=node)
 
     def _tell_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
         """Rows that are bound to come and did not: an alert at once, an error where they never
         came."""
-        if work.task.situation.turn > 1:
+        if work.task.step_context.turn > 1:
             return
         for one in self._arrivals.note(work.stage, whats, missing):
-            self._teller.alert("error", MISSING_ROWS, one.message, node=one.node, hint=one.hint)
+            self._event_reporter.alert(
+                "error", MISSING_ROWS, one.message, node=one.node, hint=one.hint
+            )
             work.flight.about.alerts.append(one.message)
-        self._arrivals.check_first(missing, work.task.situation.phase)
+        self._arrivals.check_first(missing, work.task.step_context.phase)
 
 
 def _metrics_of(stage: Stage, outcome: Outcome) -> list[tuple[str, dict[str, float]]]:

@@ -44,7 +44,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class StepPosition:
     """One step of the run."""
 
     entry: Entry
@@ -109,9 +109,9 @@ class Timeline:
         """A phase entry is due to begin."""
         return not self.is_over and not self._is_entered
 
-    def entering(self) -> Moment:
-        """The moment before the current entry's first step."""
-        return Moment(
+    def entering(self) -> StepPosition:
+        """The position before the current entry's first step."""
+        return StepPosition(
             entry=self.entries[self.entry], step=self.step, step_in_phase=0, steps_of_phase=None
         )
 
@@ -124,25 +124,25 @@ class Timeline:
         self.steps_of_phase = self._steps_of(entry.plan)
         return entry
 
-    def next_moment(self) -> Moment | None:
+    def next_position(self) -> StepPosition | None:
         """The next step of the current entry, or None where the entry is over."""
         entry = self.entries[self.entry]
         if self._entry_is_over(entry.plan):
             return None
         self.step += 1
         self.step_in_phase += 1
-        return Moment(
+        return StepPosition(
             entry=entry,
             step=self.step,
             step_in_phase=self.step_in_phase,
             steps_of_phase=self.steps_of_phase,
         )
 
-    def now(self) -> Moment | None:
-        """The moment as it stands: the last step of the current entry, or its beginning."""
+    def now(self) -> StepPosition | None:
+        """The position as it stands: the last step of the current entry, or its beginning."""
         if self.is_over or not self._is_entered:
             return None
-        return Moment(
+        return StepPosition(
             entry=self.entries[self.entry],
             step=self.step,
             step_in_phase=self.step_in_phase,

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from coloop.plan.types import Refill, Rounds, Stage
 from coloop.roles.protocol import Outcome, Role
-from coloop.runtime.calls import Calls, Situation, Tables, Unrolled
+from coloop.runtime.calls import Calls, StepContext, Tables, Unrolled
 
 Notice = tuple[str, str, str]
 """(node, code, message) of what a person should look at."""
@@ -28,7 +28,7 @@ class UnitsOf(Protocol):
     def __call__(
         self,
         stages: Sequence[Stage],
-        situation: Situation,
+        step_context: StepContext,
         unrolled: Unrolled,
         place: Place,
         ended: Callable[[], None],
@@ -59,7 +59,7 @@ class Task:
     """One stage that may start."""
 
     stage: Stage
-    situation: Situation
+    step_context: StepContext
     tables: Unrolled
     """What it reads from and gives to."""
     place: Place
@@ -68,7 +68,7 @@ class Task:
     @property
     def key(self) -> tuple[str, int]:
         """Its name in the step: the stage, and how often it has run."""
-        return self.stage.name, self.situation.turn
+        return self.stage.name, self.step_context.turn
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Alone:
     def __init__(
         self,
         stage: Stage,
-        situation: Situation,
+        step_context: StepContext,
         place: Place,
         unrolled: Unrolled,
         begun: Begun,
@@ -128,7 +128,9 @@ class Alone:
         self.home: Together | None = None
         self._begun = begun
         self._is_waiting = True
-        self._task = Task(stage=stage, situation=situation, tables=unrolled, place=place, unit=self)
+        self._task = Task(
+            stage=stage, step_context=step_context, tables=unrolled, place=place, unit=self
+        )
 
     def ready(self) -> list[Task]:
         return [self._task] if self._is_waiting else []
@@ -215,8 +217,10 @@ class Together:
         return (unit.waits & here).union(*earlier) - unit.names
 
 
-def situation_of(stage: Stage, around: Situation, begun: Begun, *, is_refilled: bool) -> Situation:
-    """The situation of a stage within a list: draws and places of its own wherever it has run
+def step_context_of(
+    stage: Stage, around: StepContext, begun: Begun, *, is_refilled: bool
+) -> StepContext:
+    """The context of a stage within a list: draws and places of its own wherever it has run
     before in this step, be it for another slice.
 
     Args:

@@ -16,14 +16,14 @@ BRANCH_LIMIT = 64.0
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class RowGrowth:
     """Rows over those of the first round."""
 
     all: float = 1.0
     last: float = 1.0
 
 
-NO_GROWTH = Growth()
+NO_GROWTH = RowGrowth()
 
 
 class RoundFactors:
@@ -32,7 +32,7 @@ class RoundFactors:
     def __init__(self, spec: LoopSpec) -> None:
         walk = Walk(spec)
         self._flow = RoundsFlow(walk)
-        self._growth: dict[str, Growth] = {}
+        self._growth: dict[str, RowGrowth] = {}
         for region in walk.regions:
             self._growth |= _growth_in(walk, region)
 
@@ -51,7 +51,7 @@ class RoundFactors:
         return growth.last
 
 
-def _growth_in(walk: Walk, region: RoundsRegion) -> dict[str, Growth]:
+def _growth_in(walk: Walk, region: RoundsRegion) -> dict[str, RowGrowth]:
     texts, rounds = multiplied(walk, region), float(region.rounds)
     ends = float(max((texts.get(edge.source.node, 1) for edge in region.edges), default=1))
     branch = region.edges[0].branch or "one"
@@ -59,19 +59,19 @@ def _growth_in(walk: Walk, region: RoundsRegion) -> dict[str, Growth]:
     for node in region.nodes:
         match branch:
             case "one":
-                found[node] = Growth(rounds, 1.0)
+                found[node] = RowGrowth(rounds, 1.0)
             case "lines":
                 later = ends / texts.get(node, 1) if rounds > 1 else 1.0
-                found[node] = Growth(1.0 + (rounds - 1.0) * later, later)
+                found[node] = RowGrowth(1.0 + (rounds - 1.0) * later, later)
             case "all":
                 found[node] = _tree(walk, region, ends)
     return found
 
 
-def _tree(walk: Walk, region: RoundsRegion, each: float) -> Growth:
+def _tree(walk: Walk, region: RoundsRegion, each: float) -> RowGrowth:
     cuts = any(walk.kinds[node] == "filter" for node in region.nodes)
     limit = BRANCH_LIMIT if cuts else float("inf")
     turns = min(region.rounds, 64)
     last = min(each ** (turns - 1), limit)
     whole = sum(min(each**turn, limit) for turn in range(turns))
-    return Growth(min(whole, limit), last)
+    return RowGrowth(min(whole, limit), last)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from coloop.sync.evidence import Counted, evidence_of_engine, evidence_of_model
+from coloop.sync.checksum_verifier import ChecksumVerifier, check_bits
+from coloop.sync.checksums import Counted, checksum_of_engine, checksum_of_model
 from coloop.sync.files import FilesChannel
 from coloop.sync.group import GroupChannel
 from coloop.sync.local import LocalChannel
-from coloop.sync.proof import Prover, check_bits
 from coloop.sync.protocol import (
-    Evidence,
     MeetingChannel,
-    Parcel,
     Proof,
     WeightChannel,
+    WeightChecksum,
     WeightReceiver,
+    WeightTransfer,
 )
 
 MEETINGS: dict[str, Callable[..., MeetingChannel]] = {
@@ -32,23 +32,23 @@ CHANNELS: dict[str, Callable[..., WeightChannel]] = {
     "files": FilesChannel,
     **MEETINGS,
 }
-"""By the name that a parcel carries. `files` is shared memory where its folder is."""
+"""By the name that a transfer carries. `files` is shared memory where its folder is."""
 
 __all__ = [
     "CHANNELS",
     "MEETINGS",
+    "ChecksumVerifier",
     "Counted",
-    "Evidence",
     "FilesChannel",
     "GroupChannel",
     "LocalChannel",
     "MeetingChannel",
-    "Parcel",
     "Proof",
-    "Prover",
     "WeightChannel",
+    "WeightChecksum",
     "WeightReceiver",
+    "WeightTransfer",
     "check_bits",
-    "evidence_of_engine",
-    "evidence_of_model",
+    "checksum_of_engine",
+    "checksum_of_model",
 ]

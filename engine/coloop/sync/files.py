@@ -3,7 +3,7 @@ processes of a machine share (`/dev/shm`), or of a disk.
 
     send ──> <place>/<parcel>/weights-00000.safetensors, ... ──> receive
 
-Each file holds a bucket, and either end has one of them in its own memory at a time. The parcel
+Each file holds a bucket, and either end has one of them in its own memory at a time. The transfer
 names every file with its size; nobody is told of it before all are written.
 """
 
@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from coloop.errors import StorageFull, WeightsNotUpdated, is_full
 from coloop.portions import CPU_BYTES
 from coloop.sync.buckets import bytes_of, in_buckets
-from coloop.sync.protocol import Opened, Parcel, Weights
+from coloop.sync.protocol import Opened, Weights, WeightTransfer
 
 HEADERS_SHARE = 1.02
 """Files are a little larger than the weights in them."""
@@ -45,7 +45,7 @@ class FilesChannel:
         version: int,
         dtype: torch.dtype | None = None,
         size_bytes: int | None = None,
-    ) -> Parcel:
+    ) -> WeightTransfer:
         every, size = weights, size_bytes
         if size is None:
             every = [(name, weight.detach()) for name, weight in weights]
@@ -73,10 +73,10 @@ class FilesChannel:
                 ) from error
             raise WeightsNotUpdated(f"version {version} cannot be written: {error}") from error
         place = (str(folder), tuple(files))
-        return Parcel(channel="files", version=version, place=place, size_bytes=size)
+        return WeightTransfer(channel="files", version=version, place=place, size_bytes=size)
 
-    def receive(self, parcel: Parcel) -> Opened:
-        folder, files = parcel.place
+    def receive(self, transfer: WeightTransfer) -> Opened:
+        folder, files = transfer.place
         for name, size in files:
             path = Path(folder) / name
             try:
@@ -87,12 +87,12 @@ class FilesChannel:
             except (OSError, SafetensorError, ValueError, KeyError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise WeightsNotUpdated(
-                    f"version {parcel.version} of the weights cannot be read: {path}: {reason}"
+                    f"version {transfer.version} of the weights cannot be read: {path}: {reason}"
                 ) from error
             yield from bucket.items()
 
-    def forget(self, parcel: Parcel) -> None:
-        shutil.rmtree(parcel.place[0], ignore_errors=True)
+    def forget(self, transfer: WeightTransfer) -> None:
+        shutil.rmtree(transfer.place[0], ignore_errors=True)
 
     def place_for(self, size: int, version: int) -> Path:
         """The first place with room for so many bytes; raises `StorageFull`."""

@@ -2,16 +2,16 @@
 over nccl between GPUs.
 
     who sends (number 0)                        who takes (1, 2, ...)
-      send ──> parcel: where they meet ──(driver)──> receive
+      send ──> transfer: where they meet ──(driver)──> receive
       deliver ── what is in a bucket (store), its bytes (broadcast) ──> bucket by bucket
 
-All are at work at the same time: whoever carries the parcel asks for `deliver` and for each
+All are at work at the same time: whoever carries the transfer asks for `deliver` and for each
 `receive` at once, and says `give_up` where one of them cannot come. Nobody gives a bucket before
 all are there to take it, and who breaks off says so first; so nobody waits for an end that is gone.
 The next transfer then meets anew. Either end has one bucket in its own memory at a time.
 
 Whoever reaches the port of the store can write there, so what is told of a bucket is signed with a
-secret that travels in the parcel, and nothing else is read of it.
+secret that travels in the transfer, and nothing else is read of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from torch._C._distributed_c10d import BroadcastOptions, PrefixStore, TCPStore
 from coloop.errors import WeightsNotUpdated
 from coloop.portions import portion_bytes
 from coloop.sync.buckets import bytes_of, in_buckets
-from coloop.sync.protocol import Opened, Parcel, Weights
+from coloop.sync.protocol import Opened, Weights, WeightTransfer
 
 T = TypeVar("T")
 ALIGNMENT = 16
@@ -270,7 +270,7 @@ class GroupChannel:
         version: int,
         dtype: torch.dtype | None = None,
         size_bytes: int | None = None,
-    ) -> Parcel:
+    ) -> WeightTransfer:
         del size_bytes
         ends, round, receivers = self._invited
         end = self._ends.get(ends)
@@ -278,21 +278,21 @@ class GroupChannel:
             self._leave(ends)
             end = self._ends[ends] = _opened(ends, round, receivers)
         self._sending[version] = (weights, dtype)
-        return Parcel(channel=self._kind, version=version, place=end.place, size_bytes=0)
+        return WeightTransfer(channel=self._kind, version=version, place=end.place, size_bytes=0)
 
-    def deliver(self, parcel: Parcel) -> None:
-        weights, dtype = self._sending.pop(parcel.version)
-        end = self._ends[parcel.place.ends]
-        with self._whole_or_left(end, parcel):
+    def deliver(self, transfer: WeightTransfer) -> None:
+        weights, dtype = self._sending.pop(transfer.version)
+        end = self._ends[transfer.place.ends]
+        with self._whole_or_left(end, transfer):
             self._deliver(end, weights, dtype)
 
-    def receive(self, parcel: Parcel) -> Opened:
-        end = self._end_at(parcel.place)
-        with self._whole_or_left(end, parcel):
+    def receive(self, transfer: WeightTransfer) -> Opened:
+        end = self._end_at(transfer.place)
+        with self._whole_or_left(end, transfer):
             yield from self._received(end)
 
     @contextmanager
-    def _whole_or_left(self, end: _End, parcel: Parcel) -> Iterator[None]:
+    def _whole_or_left(self, end: _End, transfer: WeightTransfer) -> Iterator[None]:
         """Around a transfer: where it breaks off, this end says so and leaves."""
         try:
             yield
@@ -301,18 +301,18 @@ class GroupChannel:
             self._leave(end.place.ends)
             if isinstance(error, RuntimeError) and not isinstance(error, WeightsNotUpdated):
                 raise WeightsNotUpdated(
-                    f"version {parcel.version} of the weights broke off on its way over "
+                    f"version {transfer.version} of the weights broke off on its way over "
                     f"{self._kind}: {reason}"
                 ) from error
             raise
 
-    def forget(self, parcel: Parcel) -> None:
-        self._sending.pop(parcel.version, None)
+    def forget(self, transfer: WeightTransfer) -> None:
+        self._sending.pop(transfer.version, None)
 
     @staticmethod
-    def give_up(parcel: Parcel, reason: str) -> None:
+    def give_up(transfer: WeightTransfer, reason: str) -> None:
         """Tells all ends from outside that one of them will not come; anywhere."""
-        place: Place = parcel.place
+        place: Place = transfer.place
         with suppress(RuntimeError):  # who sends is gone as well
             Meeting(_reached(place), place.receivers, place.secret).break_off(reason)
 

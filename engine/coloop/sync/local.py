@@ -1,7 +1,7 @@
 """Weights within one process: cast one by one as they are read, nothing written down.
 
-A parcel refers to the weights of its source, which are read when it is opened: before these change
-again, and once where they are gathered from ranks.
+A transfer refers to the weights of its source, which are read when it is opened: before these
+change again, and once where they are gathered from ranks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from coloop.sync.buckets import bytes_of
-from coloop.sync.protocol import Opened, Parcel, Weights
+from coloop.sync.protocol import Opened, Weights, WeightTransfer
 
 
 class LocalChannel:
@@ -22,17 +22,17 @@ class LocalChannel:
         version: int,
         dtype: torch.dtype | None = None,
         size_bytes: int | None = None,
-    ) -> Parcel:
+    ) -> WeightTransfer:
         if size_bytes is None:
             weights = list(weights)
             size_bytes = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in weights)
         place = [(weights, dtype)]
-        return Parcel(channel="local", version=version, place=place, size_bytes=size_bytes)
+        return WeightTransfer(channel="local", version=version, place=place, size_bytes=size_bytes)
 
-    def receive(self, parcel: Parcel) -> Opened:
-        for weights, dtype in parcel.place:
+    def receive(self, transfer: WeightTransfer) -> Opened:
+        for weights, dtype in transfer.place:
             for name, weight in weights:
                 yield name, weight.detach().to(dtype or weight.dtype)
 
-    def forget(self, parcel: Parcel) -> None:
-        parcel.place.clear()
+    def forget(self, transfer: WeightTransfer) -> None:
+        transfer.place.clear()

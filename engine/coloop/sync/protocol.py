@@ -1,10 +1,10 @@
 """The seam over which weights travel: two ends, and what each end says of what it holds.
 
     home of the source                       home that takes them
-      send ──────── Parcel ────(driver)────────> receive
-        └── Evidence ──> driver compares <── Evidence ──┘
+      send ─────── WeightTransfer ───(driver)──────> receive
+        └── WeightChecksum ──> driver compares <── WeightChecksum ──┘
 
-`send` has done its part when it returns: the source may learn on while its parcel is on the way.
+`send` has done its part when it returns: the source may learn on while its transfer is on the way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor
 Weights = Iterable[tuple[str, Tensor]]
 """Under the names of the Hugging Face model."""
 Opened = Generator[tuple[str, Tensor], None, None]
-"""The weights of a parcel as they are read."""
+"""The weights of a transfer as they are read."""
 
 
 class WeightReceiver(Protocol):
@@ -47,7 +47,7 @@ class WeightReceiver(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class WeightTransfer:
     """Weights of one version on their way."""
 
     channel: str
@@ -61,7 +61,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence:
+class WeightChecksum:
     """What one end says of the weights that it holds or got; picklable."""
 
     version: int
@@ -109,7 +109,7 @@ class WeightChannel(Protocol):
         version: int,
         dtype: torch.dtype | None = None,
         size_bytes: int | None = None,
-    ) -> Parcel:
+    ) -> WeightTransfer:
         """Put weights on their way.
 
         Args:
@@ -121,14 +121,14 @@ class WeightChannel(Protocol):
         """
         ...
 
-    def receive(self, parcel: Parcel) -> Opened:
-        """The weights of a parcel, a bucket at a time in memory; any number of times, until it is
+    def receive(self, transfer: WeightTransfer) -> Opened:
+        """The weights of a transfer, a bucket at a time in memory; any number of times, until it is
         forgotten. Who does not read to the end closes it. Raises `WeightsNotUpdated` where a part
         is missing or cannot be read."""
         ...
 
-    def forget(self, parcel: Parcel) -> None:
-        """Nobody wants the parcel any more: nothing of it is left behind."""
+    def forget(self, transfer: WeightTransfer) -> None:
+        """Nobody wants the transfer any more: nothing of it is left behind."""
         ...
 
 
@@ -145,9 +145,9 @@ class MeetingChannel(WeightChannel, Protocol):
         """
         ...
 
-    def deliver(self, parcel: Parcel) -> None:
-        """Give the weights of a parcel to all who receive it now. Raises `WeightsNotUpdated` where
-        they did not all get it."""
+    def deliver(self, transfer: WeightTransfer) -> None:
+        """Give the weights of a transfer to all who receive it now. Raises `WeightsNotUpdated`
+        where they did not all get it."""
         ...
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ PROCESSES: Final = 4
 SUMS: Final = ("reward", "score")
 
 
-class World(Protocol):
+class Environment(Protocol):
     """What instances are asked, wherever they stand. Each method may raise `ToolFailure`."""
 
     def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
@@ -56,12 +56,12 @@ class World(Protocol):
 class EnvironmentTool:
     """See the module."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
         self._numbers = itertools.count()
 
     def open(self, caller: Caller) -> "EnvironmentSession":
-        return EnvironmentSession(self._world, f"{next(self._numbers)}", caller)
+        return EnvironmentSession(self._environment, f"{next(self._numbers)}", caller)
 
     def prompt(self, caller: Caller, tick: Tick) -> Any:
         """What `reset` says of a row.
@@ -71,9 +71,9 @@ class EnvironmentTool:
         """
         name = f"{next(self._numbers)}"
         try:
-            return self._world.reset(name, caller.columns, caller.shared_seed, tick)
+            return self._environment.reset(name, caller.columns, caller.shared_seed, tick)
         finally:
-            self._world.forget(name)
+            self._environment.forget(name)
 
     def moves(self, state: str, action: str, seed: int, tick: Tick) -> list[str]:
         """The states to which an action leads: none where all is done, several where all of them
@@ -82,24 +82,24 @@ class EnvironmentTool:
         Raises:
             ToolFailure: the action leads nowhere.
         """
-        states = self._world.move(state, action, seed, tick)
+        states = self._environment.move(state, action, seed, tick)
         if not isinstance(states, list) or not all(isinstance(one, str) for one in states):
             raise ToolFailure(f"`step` gave {type(states).__name__}, expected a list of texts")
         return states
 
     def take_printed(self) -> str:
         """What its instances printed since this was last asked."""
-        return self._world.take_printed()
+        return self._environment.take_printed()
 
     def close(self) -> None:
-        self._world.close()
+        self._environment.close()
 
 
 class EnvironmentSession:
     """The instance of one text; it is made when the text first acts."""
 
-    def __init__(self, world: World, name: str, caller: Caller) -> None:
-        self._world = world
+    def __init__(self, environment: Environment, name: str, caller: Caller) -> None:
+        self._environment = environment
         self._name = name
         self._caller = caller
         self._has_begun = False
@@ -109,11 +109,11 @@ class EnvironmentSession:
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
         if not self._has_begun:
             caller = self._caller
-            self._world.reset(self._name, caller.columns, caller.shared_seed, tick)
+            self._environment.reset(self._name, caller.columns, caller.shared_seed, tick)
             self._has_begun = True
         self._steps += 1
         seed = self._caller.seed + self._steps
-        said = _checked(self._world.step(self._name, arguments["text"], seed, tick))
+        said = _checked(self._environment.step(self._name, arguments["text"], seed, tick))
         for name in SUMS:
             self._sums[name] += said[name]
         return Answered(value=said["observation"], is_last=said["done"])
@@ -123,7 +123,7 @@ class EnvironmentSession:
 
     def close(self) -> None:
         if self._has_begun:
-            self._world.forget(self._name)
+            self._environment.forget(self._name)
 
 
 def _checked(said: Any) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class _Told:
     """Of the process in which it stands."""
 
 
-class UserWorld:
+class UserEnvironment:
     """The user's class in limited processes."""
 
     def __init__(

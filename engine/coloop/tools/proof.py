@@ -95,8 +95,9 @@ class State:
         return [replace(self, goal=atom) for atom in premises if atom not in self.facts]
 
 
-class ProofWorld:
-    """`World` of theorems: a text proves atom by atom, and earns 1 where it reaches the goal."""
+class ProofEnvironment:
+    """`Environment` of theorems: a text proves atom by atom, and earns 1 where it reaches the
+    goal."""
 
     def __init__(self) -> None:
         self._states: dict[str, State] = {}

@@ -8,8 +8,8 @@ from coloop.training.fsdp2 import Fsdp2Backend
 from coloop.training.protocol import (
     Hooks,
     Seen,
-    TeachingLoad,
     TrainBackend,
+    TrainBatch,
     UpdateFailed,
     UpdateReport,
 )
@@ -29,8 +29,8 @@ __all__ = [
     "Scorer",
     "Seen",
     "SingleBackend",
-    "TeachingLoad",
     "TrainBackend",
+    "TrainBatch",
     "UpdateFailed",
     "UpdateReport",
     "join",

@@ -33,10 +33,10 @@ from coloop.spec.training import Training
 from coloop.training.adapters import Adapted, AdaptedStates
 from coloop.training.dropout import Dropout, drops
 from coloop.training.forward import TokenModel
-from coloop.training.loads import PreparedLoad, prepare_load
 from coloop.training.meter import Meter
 from coloop.training.minibatches import Step, plan_steps
-from coloop.training.protocol import Hooks, Seen, TeachingLoad, UpdateFailed, UpdateReport
+from coloop.training.prepared_batch import PreparedBatch, prepare_batch
+from coloop.training.protocol import Hooks, Seen, TrainBatch, UpdateFailed, UpdateReport
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.rates import learning_rate
 from coloop.training.scorer import ScoresTexts, measure_outputs
@@ -96,18 +96,18 @@ class Learner(ScoresTexts):
 
     def prepare(
         self,
-        loads: Sequence[TeachingLoad],
+        loads: Sequence[TrainBatch],
         training: Training,
         *,
         seed: int,
         hooks: Hooks | None = None,
-    ) -> list[TeachingLoad]:
+    ) -> list[TrainBatch]:
         self._follow(training)
         return [self._with_prepared(load, training, seed, hooks or Hooks()) for load in loads]
 
     def update(
         self,
-        loads: Sequence[TeachingLoad],
+        loads: Sequence[TrainBatch],
         training: Training,
         *,
         seed: int,
@@ -144,7 +144,7 @@ class Learner(ScoresTexts):
         return self._report(run, len(steps), skipped)
 
     def evaluate(
-        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+        self, loads: Sequence[TrainBatch], training: Training, *, hooks: Hooks | None = None
     ) -> UpdateReport:
         prepared, skipped = self._prepare(loads)
         everything: Step = [list(range(load.size)) for load in prepared]
@@ -205,11 +205,11 @@ class Learner(ScoresTexts):
         """Take what the section of the moment says of the forward pass."""
         self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
 
-    def _prepare(self, loads: Sequence[TeachingLoad]) -> tuple[list[PreparedLoad], dict[str, int]]:
+    def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[PreparedBatch], dict[str, int]]:
         prepared = []
         skipped: dict[str, int] = {}
         for load in loads:
-            ready, left_out = prepare_load(load, self._kl)
+            ready, left_out = prepare_batch(load, self._kl)
             skipped[load.role] = skipped.get(load.role, 0) + left_out
             if ready is not None:
                 prepared.append(ready)
@@ -233,9 +233,9 @@ class Learner(ScoresTexts):
             self._dropout.set("reads")
 
     def _with_prepared(
-        self, load: TeachingLoad, training: Training, seed: int, hooks: Hooks
-    ) -> TeachingLoad:
-        ready, _ = prepare_load(load, self._kl)
+        self, load: TrainBatch, training: Training, seed: int, hooks: Hooks
+    ) -> TrainBatch:
+        ready, _ = prepare_batch(load, self._kl)
         if ready is None or ready.is_prepared:
             return load
         run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
@@ -253,7 +253,7 @@ class Learner(ScoresTexts):
                 _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
 
     def _prepare_whole(
-        self, run: "_Run", load: PreparedLoad, training: Training, seed: int
+        self, run: "_Run", load: PreparedBatch, training: Training, seed: int
     ) -> None:
         """Give a load what its recipe asks of the whole batch."""
         recipe: Any = load.recipe  # one that prepares, as it says itself
@@ -289,7 +289,7 @@ class Learner(ScoresTexts):
 
     def _passes(
         self,
-        load: PreparedLoad,
+        load: PreparedBatch,
         rows: Sequence[int],
         training: Training,
         *,
@@ -334,7 +334,7 @@ class Learner(ScoresTexts):
         return losses, False
 
     def _learn_load(
-        self, run: "_Run", load: PreparedLoad, rows: list[int], training: Training
+        self, run: "_Run", load: PreparedBatch, rows: list[int], training: Training
     ) -> list["_Loss"]:
         """Add the gradient of one load's share of an optimizer step; the loss of each pass."""
         whole = load.batch.select(rows)
@@ -374,7 +374,7 @@ class Learner(ScoresTexts):
             run.advance(len(places))
         return losses
 
-    def _pass_nothing(self, load: PreparedLoad) -> None:
+    def _pass_nothing(self, load: PreparedBatch) -> None:
         """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
         shortest = min(range(load.size), key=lambda row: load.lengths[row])
         part = load.batch.select([shortest]).to(self._tokens.device)
@@ -445,7 +445,7 @@ class Learner(ScoresTexts):
         )
 
 
-def _counted(loads: Iterable[PreparedLoad]) -> tuple[int, int]:
+def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
     """Rows and trained tokens of an update; what several algorithms learn at one port is there
     once."""
     rows = tokens = 0
@@ -464,7 +464,7 @@ def _counted(loads: Iterable[PreparedLoad]) -> tuple[int, int]:
 class _Loss:
     """What one micro-batch lost."""
 
-    load: PreparedLoad
+    load: PreparedBatch
     rows: tuple[str, ...]
     """Ids of the first of its rows."""
     value: Tensor
@@ -474,7 +474,7 @@ class _Run:
     """What one update carries along."""
 
     def __init__(
-        self, loads: list[PreparedLoad], steps: list[Step], hooks: Hooks, ranks: Ranks
+        self, loads: list[PreparedBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
     ) -> None:
         self.loads = loads
         self.steps = steps
@@ -489,7 +489,7 @@ class _Run:
         self._total = sum(len(rows) for step in steps for rows in step)
         self._total += sum(load.size for load in self.to_prepare())
 
-    def to_prepare(self) -> list[PreparedLoad]:
+    def to_prepare(self) -> list[PreparedBatch]:
         """Loads whose recipes ask for what nobody has prepared yet; one step alone is its own old
         policy."""
         is_one_step = len(self.steps) == 1
@@ -499,7 +499,7 @@ class _Run:
             if not load.is_prepared and not (is_one_step and load.needs.prepares_old)
         ]
 
-    def show(self, load: PreparedLoad, output: LossOutput) -> None:
+    def show(self, load: PreparedBatch, output: LossOutput) -> None:
         """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
         are those of the texts that are scored: alerts and controllers look at what it writes."""
         if load.port != "rewards" and load.role in self._rewarded:

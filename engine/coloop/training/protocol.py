@@ -51,7 +51,7 @@ class UpdateFailed(ColoopError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeachingLoad:
+class TrainBatch:
     """What one teaching port of one role brings to an update, for one of its algorithms."""
 
     role: str
@@ -144,12 +144,12 @@ class TrainBackend(Protocol):
 
     def prepare(
         self,
-        loads: Sequence[TeachingLoad],
+        loads: Sequence[TrainBatch],
         training: Training,
         *,
         seed: int,
         hooks: Hooks | None = None,
-    ) -> list[TeachingLoad]:
+    ) -> list[TrainBatch]:
         """The loads with what their recipes ask of the whole batch (`Needs.prepares`), by the
         weights as they are: however many updates follow, all learn against this policy.
 
@@ -159,7 +159,7 @@ class TrainBackend(Protocol):
 
     def update(
         self,
-        loads: Sequence[TeachingLoad],
+        loads: Sequence[TrainBatch],
         training: Training,
         *,
         seed: int,
@@ -175,7 +175,7 @@ class TrainBackend(Protocol):
         ...
 
     def evaluate(
-        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+        self, loads: Sequence[TrainBatch], training: Training, *, hooks: Hooks | None = None
     ) -> UpdateReport:
         """Losses and metrics of the loads by the weights as they are; nothing learns."""
         ...

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from coloop.arrays import Numbers, numbers_of
 from coloop.batch import Batch
-from coloop.training.loads import PreparedLoad
+from coloop.training.prepared_batch import PreparedBatch
 from coloop.training.protocol import Seen
 
 MOST_ROWS = 16
@@ -35,7 +35,7 @@ class SeenTokens:
 
     def note(
         self,
-        load: PreparedLoad,
+        load: PreparedBatch,
         units: Sequence[int],
         batch: Batch,
         tokens: Mapping[str, Tensor],

@@ -13,8 +13,8 @@ from coloop.spec.ports import PORTS, is_of_use
 from coloop.validate import next_steps
 from coloop.validate.edges import removal
 from coloop.validate.facts import Facts, found
+from coloop.validate.required_inputs import PAIRS_NEED, required_inputs
 from coloop.validate.usage import used_nodes
-from coloop.validate.wanted import PAIRS_NEED, wanted_inputs
 
 
 def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
@@ -24,7 +24,7 @@ def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
             continue
         missing = {
             wanted.port: wanted.reason
-            for wanted in wanted_inputs(facts, name)
+            for wanted in required_inputs(facts, name)
             if not facts.is_connected(name, wanted.port)
         }
         for port, reason in missing.items():

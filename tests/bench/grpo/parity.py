@@ -31,7 +31,7 @@ from coloop.recipes.protocol import CreditInput, EdgeScores
 from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.algorithm import RewardsAlgorithm, resolve_rewards_algorithm
 from coloop.spec.training import Credit, Training
-from coloop.training import TeachingLoad
+from coloop.training import TrainBatch
 from coloop.training.single import SingleBackend
 
 UPDATES = 3
@@ -216,7 +216,7 @@ def _own_updates(
                 zip(texts, masks, credited.advantages, strict=True)
             )
         ]
-        load = TeachingLoad(
+        load = TrainBatch(
             role="actor", port="rewards", recipe=recipe, settings=settings, rows=items
         )
         backend.update([load], training, seed=number)

@@ -23,9 +23,9 @@ from coloop.errors import (
     StopRequested,
     WorkerDied,
 )
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import Poll, PromptRequest, Sampling
 from coloop.hosts.settings import HostSettings
+from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
 from coloop.spec.io import parse
@@ -219,7 +219,7 @@ def test_a_call_without_progress_is_named_after_its_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end = threading.Event()
-    monkeypatch.setattr(PoolHost, "version", lambda host, member: may_end.wait(60))
+    monkeypatch.setattr(Worker, "version", lambda host, member: may_end.wait(60))
     built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=5))
     built.start()
 
@@ -235,7 +235,7 @@ def test_a_host_adds_what_it_logs_to_the_log_of_its_run(tmp_path: Path) -> None:
     assert spec is not None
     log = tmp_path / "engine.log"
 
-    PoolHost(HostSettings(spec=spec, weights=(), root=tmp_path, seed=0, threads=1, log=log))
+    Worker(HostSettings(spec=spec, weights=(), root=tmp_path, seed=0, threads=1, log=log))
     logging.getLogger("coloop.rollout").warning("the cache is small")
 
     try:
@@ -248,7 +248,7 @@ def test_a_thread_that_hangs_cannot_be_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end = threading.Event()
-    monkeypatch.setattr(PoolHost, "version", lambda host, group: may_end.wait(60))
+    monkeypatch.setattr(Worker, "version", lambda host, group: may_end.wait(60))
     built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=5))
     built.start()
     with pytest.raises(StageStalled) as stalled:
@@ -339,7 +339,7 @@ def workers() -> list[psutil.Process]:
 
 def is_worker(process: psutil.Process) -> bool:
     try:
-        return "PoolHost" in " ".join(process.cmdline())
+        return "RayWorker" in " ".join(process.cmdline())
     except psutil.Error:
         return False
 

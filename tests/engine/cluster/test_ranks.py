@@ -17,14 +17,14 @@ import psutil
 import pytest
 import torch
 from tests.engine.numerics import assert_near
-from tests.engine.rank_processes import ranks_of, stems_of
+from tests.engine.rank_processes import fork_servers_of, ranks_of
 
 from coloop.batch import completion_sequence
 from coloop.cluster import Deadlines, local
+from coloop.cluster.fork_server import ForkServer
 from coloop.cluster.local import LocalCluster
-from coloop.cluster.processes import answered, start_stem
+from coloop.cluster.processes import answered, start_fork_server
 from coloop.cluster.ranks import Pools, RankEnded
-from coloop.cluster.stem import Stem
 from coloop.errors import (
     CheckpointError,
     PlacementTimeout,
@@ -35,13 +35,13 @@ from coloop.errors import (
     WorkerDied,
 )
 from coloop.hosts.answers import MERGES
-from coloop.hosts.host import PoolHost
-from coloop.hosts.messages import LearnOrder, Load, Poll, PromptRequest, Sampling, TooLong
+from coloop.hosts.messages import LearnRequest, Poll, PortBatch, PromptRequest, Sampling, TooLong
 from coloop.hosts.settings import HostSettings
 from coloop.hosts.shares import own_part, own_requests
+from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import parse
-from coloop.sync import Evidence
+from coloop.sync import WeightChecksum
 from coloop.training import Ranks
 
 LONG_WAIT = 60.0
@@ -225,16 +225,14 @@ def test_who_waits_sees_how_far_all_ranks_are_together() -> None:
 
 def test_each_method_of_a_host_says_what_its_answers_make_together() -> None:
     public = {
-        name
-        for name, value in vars(PoolHost).items()
-        if callable(value) and not name.startswith("_")
+        name for name, value in vars(Worker).items() if callable(value) and not name.startswith("_")
     }
 
     assert public - {"poll", "interrupt", "close"} == set(MERGES)
 
 
 def test_ranks_whose_engines_differ_stop_the_run() -> None:
-    held = [Evidence(version=3, fingerprint=7), Evidence(version=3, fingerprint=8)]
+    held = [WeightChecksum(version=3, fingerprint=7), WeightChecksum(version=3, fingerprint=8)]
 
     with pytest.raises(WeightsNotUpdated, match="rank 1 of 2 holds other weights than rank 0"):
         MERGES["receive"](held)
@@ -342,7 +340,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluste
             one.close()
 
 
-def learn_order(texts: list[list[Any]], count: int) -> LearnOrder:
+def learn_order(texts: list[list[Any]], count: int) -> LearnRequest:
     """One update from the first completions; rewards by their place."""
     written = [one for own in texts for one in own][:count]
     items = tuple(
@@ -357,8 +355,8 @@ def learn_order(texts: list[list[Any]], count: int) -> LearnOrder:
         )
         for place, one in enumerate(written)
     )
-    load = Load(node="actor", port="rewards", items=items)
-    return LearnOrder(group="actor", loads=(load,), seed=0)
+    load = PortBatch(node="actor", port="rewards", items=items)
+    return LearnRequest(group="actor", loads=(load,), seed=0)
 
 
 def streamed(cluster: LocalCluster) -> dict[int, list[list[int]]]:
@@ -557,16 +555,16 @@ def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path)
     cluster = cluster_of(2, tmp_path)
     with closing(cluster):
         cluster.start()
-        first, (hangs,) = stem_of(cluster), stems_of(psutil.Process())[-1:]
+        first, (hangs,) = fork_server_of(cluster), fork_servers_of(psutil.Process())[-1:]
         hangs.suspend()
         ours, theirs = socket.socketpair()
         with ours, theirs:
             first.start(theirs.fileno(), theirs.fileno()).kill()
 
-        second = stem_of(cluster)
+        second = fork_server_of(cluster)
 
         assert second is not first
-        assert stem_of(cluster) is second
+        assert fork_server_of(cluster) is second
         hangs.resume()
         assert len(cluster.call("main", "generate", "actor", "actor", REQUESTS, SHORT)) == 3
     assert first.has_ended
@@ -575,28 +573,28 @@ def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 @pytest.mark.timeout(120)
-def test_ranks_that_their_stem_never_begins_are_given_up_in_time(
+def test_ranks_that_their_fork_server_never_begins_are_given_up_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = set(stems_of(psutil.Process()))
+    before = set(fork_servers_of(psutil.Process()))
 
-    def hangs(log: Path | None) -> Stem | None:
-        stem = start_stem(log)
-        for one in set(stems_of(psutil.Process())) - before:
+    def hangs(log: Path | None) -> ForkServer | None:
+        fork_server = start_fork_server(log)
+        for one in set(fork_servers_of(psutil.Process())) - before:
             one.suspend()
-        return stem
+        return fork_server
 
-    monkeypatch.setattr(local, "start_stem", hangs)
+    monkeypatch.setattr(local, "start_fork_server", hangs)
     cluster = cluster_of(2, tmp_path, start_seconds=2.0)
 
     with pytest.raises(PlacementTimeout, match="rank 0 of 2: it did not come within 2 s"):
         cluster.start()
 
-    assert set(stems_of(psutil.Process())) == before
+    assert set(fork_servers_of(psutil.Process())) == before
 
 
-def stem_of(cluster: LocalCluster) -> Stem:
+def fork_server_of(cluster: LocalCluster) -> ForkServer:
     """From which its next ranks stem."""
-    stem = cluster._living_stem(cluster._settings["main"])
-    assert stem is not None
-    return stem
+    fork_server = cluster._living_fork_server(cluster._settings["main"])
+    assert fork_server is not None
+    return fork_server

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from coloop.data.tasks import check_row, task_rows
 from coloop.rewards.checkers import proof as kernel
 from coloop.tools.calculator import calculated
-from coloop.tools.proof import ProofWorld
+from coloop.tools.proof import ProofEnvironment
 from coloop.tools.protocol import ToolFailure
 
 Rows = list[dict[str, Any]]
@@ -248,9 +248,9 @@ def follows(prompt: str, atoms: list[str]) -> bool:
 
 def earned(row: dict[str, Any], text: str) -> float:
     """What the environment pays for a text."""
-    world = ProofWorld()
-    world.reset("one", row, 0, lambda: None)
+    environment = ProofEnvironment()
+    environment.reset("one", row, 0, lambda: None)
     try:
-        return float(world.step("one", text, 0, lambda: None).get("score", 0.0))
+        return float(environment.step("one", text, 0, lambda: None).get("score", 0.0))
     except ToolFailure:
         return 0.0

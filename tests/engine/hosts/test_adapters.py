@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.hosts.test_host import ACTOR, SCRATCH, learned, settings_of
+from tests.engine.hosts.test_worker import ACTOR, SCRATCH, learned, settings_of
 from tests.engine.numerics import near, rounding
 from tests.engine.training.processes import on_ranks
 from tests.matrix import also
 from torch import Tensor
 
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.hosts.host import PoolHost
-from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Sampling
+from coloop.hosts.messages import LearnRequest, PortBatch, PromptRequest, Sampling
+from coloop.hosts.worker import Worker
 from coloop.models import read_adapter, weights_in
 from coloop.models.adapters import is_own
 from coloop.plan.compile import compile_plan
 from coloop.roles.texts import drawn_sequence
 from coloop.sizing.survey import Survey
 from coloop.spec.io import from_dict
-from coloop.sync import FilesChannel, Prover
+from coloop.sync import ChecksumVerifier, FilesChannel
 from coloop.tables import Tokens
 from coloop.training import ALONE, Ranks, leave
 from coloop.training.frozen_adapters import FrozenAdapter
@@ -71,7 +71,7 @@ def make(
     backend: str = "single",
     ranks: Ranks = ALONE,
     **training: Any,
-) -> PoolHost:
+) -> Worker:
     changed = {
         name: {**node, "training": {**ACTOR["training"], "backend": backend, **training}}
         if name in LEARNERS
@@ -79,29 +79,29 @@ def make(
         for name, node in nodes.items()
     }
     settings = settings_of(changed, EDGES, folder)
-    host = PoolHost(replace(settings, rank=ranks.rank, ranks=ranks.size))
+    host = Worker(replace(settings, rank=ranks.rank, ranks=ranks.size))
     host.build()
     return host
 
 
-def write(host: PoolHost, node: str) -> Tokens:
+def write(host: Worker, node: str) -> Tokens:
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(7,))
     return host.generate(node, node, [request], Sampling(max_new_tokens=4, temperature=1.0))[0][0]
 
 
-def learn(host: PoolHost, node: str, tokens: Tokens) -> None:
-    load = Load(node=node, port="rewards", items=(learned("row", tokens),))
-    host.learn(LearnOrder(group=node, loads=(load,), seed=0))
+def learn(host: Worker, node: str, tokens: Tokens) -> None:
+    load = PortBatch(node=node, port="rewards", items=(learned("row", tokens),))
+    host.learn(LearnRequest(group=node, loads=(load,), seed=0))
 
 
-def said(host: PoolHost, node: str, tokens: Tokens) -> list[float]:
+def said(host: Worker, node: str, tokens: Tokens) -> list[float]:
     """What weights say of a text: log-probs, of a critic values."""
     reading = "values" if node == "critic" else "log_probs"
     found = host.score(node, node, [drawn_sequence("row", tokens)], 1.0, reading)
     return found[0].tolist()  # type: ignore[union-attr]
 
 
-def held(host: PoolHost, group: str) -> dict[str, Tensor]:
+def held(host: Worker, group: str) -> dict[str, Tensor]:
     """The weights of a group as they lie in the process."""
     home = host._homes[group]
     adapted = home.weights.adapted
@@ -115,13 +115,13 @@ def held(host: PoolHost, group: str) -> dict[str, Tensor]:
     return {name: getattr(one, "_local_tensor", one.detach()) for name, one in named}
 
 
-def places(host: PoolHost, group: str) -> dict[int, int]:
+def places(host: Worker, group: str) -> dict[int, int]:
     """Where the frozen weights of a group lie, and how many bytes each has."""
     frozen = (one for name, one in held(host, group).items() if not is_own(name))
     return {one.data_ptr(): one.nbytes for one in frozen}
 
 
-def own(host: PoolHost, group: str) -> dict[str, Tensor]:
+def own(host: Worker, group: str) -> dict[str, Tensor]:
     adapted = host._homes[group].weights.adapted
     assert adapted is not None
     return {name: one.clone() for name, one in adapted.adapter().items()}
@@ -193,14 +193,14 @@ def test_an_engine_is_sent_what_the_adapter_changes_and_proves_the_whole(tmp_pat
     text = write(host, "actor")
     learn(host, "actor", text)
 
-    parcel, sent = host.send("actor", [tmp_path], "float32")
-    assert parcel is not None
-    names = {name for name, _ in FilesChannel().receive(parcel)}
-    got = host.receive("actor", parcel, sent.probe)
+    transfer, sent = host.send("actor", [tmp_path], "float32")
+    assert transfer is not None
+    names = {name for name, _ in FilesChannel().receive(transfer)}
+    got = host.receive("actor", transfer, sent.probe)
 
     assert names
     assert all(".layers." in name and "norm" not in name for name in names)
-    assert Prover().check(sent, got).fingerprint == sent.fingerprint
+    assert ChecksumVerifier().check(sent, got).fingerprint == sent.fingerprint
     moved, fixed = (write(host, node).log_probs for node in ("actor", "twin"))
     assert list(moved) != list(fixed)
 
@@ -304,7 +304,7 @@ def test_a_role_in_another_pool_has_the_same_base_there(tmp_path: Path) -> None:
     plan = compile_plan(spec)
     settings = settings_of(NODES, EDGES, tmp_path)
 
-    other = PoolHost(replace(settings, spec=spec, weights=plan.weights, pool="two"))
+    other = Worker(replace(settings, spec=spec, weights=plan.weights, pool="two"))
     other.build()
 
     found = {one.name: (one.base, one.beside) for one in plan.weights if one.base}

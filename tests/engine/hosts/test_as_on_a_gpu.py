@@ -9,7 +9,7 @@ import torch
 from coloop import presets
 from coloop.diagnostics import Change
 from coloop.hosts.beginnings import Beginnings, Home
-from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.trainer import Trainer
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
 from coloop.spec.graph import LoopSpec
@@ -78,7 +78,7 @@ def test_every_loop_for_this_machine_is_built_on_one_gpu_and_packed(name: str) -
 
     assert homes.keys() == {one.name for one in plan.weights}
     learners: dict[str, Any] = {
-        group: home.backend for group, home in homes.items() if isinstance(home, TrainerHome)
+        group: home.backend for group, home in homes.items() if isinstance(home, Trainer)
     }
     assert learners.keys() == {one.name for one in plan.weights if one.trains}
     for backend in learners.values():

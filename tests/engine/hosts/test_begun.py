@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.hosts.test_host import EDGES, NODES, settings_of
+from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 from tests.engine.numerics import near
 
 from coloop.errors import DataError
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import Begun, PromptRequest, Reply, Sampling, TooLong
+from coloop.hosts.worker import Worker
 from coloop.roles.texts import drawn_sequence
 from coloop.tables import Tokens
 
@@ -21,8 +21,8 @@ TERMS = 10_000
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> PoolHost:
-    host = PoolHost(settings_of(NODES, EDGES, tmp_path))
+def host(tmp_path: Path) -> Worker:
+    host = Worker(settings_of(NODES, EDGES, tmp_path))
     host.build()
     return host
 
@@ -32,14 +32,14 @@ def written(reply: Reply) -> list[Tokens]:
     return reply
 
 
-def on(host: PoolHost, begun: Begun, *seeds: int, sampling: Sampling = SAMPLING) -> list[Tokens]:
+def on(host: Worker, begun: Begun, *seeds: int, sampling: Sampling = SAMPLING) -> list[Tokens]:
     """Texts that go on with a beginning."""
     request = PromptRequest(id="row", prompt="1+1=", seeds=seeds, begun=begun)
     [reply] = host.generate("actor", "actor", [request], sampling)
     return written(reply)
 
 
-def stem_of(host: PoolHost, length: int) -> tuple[Tokens, Begun]:
+def stem_of(host: Worker, length: int) -> tuple[Tokens, Begun]:
     """A text, and its first so many tokens."""
     request = PromptRequest(id="row", prompt="1+1=", seeds=(1,))
     [reply] = host.generate("actor", "actor", [request], SAMPLING)
@@ -48,7 +48,7 @@ def stem_of(host: PoolHost, length: int) -> tuple[Tokens, Begun]:
     return text, Begun.of(text, length)
 
 
-def test_what_is_begun_stays_and_is_not_trained(host: PoolHost) -> None:
+def test_what_is_begun_stays_and_is_not_trained(host: Worker) -> None:
     text, begun = stem_of(host, 3)
 
     for branch in on(host, begun, *SEEDS):
@@ -59,7 +59,7 @@ def test_what_is_begun_stays_and_is_not_trained(host: PoolHost) -> None:
         assert 3 < len(branch.token_ids) <= SAMPLING.max_new_tokens
 
 
-def test_a_branch_is_as_likely_as_its_writer_says(host: PoolHost) -> None:
+def test_a_branch_is_as_likely_as_its_writer_says(host: Worker) -> None:
     _, begun = stem_of(host, 3)
     branches = on(host, begun, *SEEDS)
     rows = [drawn_sequence(f"row{n}", one) for n, one in enumerate(branches)]
@@ -71,7 +71,7 @@ def test_a_branch_is_as_likely_as_its_writer_says(host: PoolHost) -> None:
         assert np.asarray(own)[3:].tolist() == near(branch.log_probs[3:].tolist(), terms=TERMS)
 
 
-def test_branches_draw_together_what_they_draw_alone(host: PoolHost) -> None:
+def test_branches_draw_together_what_they_draw_alone(host: Worker) -> None:
     _, begun = stem_of(host, 3)
 
     together = on(host, begun, *SEEDS)
@@ -81,7 +81,7 @@ def test_branches_draw_together_what_they_draw_alone(host: PoolHost) -> None:
     assert len({tuple(one.token_ids.tolist()) for one in together}) > 1
 
 
-def test_a_stop_in_the_beginning_ends_no_branch(host: PoolHost) -> None:
+def test_a_stop_in_the_beginning_ends_no_branch(host: Worker) -> None:
     _, begun = stem_of(host, 3)
     first = on(host, begun, SEEDS[0])[0]
     stop = first.text[:1]
@@ -93,7 +93,7 @@ def test_a_stop_in_the_beginning_ends_no_branch(host: PoolHost) -> None:
     assert len(branch.token_ids) > 3
 
 
-def test_a_beginning_of_another_tokenizer_is_refused(host: PoolHost) -> None:
+def test_a_beginning_of_another_tokenizer_is_refused(host: Worker) -> None:
     _, begun = stem_of(host, 3)
 
     with pytest.raises(DataError, match="another tokenizer"):

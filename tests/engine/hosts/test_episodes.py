@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.hosts.test_host import EDGES, NODES, settings_of
+from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 from tests.engine.hosts.test_writing import learn
 from tests.engine.numerics import rounding
 
 from coloop.errors import StopRequested
 from coloop.hosts import listeners, writing
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import Answer, Branches, Pause, PromptRequest, Sampling
-from coloop.hosts.stub import ClusterHosts
+from coloop.hosts.worker import Worker
+from coloop.hosts.worker_group import WorkerGroup
 from coloop.rollout import GenerationRequest, generate
 from coloop.tables import Tokens
 
@@ -37,9 +37,9 @@ def short_moments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> PoolHost:
+def host(tmp_path: Path) -> Worker:
     rollout = {**NODES["actor"]["rollout"], "max_num_seqs": 4}
-    host = PoolHost(
+    host = Worker(
         settings_of({**NODES, "actor": {**NODES["actor"], "rollout": rollout}}, EDGES, tmp_path)
     )
     host.build()
@@ -47,18 +47,18 @@ def host(tmp_path: Path) -> PoolHost:
 
 
 @pytest.fixture
-def hosts(host: PoolHost) -> ClusterHosts:
+def hosts(host: Worker) -> WorkerGroup:
     """The driver's way to the host."""
 
     def call(pool: str, method: str, *arguments: Any, tick: Any = None) -> Any:
         return getattr(host, method)(*arguments)
 
-    deliveries: Any = SimpleNamespace(
+    weight_sync: Any = SimpleNamespace(
         writing_pool=lambda group, node: "main",
         make_current=lambda ask, group, pool: None,
         undisturbed=lambda pool: nullcontext(),
     )
-    return ClusterHosts(SimpleNamespace(call=call), {"actor": "main"}, deliveries)
+    return WorkerGroup(SimpleNamespace(call=call), {"actor": "main"}, weight_sync)
 
 
 def count(text: str) -> str | None:
@@ -82,7 +82,7 @@ def requests() -> list[PromptRequest]:
     return [PromptRequest(id=f"row{n}", prompt=f"{n}+1=", seeds=(n, 60 + n)) for n in range(5)]
 
 
-def alone(host: PoolHost, prompt: str, seed: int) -> tuple[list[int], list[bool], list[float]]:
+def alone(host: Worker, prompt: str, seed: int) -> tuple[list[int], list[bool], list[float]]:
     """One text by itself: before each turn everything is read anew."""
     engine = host._engines["actor"].engine
     encoder = host._homes["actor"].weights.encoder("actor")
@@ -116,7 +116,7 @@ def alone(host: PoolHost, prompt: str, seed: int) -> tuple[list[int], list[bool]
         log_probs += [0.0] * len(heard)
 
 
-def written(hosts: ClusterHosts, answer: Answer) -> list[list[Tokens]]:
+def written(hosts: WorkerGroup, answer: Answer) -> list[list[Tokens]]:
     replies = hosts.generate("actor", "actor", requests(), SAMPLING, answer=answer)
     assert all(isinstance(reply, list) for reply in replies)
     return replies  # type: ignore[return-value]
@@ -127,7 +127,7 @@ def drawn(replies: list[list[Tokens]]) -> list[list[list[int]]]:
     return [[one.token_ids.tolist() for one in texts] for texts in replies]
 
 
-def test_many_at_once_are_each_as_if_it_were_alone(host: PoolHost, hosts: ClusterHosts) -> None:
+def test_many_at_once_are_each_as_if_it_were_alone(host: Worker, hosts: WorkerGroup) -> None:
     turns: Counter[tuple[int, int]] = Counter()
 
     def answer(pause: Pause) -> str | None:
@@ -147,7 +147,7 @@ def test_many_at_once_are_each_as_if_it_were_alone(host: PoolHost, hosts: Cluste
     assert host._engines["actor"].engine.unfinished == 0
 
 
-def test_nothing_is_encoded_twice(hosts: ClusterHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_encoded_twice(hosts: WorkerGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: Counter[str] = Counter()
     answered: list[str] = []
     prompt, said = Encoder.prompt, Encoder.said
@@ -173,7 +173,7 @@ def test_nothing_is_encoded_twice(hosts: ClusterHosts, monkeypatch: pytest.Monke
     assert encoded == {"prompt": 5, "said": len(answered)}
 
 
-def test_nobody_waits_for_another_ones_tool(hosts: ClusterHosts) -> None:
+def test_nobody_waits_for_another_ones_tool(hosts: WorkerGroup) -> None:
     """The first tool answers only when another text has called three times."""
     calls: Counter[tuple[int, int]] = Counter()
     changed = threading.Condition()
@@ -192,7 +192,7 @@ def test_nobody_waits_for_another_ones_tool(hosts: ClusterHosts) -> None:
     assert [len(texts) for texts in written(hosts, answer)] == [2] * 5
 
 
-def test_a_tool_that_breaks_leaves_nothing_behind(host: PoolHost, hosts: ClusterHosts) -> None:
+def test_a_tool_that_breaks_leaves_nothing_behind(host: Worker, hosts: WorkerGroup) -> None:
     def breaks(pause: Pause) -> str | None:
         raise ValueError("no such tool")
 
@@ -204,7 +204,7 @@ def test_a_tool_that_breaks_leaves_nothing_behind(host: PoolHost, hosts: Cluster
     assert drawn(written(hosts, lambda pause: count(pause.text))) == expected
 
 
-def test_a_stop_is_heard_while_all_wait_for_tools(hosts: ClusterHosts) -> None:
+def test_a_stop_is_heard_while_all_wait_for_tools(hosts: WorkerGroup) -> None:
     is_called, is_stopped = threading.Event(), threading.Event()
 
     def answer(pause: Pause) -> str | None:
@@ -221,7 +221,7 @@ def test_a_stop_is_heard_while_all_wait_for_tools(hosts: ClusterHosts) -> None:
         written(hosts.with_tick(tick), answer)
 
 
-def test_new_weights_come_while_texts_pause(host: PoolHost, hosts: ClusterHosts) -> None:
+def test_new_weights_come_while_texts_pause(host: Worker, hosts: WorkerGroup) -> None:
     """What was drawn stays, with the version that drew it; the rest is by the new ones."""
     old = written(hosts, lambda pause: count(pause.text))
     has_learned = threading.Event()
@@ -264,7 +264,7 @@ def once(seeds: tuple[int, ...], said: str = "") -> Answer:
     return answer
 
 
-def test_a_text_that_branches_goes_on_as_several(hosts: ClusterHosts) -> None:
+def test_a_text_that_branches_goes_on_as_several(hosts: WorkerGroup) -> None:
     """With its own seed a branch is the text itself; with another one it begins with it."""
     whole = written(hosts, lambda pause: "")
 
@@ -285,7 +285,7 @@ def _stem(one: Tokens, other: Tokens) -> int:
     return alike.index(False) if False in alike else len(alike)
 
 
-def test_draws_of_branches_do_not_depend_on_who_is_answered_first(hosts: ClusterHosts) -> None:
+def test_draws_of_branches_do_not_depend_on_who_is_answered_first(hosts: WorkerGroup) -> None:
     first, changed = [True], threading.Condition()
     answered: list[Pause] = []
 
@@ -307,7 +307,7 @@ def test_draws_of_branches_do_not_depend_on_who_is_answered_first(hosts: Cluster
 
 
 def test_what_branches_share_is_computed_once(
-    host: PoolHost, hosts: ClusterHosts, monkeypatch: pytest.MonkeyPatch
+    host: Worker, hosts: WorkerGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(hosts, lambda pause: None)
     engine: Any = host._engines["actor"].engine
@@ -337,7 +337,7 @@ def test_what_branches_share_is_computed_once(
     assert engine._kept._texts == {}
 
 
-def test_a_full_text_does_not_branch(hosts: ClusterHosts) -> None:
+def test_a_full_text_does_not_branch(hosts: WorkerGroup) -> None:
     """Where no token is left to be drawn, it is one text that is cut."""
     short = replace(SAMPLING, max_new_tokens=1, pauses=tuple(map(chr, range(32, 127))))
 

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
-from tests.engine.hosts.test_host import EDGES, NODES, settings_of
+from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.host import PoolHost
+from coloop.hosts.worker import Worker
 
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> Encoder:
-    host = PoolHost(settings_of(NODES, EDGES, tmp_path))
+    host = Worker(settings_of(NODES, EDGES, tmp_path))
     host.build()
     return host._homes["actor"].weights.encoder("actor")
 

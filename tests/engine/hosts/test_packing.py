@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from tests.engine.tables.test_serialize import rows
 
 from coloop.batch import Pair, Sequence, Text, Unit, completion_sequence
-from coloop.hosts.messages import Load
+from coloop.hosts.messages import PortBatch
 from coloop.hosts.packing import IN_HEAD_BYTES, Packed, pack, unpack
 from coloop.tables import Row
 
@@ -113,7 +113,7 @@ def text(number: int, tokens: int, **more: Any) -> Sequence:
     ],
 )
 def test_what_is_learned_from_survives_the_way(items: tuple[Unit, ...]) -> None:
-    load = Load(node="actor", port="rewards", items=items)
+    load = PortBatch(node="actor", port="rewards", items=items)
 
     found = unpack(carried(pack(load)))
 
@@ -130,6 +130,6 @@ def test_what_is_learned_from_survives_the_way(items: tuple[Unit, ...]) -> None:
 def test_a_longer_array_of_what_is_learned_from_is_not_copied() -> None:
     items = tuple(text(at, 3 + 600 * at) for at in range(3))
 
-    found = unpack(pack(Load(node="actor", port="rewards", items=items)))
+    found = unpack(pack(PortBatch(node="actor", port="rewards", items=items)))
 
     assert np.shares_memory(found.items[2].token_ids, items[2].token_ids)

@@ -11,7 +11,7 @@ from tests.engine.training.conftest import random_rows, tiny_model
 from tests.engine.training.processes import on_ranks
 
 from coloop.hosts.beginnings import Beginnings
-from coloop.hosts.scorer_home import ScorerHome
+from coloop.hosts.frozen_model import FrozenModel
 from coloop.hosts.weights import HeldWeights
 from coloop.models import LoadedModel, character_tokenizer
 from coloop.plan.compile import compile_plan
@@ -25,17 +25,17 @@ from coloop.training.frozen_adapters import FrozenAdapter
 ROWS = random_rows(5, seed=1)
 
 
-def home_of(ranks: Ranks, seed: int, *, is_spread: bool) -> ScorerHome:
+def home_of(ranks: Ranks, seed: int, *, is_spread: bool) -> FrozenModel:
     loaded = LoadedModel(
         model=tiny_model(seed=seed).requires_grad_(False), tokenizer=character_tokenizer()
     )
     weights = HeldWeights(
         name="reference", loaded=loaded, dtypes=uniform("float32", "a test"), ranks=ranks
     )
-    return ScorerHome.spread(weights) if is_spread else ScorerHome(weights=weights)
+    return FrozenModel.spread(weights) if is_spread else FrozenModel(weights=weights)
 
 
-def scores(home: ScorerHome, rows: int = len(ROWS)) -> list[list[float]]:
+def scores(home: FrozenModel, rows: int = len(ROWS)) -> list[list[float]]:
     found = home.score(ROWS[:rows], "log_probs", temperature=0.7, hooks=Hooks())
     return [one.tolist() for one in found]
 

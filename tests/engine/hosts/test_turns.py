@@ -6,27 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.hosts.test_host import EDGES, NODES, learn, score, settings_of, write
+from tests.engine.hosts.test_worker import EDGES, NODES, learn, score, settings_of, write
 
 from coloop.errors import StopRequested
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import PromptRequest, Sampling
+from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
 from coloop.rollout import TorchEngine
 from coloop.spec.io import from_dict
 
-MakeHost = Callable[..., PoolHost]
+MakeHost = Callable[..., Worker]
 
 
 @pytest.fixture
 def make_host(tmp_path: Path) -> MakeHost:
     """The host of a small loop whose engine gives this back."""
 
-    def make(sleep: str | None) -> PoolHost:
+    def make(sleep: str | None) -> Worker:
         settings = settings_of(NODES, EDGES, tmp_path)
         engines = [one.model_copy(update={"sleep": sleep}) for one in settings.weights[0].engines]
         weights = settings.weights[0].model_copy(update={"engines": tuple(engines)})
-        host = PoolHost(replace(settings, weights=(weights, *settings.weights[1:])))
+        host = Worker(replace(settings, weights=(weights, *settings.weights[1:])))
         host.build()
         return host
 
@@ -88,7 +88,9 @@ def test_what_is_being_written_keeps_its_engine_awake(
 ) -> None:
     host = make_host("cache")
     tokens = write(host, 1.0)
-    monkeypatch.setattr("coloop.hosts.engine_home.for_a_moment", lambda: lambda finished: True)
+    monkeypatch.setattr(
+        "coloop.hosts.rollout_generator.for_a_moment", lambda: lambda finished: True
+    )
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(1, 2))
     sampling = Sampling(max_new_tokens=40, on_sync="resume")
 

@@ -6,12 +6,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from tests.engine.hosts.test_host import EDGES, NODES, settings_of
+from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 
 from coloop.errors import RequestRefused, StopRequested
 from coloop.hosts import writing
-from coloop.hosts.host import PoolHost
-from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Reply, Sampling, TooLong
+from coloop.hosts.messages import LearnRequest, PortBatch, PromptRequest, Reply, Sampling, TooLong
+from coloop.hosts.worker import Worker
 from coloop.roles.texts import drawn_sequence
 from coloop.rollout import GenerationRequest
 from coloop.spec.rollout import OnSync
@@ -32,9 +32,9 @@ def short_moments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> PoolHost:
+def host(tmp_path: Path) -> Worker:
     """A host whose engine writes two texts at once."""
-    host = PoolHost(settings_of(TWO_AT_ONCE, EDGES, tmp_path))
+    host = Worker(settings_of(TWO_AT_ONCE, EDGES, tmp_path))
     host.build()
     return host
 
@@ -43,14 +43,14 @@ def prompts(count: int = 3) -> list[PromptRequest]:
     return [PromptRequest(id=f"row{n}", prompt=f"{n}+1=", seeds=(n, 50 + n)) for n in range(count)]
 
 
-def first_moment(host: PoolHost, requests: Sequence[PromptRequest], sampling: Sampling) -> int:
+def first_moment(host: Worker, requests: Sequence[PromptRequest], sampling: Sampling) -> int:
     """Begins to write; so many texts are unfinished then, and none is finished."""
     begun = host.write("actor", "actor", requests, sampling)
     assert begun.replies == ()
     return begun.unfinished
 
 
-def the_rest(host: PoolHost, sampling: Sampling = SAMPLING) -> dict[int, Reply]:
+def the_rest(host: Worker, sampling: Sampling = SAMPLING) -> dict[int, Reply]:
     """What is unfinished, written to its end."""
     found: dict[int, Reply] = {}
     while True:
@@ -60,15 +60,15 @@ def the_rest(host: PoolHost, sampling: Sampling = SAMPLING) -> dict[int, Reply]:
             return found
 
 
-def learn(host: PoolHost) -> None:
+def learn(host: Worker) -> None:
     """The next version of the weights, far from the one before, and the engine has it."""
     tokens = Tokens(
         prompt_ids=[5, 6], token_ids=[7, 8, 9], loss_mask=[True] * 3, log_probs=[-1.0] * 3
     )
     item = drawn_sequence("row", tokens, advantages=9.0)
     host.learn(
-        LearnOrder(
-            group="actor", loads=(Load(node="actor", port="rewards", items=(item,)),), seed=0
+        LearnRequest(
+            group="actor", loads=(PortBatch(node="actor", port="rewards", items=(item,)),), seed=0
         )
     )
     host.sync("actor")
@@ -80,7 +80,7 @@ def plain(reply: Reply) -> list[tuple[list[int], list[float]]]:
     return [(one.token_ids.tolist(), one.log_probs.tolist()) for one in reply]
 
 
-def test_what_is_finished_comes_while_others_are_written(host: PoolHost) -> None:
+def test_what_is_finished_comes_while_others_are_written(host: Worker) -> None:
     whole = host.generate("actor", "actor", prompts(), SAMPLING)
 
     begun = host.write("actor", "actor", prompts(), SAMPLING)
@@ -98,7 +98,7 @@ def test_what_is_finished_comes_while_others_are_written(host: PoolHost) -> None
     assert begun.poll.total == 6
 
 
-def test_a_prompt_that_does_not_fit_comes_at_once(host: PoolHost) -> None:
+def test_a_prompt_that_does_not_fit_comes_at_once(host: Worker) -> None:
     long = PromptRequest(id="long", prompt="1" * 5000, seeds=(1,))
 
     told = host.write("actor", "actor", [*prompts(1), long], SAMPLING)
@@ -108,7 +108,7 @@ def test_a_prompt_that_does_not_fit_comes_at_once(host: PoolHost) -> None:
     host.stop_writing("actor")
 
 
-def test_what_is_given_up_leaves_nothing_behind(host: PoolHost) -> None:
+def test_what_is_given_up_leaves_nothing_behind(host: Worker) -> None:
     whole = host.generate("actor", "actor", prompts(), SAMPLING)
 
     first_moment(host, prompts(), SAMPLING)
@@ -125,7 +125,7 @@ def test_what_is_given_up_leaves_nothing_behind(host: PoolHost) -> None:
     assert host.generate("actor", "actor", prompts(), SAMPLING) == whole
 
 
-def test_a_stop_is_heard_in_the_middle(host: PoolHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_is_heard_in_the_middle(host: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     first_moment(host, prompts(), SAMPLING)
     monkeypatch.setattr(host, "_begin", lambda: None)
     host.interrupt()
@@ -138,7 +138,7 @@ def test_a_stop_is_heard_in_the_middle(host: PoolHost, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("on_sync", ["finish", "resume", "drop"])
-def test_new_weights_come_while_texts_are_unfinished(on_sync: OnSync, host: PoolHost) -> None:
+def test_new_weights_come_while_texts_are_unfinished(on_sync: OnSync, host: Worker) -> None:
     """`finish`: all by the old ones. `drop`: all by the new ones, from the start. `resume`: each
     token by the weights of its time, with their log-probs."""
     old = host.generate("actor", "actor", prompts(), SAMPLING)
@@ -166,7 +166,7 @@ def test_new_weights_come_while_texts_are_unfinished(on_sync: OnSync, host: Pool
         assert one not in (before, after)
 
 
-def test_a_written_text_has_all_its_fields_as_it_would_take_them(host: PoolHost) -> None:
+def test_a_written_text_has_all_its_fields_as_it_would_take_them(host: Worker) -> None:
     [[one, other]] = host.generate(
         "actor",
         "actor",

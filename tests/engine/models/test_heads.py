@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from coloop.batch import Sequence
 from coloop.errors import ModelUnavailable
 from coloop.models import (
-    Wanted,
+    HeadSpec,
     character_tokenizer,
     has_words,
     load_weights,
@@ -163,7 +163,7 @@ def test_a_head_of_other_classes_than_are_read_is_refused() -> None:
         with_both_heads(tiny_model(head="score"), seed=1)
 
 
-WANTED = [Wanted(node="values", classes=1, seed=1), Wanted(node="judge", classes=3, seed=2)]
+WANTED = [HeadSpec(node="values", classes=1, seed=1), HeadSpec(node="judge", classes=3, seed=2)]
 """The first is called like something that a module has."""
 
 

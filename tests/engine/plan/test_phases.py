@@ -117,12 +117,12 @@ def rhythm(spec: LoopSpec) -> list[list[str]]:
     while not timeline.is_over:
         if timeline.must_enter:
             timeline.enter()
-        moment = timeline.next_moment()
-        if moment is None:
+        position = timeline.next_position()
+        if position is None:
             timeline.leave()
         else:
-            found.append([stage.name for stage in stages.due(moment).step.stages])
-            stages.step_begins(moment)
+            found.append([stage.name for stage in stages.due(position).step.stages])
+            stages.step_begins(position)
     return found
 
 

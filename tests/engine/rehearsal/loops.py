@@ -4,7 +4,7 @@ from pathlib import Path
 
 from coloop import presets
 from coloop.cli.rehearse import rehearse
-from coloop.rehearsal import Told, rehearsed
+from coloop.rehearsal import RehearsalResult, rehearsed
 from coloop.spec.io import load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -13,7 +13,7 @@ PRESETS = presets.presets_root() / "loops"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
 
 
-def told_of(path: Path, steps: int = 2) -> Told:
+def told_of(path: Path, steps: int = 2) -> RehearsalResult:
     """What the rehearsal of a loop's file came to; raises `PlanRefused`."""
     spec, root = load(path), path.parent
     return rehearse(spec, rehearsed(spec, steps=steps, root=root), root=root)

@@ -15,8 +15,8 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
     Answer,
     HandOn,
-    LearnOrder,
     LearnReply,
+    LearnRequest,
     PromptRequest,
     Reply,
     Sampling,
@@ -25,7 +25,7 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step, Unrolling
 from coloop.roles import build_group_roles, build_roles
 from coloop.roles.protocol import Context, Outcome
-from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.calls import Calls, StepContext, Unrolled
 from coloop.runtime.flights import Flight, Work
 from coloop.runtime.lanes import InlineLanes, Lanes
 from coloop.runtime.probes import Probes
@@ -50,7 +50,7 @@ class ScriptedHosts:
         self.writer = ""
         self.is_finished: Callable[[int], bool] = lambda k: True
         self.choose: Callable[[TokenSequence], list[float]] = lambda text: [0.0, 0.0]
-        self.orders: list[LearnOrder] = []
+        self.orders: list[LearnRequest] = []
         self.samplings: list[Sampling] = []
         self.seeds: list[tuple[int, ...]] = []
 
@@ -120,11 +120,11 @@ class ScriptedHosts:
         places = [place for place, sign in enumerate(text) if sign == separator]
         return [*places, len(text) - 1]
 
-    def learn(self, order: LearnOrder) -> LearnReply:
+    def learn(self, order: LearnRequest) -> LearnReply:
         self.orders.append(order)
         return self._reply(order)
 
-    def evaluate(self, order: LearnOrder) -> LearnReply:
+    def evaluate(self, order: LearnRequest) -> LearnReply:
         return self._reply(order)
 
     def sync(self, group: str) -> Mapping[str, float]:
@@ -133,7 +133,7 @@ class ScriptedHosts:
     def with_tick(self, tick: Callable[[Any], bool]) -> "ScriptedHosts":
         return self
 
-    def _reply(self, order: LearnOrder) -> LearnReply:
+    def _reply(self, order: LearnRequest) -> LearnReply:
         items = sum(len(load.items) for load in order.loads)
         metrics = {load.node: {"loss": float(len(load.items))} for load in order.loads}
         version = self.version(order.group)
@@ -204,10 +204,10 @@ class Bench:
         """One step of a phase: the first, or the one named."""
         planned = self.plan.phases[0] if phase is None else self.plan.phase(phase)
         live = frozenset(tuple(port.split(".")) for port in planned.learn)
-        situation = Situation(
+        step_context = StepContext(
             step=number, phase=planned.name, context=self.context, live=live, **options
         )
-        return self.scheduler.run(Step.of(planned), situation)
+        return self.scheduler.run(Step.of(planned), step_context)
 
     def give(self, port: str, number: int = 1, **options: Any) -> Table:
         """What one output port gives, with all that it needs."""
@@ -220,15 +220,15 @@ class Bench:
             groups=self.context.groups,
         )
         stages = unrolling.sources_of([(node, name)])
-        situation = Situation(step=number, phase="test", context=self.context, **options)
-        return self.scheduler.run(Step(stages=stages), situation).tables[node, name]
+        step_context = StepContext(step=number, phase="test", context=self.context, **options)
+        return self.scheduler.run(Step(stages=stages), step_context).tables[node, name]
 
     def probe(self, name: str, number: int = 0) -> dict[str, float]:
         """One reading of an evaluation with rows of its own."""
         probes = Probes(self.plan, {name: self.roles[name]})  # type: ignore[dict-item]
         [plan] = [one for one in self.plan.probes if one.node == name]
-        situation = Situation(step=number, phase="test", context=self.context)
-        return probes.read(plan, self.scheduler, situation, lambda edge, rows: None)
+        step_context = StepContext(step=number, phase="test", context=self.context)
+        return probes.read(plan, self.scheduler, step_context, lambda edge, rows: None)
 
     def items(self, port: str = "rewards") -> tuple[Any, ...]:
         """What the last update brought at a teaching port."""

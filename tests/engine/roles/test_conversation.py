@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from coloop.hosts.messages import Pause, Silence
-from coloop.roles.conversation import Callee, Conversation, Told, tool_measures, turn_measures
+from coloop.roles.conversation import (
+    Callee,
+    Conversation,
+    ConversationResult,
+    tool_measures,
+    turn_measures,
+)
 from coloop.spec.nodes import ToolNode
 from coloop.spec.rollout import Rollout, Turns
 from coloop.tools.protocol import Answered, Forgetful, ToolFailure
@@ -150,7 +156,7 @@ def test_metrics_are_means_over_texts() -> None:
     talk = conversation()
     talk.answer(pause("<one>"))
     talk.answer(pause("<bad>"))
-    told = [talk.told(), Told()]
+    told = [talk.told(), ConversationResult()]
 
     assert turn_measures(told) == {"turns/mean": 2.0, "turns/invalid": 0.0, "turns/cut": 0.0}
     measures = tool_measures(told)["box"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
 from coloop.runtime.probes import Probes
 
 Bench = Callable[..., Any]
@@ -230,8 +230,8 @@ def test_the_steps_own_tables_are_read_without_running_anything(
     probes = Probes(loop.plan, {"probe": loop.roles["probe"]})
     [plan] = probes.of_tables(20, loop.plan.phases[0], loop.context)
 
-    situation = Situation(step=20, phase="main", context=loop.context)
-    read = probes.read_tables(plan, unrolled, situation, lambda edge, rows: None)
+    step_context = StepContext(step=20, phase="main", context=loop.context)
+    read = probes.read_tables(plan, unrolled, step_context, lambda edge, rows: None)
     assert read == {"accuracy": 0.5, "pass@2": 1.0}
     assert probes.of_tables(21, loop.plan.phases[0], loop.context) == []
 

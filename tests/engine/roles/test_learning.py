@@ -9,11 +9,11 @@ import pytest
 from tests.engine.numerics import near
 
 from coloop.batch import Sequence, Text
-from coloop.hosts.deliveries import Deliveries
-from coloop.hosts.host import PoolHost
-from coloop.hosts.messages import LearnOrder, Load
+from coloop.hosts.messages import LearnRequest, PortBatch
 from coloop.hosts.settings import HostSettings
-from coloop.hosts.stub import ClusterHosts
+from coloop.hosts.weight_sync import WeightSync
+from coloop.hosts.worker import Worker
+from coloop.hosts.worker_group import WorkerGroup
 from coloop.roles.texts import drawn_sequence
 from coloop.sync.folders import TransferFolders
 from coloop.tables import Tokens
@@ -56,22 +56,22 @@ def learner(algorithm: Any, *, rate: float = 1e-3, **training: Any) -> dict[str,
 class Here:
     """One host, asked without a cluster."""
 
-    def __init__(self, host: PoolHost) -> None:
+    def __init__(self, host: Worker) -> None:
         self._host = host
 
     def call(self, pool: str, method: str, *arguments: Any, tick: Any = None) -> Any:
         return getattr(self._host, method)(*arguments)
 
 
-def with_weights(loop: Any, root: Path) -> PoolHost:
+def with_weights(loop: Any, root: Path) -> Worker:
     """The loop's stages ask real weights instead of a script."""
-    host = PoolHost(
+    host = Worker(
         HostSettings(spec=loop.spec, weights=loop.plan.weights, root=root, seed=0, threads=1)
     )
     host.build()
     pools = {group.name: group.pool for group in loop.plan.weights}
-    deliveries = Deliveries(loop.plan, TransferFolders([root]))
-    loop.stand(hosts=ClusterHosts(Here(host), pools, deliveries))
+    weight_sync = WeightSync(loop.plan, TransferFolders([root]))
+    loop.stand(hosts=WorkerGroup(Here(host), pools, weight_sync))
     return host
 
 
@@ -80,7 +80,7 @@ def text_of(pair: dict[str, Any], side: str) -> Sequence:
     return Sequence(id=side, text=Text(prompt=pair["prompt"], target=pair[side]))
 
 
-def margins(host: PoolHost) -> list[float]:
+def margins(host: Worker) -> list[float]:
     """log π(chosen) − log π(rejected) of each pair of `PAIRS`."""
     found = []
     for pair in PAIRS:
@@ -195,7 +195,7 @@ def test_a_step_prefers_real_texts_to_own_ones(bench: Bench, rows_of: Any, tmp_p
         assert sum(moves) * sign > 0
 
 
-def rewarded(host: PoolHost) -> tuple[Sequence, ...]:
+def rewarded(host: Worker) -> tuple[Sequence, ...]:
     """Known texts, every other one to be raised, with the log-probs of the weights as they are."""
     items = []
     for place, text in enumerate(("2", "7", "11", "0")):
@@ -234,10 +234,10 @@ def test_repeated_updates_learn_against_the_policy_before_the_first(
     """A large rate moves the policy far in one update; what follows meets clipped ratios."""
     loop = rewarded_loop(bench, rows_of, {"name": "grpo"}, rate=0.5)
     host = with_weights(loop, tmp_path)
-    load = Load(node="actor", port="rewards", items=rewarded(host))
+    load = PortBatch(node="actor", port="rewards", items=rewarded(host))
 
     def learn(updates: int) -> Any:
-        asked = LearnOrder(group="actor", loads=(load,), seed=0, updates=updates, order=order)
+        asked = LearnRequest(group="actor", loads=(load,), seed=0, updates=updates, order=order)
         return host.learn(asked).metrics["actor"]
 
     repeated = learn(3)
@@ -272,11 +272,11 @@ def test_roles_in_order_learn_against_the_policy_that_wrote_their_rows(
     loop = bench(nodes, edges)
     host = with_weights(loop, tmp_path)
     loads = tuple(
-        Load(node=role, port="rewards", items=rewarded(host)) for role in ("actor", "twin")
+        PortBatch(node=role, port="rewards", items=rewarded(host)) for role in ("actor", "twin")
     )
 
     metrics = host.learn(
-        LearnOrder(group="actor", loads=loads, seed=0, order=("actor", "twin"))
+        LearnRequest(group="actor", loads=loads, seed=0, order=("actor", "twin"))
     ).metrics
 
     assert metrics["actor"]["ratio/max"] == near(1.0, terms=64)
@@ -294,8 +294,8 @@ def test_repeats_equal_epochs_where_nothing_is_drawn(
         loop = rewarded_loop(bench, rows_of, {"name": "grpo"}, rate=0.5, epochs=epochs)
         host = with_weights(loop, tmp_path)
         items = rewarded(host)
-        load = Load(node="actor", port="rewards", items=items)
-        host.learn(LearnOrder(group="actor", loads=(load,), seed=0, updates=updates))
+        load = PortBatch(node="actor", port="rewards", items=items)
+        host.learn(LearnRequest(group="actor", loads=(load,), seed=0, updates=updates))
         return [one.tolist() for one in host.score("actor", "actor", items, 1.0)]
 
     for ours, theirs in zip(run(3, 1), run(1, 3), strict=True):

@@ -159,7 +159,7 @@ def test_what_a_writer_learns_from_is_not_waited_for(
     loop.hosts.write = Trying({"a": 2, "b": 1})
     passes = []
     loop.stage_started = lambda work: (
-        passes.append(work.task.situation.turn) if work.stage.name == "actor.generate" else None
+        passes.append(work.task.step_context.turn) if work.stage.name == "actor.generate" else None
     )
 
     unrolled = loop.step()

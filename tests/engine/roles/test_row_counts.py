@@ -16,7 +16,7 @@ from coloop.plan.runnable import check_drawn
 from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan
 from coloop.roles.protocol import Outcome
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
 from coloop.runtime.flights import Work
 from coloop.spec.io import from_dict
 from coloop.spec.paths import apply_overrides
@@ -46,8 +46,8 @@ class Counted:
         loop.delivered = lambda key, rows: self.edges[key].append(rows)
         loop.stand(spec=apply_overrides(loop.spec, phase.overrides))
         live = frozenset(tuple(port.split(".")) for port in phase.learn)
-        situation = Situation(step=1, phase=phase.name, context=loop.context, live=live)
-        loop.scheduler.run(Step.of(phase), situation)
+        step_context = StepContext(step=1, phase=phase.name, context=loop.context, live=live)
+        loop.scheduler.run(Step.of(phase), step_context)
 
     def _finished(self, work: Work, outcome: Outcome) -> None:
         counts = [len(table.rows) for table in outcome.outputs.values()]

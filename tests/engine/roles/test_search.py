@@ -14,8 +14,8 @@ from coloop.errors import DataError
 from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling
 from coloop.roles.searching.binary_search import State, pick, value
 from coloop.roles.searching.labels import labels_of
-from coloop.roles.searching.purse import Purse
-from coloop.roles.searching.trees import Path, Wish
+from coloop.roles.searching.search_budget import SearchBudget
+from coloop.roles.searching.trees import ExpansionRequest, Path
 from coloop.spec.search import Budget, RelativeProgress, Select
 from coloop.tables import Tokens
 
@@ -336,9 +336,9 @@ def test_a_spent_budget_gives_what_is_known(
 
 @pytest.mark.parametrize(("tokens", "is_granted"), [(12, True), (11, False)])
 def test_a_budget_may_be_met_exactly(tokens: int, is_granted: bool) -> None:
-    purse = Purse(Budget(tokens=tokens), most_rollouts=None)
+    search_budget = SearchBudget(Budget(tokens=tokens), most_rollouts=None)
 
-    assert purse.look([("row", Wish(name="root", count=2), 6)]) == [is_granted]
+    assert search_budget.look([("row", ExpansionRequest(name="root", count=2), 6)]) == [is_granted]
 
 
 def test_time_that_is_up_is_told(bench: Bench, rows_of: Any, scores: Any) -> None:

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import BackendMissing
 from coloop.rollout import GenerationRequest, TorchEngine, VllmEngine, generate, vllm_engine
-from coloop.sync import LocalChannel, Prover, evidence_of_engine, evidence_of_model
+from coloop.sync import ChecksumVerifier, LocalChannel, checksum_of_engine, checksum_of_model
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -40,16 +40,16 @@ def test_a_push_is_proved_for_tied_and_untied_output_layers(
 ) -> None:
     model = build(family, num_attention_heads=2)  # of width 32
     engine = VllmEngine(model, tokenizer, max_num_seqs=2)
-    channel, prover = LocalChannel(), Prover()
+    channel, verifier = LocalChannel(), ChecksumVerifier()
 
     for version in (1, 2):
         with torch.no_grad():
             for weight in model.parameters():
                 weight.mul_(1.05)
-        parcel = channel.send(model.named_parameters(), version=version)
-        sent = evidence_of_model(model, version, dtype=engine.dtype)
-        engine.load_weights(channel.receive(parcel), version)
-        proof = prover.check(sent, evidence_of_engine(engine, sent.probe))
+        transfer = channel.send(model.named_parameters(), version=version)
+        sent = checksum_of_model(model, version, dtype=engine.dtype)
+        engine.load_weights(channel.receive(transfer), version)
+        proof = verifier.check(sent, checksum_of_engine(engine, sent.probe))
 
     engine.close()
     assert proof.moved is not None

@@ -25,7 +25,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from coloop.cluster import Deadlines
-from coloop.hosts import deliveries
+from coloop.hosts import weight_sync
 from coloop.runtime.recorder import CallbackSink
 from coloop.runtime.run_folder import RunRequest
 from coloop.runtime.start import run
@@ -110,13 +110,13 @@ class Script:
 def main(loop: Path, folder: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     carried: list[str] = []
-    carry = deliveries.carry
+    carry = weight_sync.carry
 
     def counted(*arguments: Any) -> None:
         carry(*arguments)
         carried.append(arguments[3])
 
-    deliveries.carry = counted
+    weight_sync.carry = counted
     text = loop.read_text(encoding="utf-8")
     spec = parse(text).spec
     assert spec is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
+from coloop.hosts.worker import Worker
 from coloop.roles import reward
 from coloop.training.single import SingleBackend
 
@@ -22,7 +22,7 @@ BROKEN = {
     "library": (ValueError("a library is unhappy"), "run.stage_failed"),
 }
 PLACES = {
-    "actor.generate": (PoolHost, "generate", 4),
+    "actor.generate": (Worker, "generate", 4),
     "length.score": (reward, "score_builtin", 4),
     "actor.learn": (SingleBackend, "_learn_load", 3),
 }
@@ -109,8 +109,8 @@ def test_half_an_update_is_not_saved(
 def test_a_probe_that_breaks_saves_what_was_learned(
     runner: Run, small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = PoolHost.generate
-    monkeypatch.setattr(PoolHost, "generate", at_call(4, real, ValueError("unhappy")))
+    real = Worker.generate
+    monkeypatch.setattr(Worker, "generate", at_call(4, real, ValueError("unhappy")))
 
     ended = runner(small)
 
@@ -130,10 +130,10 @@ def test_actions_that_break_off_are_done_again(
         values = {"schedule.triggers": [{"in": "rl", "when": when, "do": do}]}
     text = tiny("grpo-arithmetic", values)
     error = MemoryError("no more")
-    reset = at_call(1 if how == "phase" else 2, PoolHost.reset_optimizer, error)
+    reset = at_call(1 if how == "phase" else 2, Worker.reset_optimizer, error)
 
     with monkeypatch.context() as patched:
-        patched.setattr(PoolHost, "reset_optimizer", reset)
+        patched.setattr(Worker, "reset_optimizer", reset)
         ended = runner(text)
 
     assert ended.state is RunStateName.FAILED

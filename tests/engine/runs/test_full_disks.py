@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import Sight
+from coloop.hosts.worker import Worker
 from coloop.runtime.checkpoint import list_checkpoints
 
 Run = Callable[..., Any]
@@ -112,13 +112,13 @@ def test_a_pool_that_writes_to_a_disk_of_its_own_is_named_before_anything_is_don
         "nodes.actor.pool": "train",
         "nodes.start.pool": "write",
     }
-    see = PoolHost.see
+    see = Worker.see
 
-    def seen(host: PoolHost, folder: Path) -> Sight:
+    def seen(host: Worker, folder: Path) -> Sight:
         elsewhere = Sight(machine="far", word=None)
         return elsewhere if host._settings.pool == "write" else see(host, folder)
 
-    monkeypatch.setattr(PoolHost, "see", seen)
+    monkeypatch.setattr(Worker, "see", seen)
 
     ended = runner(tiny("grpo-arithmetic", values))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
 from coloop.hosts.settings import HostSettings
+from coloop.hosts.worker import Worker
 from coloop.runtime.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE, begun_in
 from coloop.sizing import Begun
 
@@ -23,13 +23,13 @@ ROWS = 3
 def hosted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Texts at once of the engines with which hosts are built."""
     found: list[int] = []
-    build = PoolHost.__init__
+    build = Worker.__init__
 
-    def noted(host: PoolHost, settings: HostSettings) -> None:
+    def noted(host: Worker, settings: HostSettings) -> None:
         found.append(settings.weights[0].engines[0].max_num_seqs)
         build(host, settings)
 
-    monkeypatch.setattr(PoolHost, "__init__", noted)
+    monkeypatch.setattr(Worker, "__init__", noted)
     return found
 
 

@@ -17,7 +17,7 @@ from tests.matrix import also
 
 from coloop.batch import Sequence
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
+from coloop.hosts.worker import Worker
 from coloop.recipes import policy
 from coloop.training import Scorer
 
@@ -60,16 +60,16 @@ class Learning:
         self._calls_before = CALLS[staleness]
         self._begun, self._changed = 0, threading.Condition()
         self._versions: dict[int, Scorer] = {}
-        generate, learn, correct = PoolHost.generate, PoolHost.learn, policy._correction
+        generate, learn, correct = Worker.generate, Worker.learn, policy._correction
 
-        def generating(host: PoolHost, *arguments: Any) -> Any:
+        def generating(host: Worker, *arguments: Any) -> Any:
             found = generate(host, *arguments)
             with self._changed:
                 self._begun += 1
                 self._changed.notify_all()
             return found
 
-        def learning(host: PoolHost, order: Any) -> Any:
+        def learning(host: Worker, order: Any) -> Any:
             self._before(host, order.loads[0].items)
             return learn(host, order)
 
@@ -79,11 +79,11 @@ class Learning:
                 self.weights[-1].setdefault(name, []).extend(row[mask].tolist())
             return found
 
-        monkeypatch.setattr(PoolHost, "generate", generating)
-        monkeypatch.setattr(PoolHost, "learn", learning)
+        monkeypatch.setattr(Worker, "generate", generating)
+        monkeypatch.setattr(Worker, "learn", learning)
         monkeypatch.setattr(policy, "_correction", correcting)
 
-    def _before(self, host: PoolHost, rows: list[Sequence]) -> None:
+    def _before(self, host: Worker, rows: list[Sequence]) -> None:
         weights = host._homes["actor"].weights
         now = weights.version
         wanted = min(self._calls_before(now + 1), self._most)
@@ -165,22 +165,22 @@ class Rows:
         self.learned: dict[int, list[Sequence]] = {}
         """By version of the weights before it, so what is learned again stands in its place."""
         self.ages: list[int] = []
-        generate, learn = PoolHost.generate, PoolHost.learn
+        generate, learn = Worker.generate, Worker.learn
 
-        def generating(host: PoolHost, *arguments: Any) -> Any:
+        def generating(host: Worker, *arguments: Any) -> Any:
             found = generate(host, *arguments)
             self.written += [one.text for reply in found for one in reply]
             return found
 
-        def learning(host: PoolHost, order: Any) -> Any:
+        def learning(host: Worker, order: Any) -> Any:
             version = host._homes["actor"].weights.version
             rows = list(order.loads[0].items)
             self.ages += [version - row.version for row in rows]
             self.learned[version] = rows
             return learn(host, order)
 
-        monkeypatch.setattr(PoolHost, "generate", generating)
-        monkeypatch.setattr(PoolHost, "learn", learning)
+        monkeypatch.setattr(Worker, "generate", generating)
+        monkeypatch.setattr(Worker, "learn", learning)
 
     @property
     def names(self) -> Counter[str]:

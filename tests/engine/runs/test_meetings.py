@@ -23,13 +23,13 @@ from torch import Tensor
 
 from coloop.errors import WeightsNotUpdated, WorkerDied
 from coloop.events import RunStateName
-from coloop.hosts.deliveries import Deliveries
+from coloop.hosts.weight_sync import WeightSync
 from coloop.plan.compile import compile_plan
 from coloop.runtime.recorder import CallbackSink
 from coloop.runtime.recovery import REPLACED
 from coloop.sizing.engines import Engines
 from coloop.spec.io import from_dict
-from coloop.sync import Evidence, GroupChannel, Parcel
+from coloop.sync import GroupChannel, WeightChecksum, WeightTransfer
 from coloop.sync.folders import TransferFolders
 
 PATIENCE = 60.0
@@ -60,9 +60,9 @@ def test_engines_elsewhere_get_what_one_beside_its_trainer_would(
     given: list[int] = []
     deliver = GroupChannel.deliver
 
-    def delivering(channel: GroupChannel, parcel: Parcel) -> None:
-        given.append(parcel.place.receivers)
-        deliver(channel, parcel)
+    def delivering(channel: GroupChannel, transfer: WeightTransfer) -> None:
+        given.append(transfer.place.receivers)
+        deliver(channel, transfer)
 
     monkeypatch.setattr(GroupChannel, "deliver", delivering)
     rollout = {"completions_per_prompt": 4, "max_new_tokens": 6}
@@ -102,7 +102,9 @@ def test_where_one_end_does_not_come_no_other_waits_and_the_next_sync_goes_on(
     is_dead.set()
 
     def call(pool: str, method: str, *arguments: Any) -> Any:
-        said = Evidence(version=1, fingerprint=None, scores=torch.zeros(1, 1).double().numpy())
+        said = WeightChecksum(
+            version=1, fingerprint=None, scores=torch.zeros(1, 1).double().numpy()
+        )
         if method == "invite":
             ends["train"].invite(*arguments[2:5])
             return ends["train"].send(weights, version=1), None
@@ -114,9 +116,9 @@ def test_where_one_end_does_not_come_no_other_waits_and_the_next_sync_goes_on(
         came[pool] = dict(ends[pool].receive(arguments[1]))
         return said
 
-    deliveries = Deliveries(plan_of("left", "right"), TransferFolders([]))
+    weight_sync = WeightSync(plan_of("left", "right"), TransferFolders([]))
     failed: list[BaseException] = []
-    first = threading.Thread(target=lambda: failed.append(_error(deliveries, call)))
+    first = threading.Thread(target=lambda: failed.append(_error(weight_sync, call)))
     first.start()
     first.join(PATIENCE)
 
@@ -124,16 +126,16 @@ def test_where_one_end_does_not_come_no_other_waits_and_the_next_sync_goes_on(
     assert isinstance(failed[0], WorkerDied)
     is_dead.clear()
     ends["right"] = GroupChannel("gloo")
-    deliveries.pool_is_new("right")
-    deliveries.sync(call, "actor")
+    weight_sync.pool_is_new("right")
+    weight_sync.sync(call, "actor")
     assert came.keys() == {"left", "right"}
     for one in came.values():
         assert all(torch.equal(one[name], weight) for name, weight in weights)
 
 
-def _error(deliveries: Deliveries, call: Any) -> BaseException:
+def _error(weight_sync: WeightSync, call: Any) -> BaseException:
     with pytest.raises((WorkerDied, WeightsNotUpdated)) as caught:
-        deliveries.sync(call, "actor")
+        weight_sync.sync(call, "actor")
     return caught.value
 
 

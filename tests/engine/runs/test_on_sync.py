@@ -11,8 +11,8 @@ from tests.engine.smallest import AHEAD
 from coloop.cluster.local import LocalCluster
 from coloop.events import RunStateName
 from coloop.hosts import writing
-from coloop.hosts.host import PoolHost
-from coloop.hosts.messages import LearnOrder
+from coloop.hosts.messages import LearnRequest
+from coloop.hosts.worker import Worker
 
 Run = Callable[..., Any]
 
@@ -37,14 +37,14 @@ class Meeting:
     before are on their way or there."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.orders: list[LearnOrder] = []
+        self.orders: list[LearnRequest] = []
         self.unfinished: list[int] = []
         """Texts of each step that were not finished when the new weights came."""
         self._waits_for = "receive"
         self._done: dict[str, int] = {"send": 0, "receive": 0}
         self._generation = 0
         self._changed = threading.Condition()
-        call, learn = LocalCluster.call, PoolHost.learn
+        call, learn = LocalCluster.call, Worker.learn
 
         def calling(
             cluster: LocalCluster, pool: str, method: str, *arguments: Any, **options: Any
@@ -60,12 +60,12 @@ class Meeting:
                     self._changed.notify_all()
             return found
 
-        def learning(host: PoolHost, order: LearnOrder) -> Any:
+        def learning(host: Worker, order: LearnRequest) -> Any:
             self.orders.append(order)
             return learn(host, order)
 
         monkeypatch.setattr(LocalCluster, "call", calling)
-        monkeypatch.setattr(PoolHost, "learn", learning)
+        monkeypatch.setattr(Worker, "learn", learning)
         monkeypatch.setattr(writing, "SLICE_SECONDS", 0.0)
         monkeypatch.setattr(writing, "SOON_SECONDS", 0.0)
 

@@ -10,7 +10,7 @@ import torch
 
 from coloop.cluster import Deadlines
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
+from coloop.hosts.worker import Worker
 from coloop.rollout.lean_cache import LeanCache
 from coloop.runtime.recovery import REPLACED
 from coloop.training.forward import TokenModel
@@ -137,14 +137,14 @@ def test_where_other_ranks_wait_for_it_the_run_goes_on_from_its_checkpoint_with_
 ) -> None:
     """As it is where they wait in a reduction: their pool has ended when it is asked."""
     halves = whole(with_rows(small, learned=2))
-    has_changed, asked = PoolHost.has_changed, itertools.count(1)
+    has_changed, asked = Worker.has_changed, itertools.count(1)
 
-    def ended_pool(host: PoolHost, group: str) -> bool:
+    def ended_pool(host: Worker, group: str) -> bool:
         if next(asked) == 1:
             raise SystemExit(1)
         return has_changed(host, group)
 
-    monkeypatch.setattr(PoolHost, "has_changed", ended_pool)
+    monkeypatch.setattr(Worker, "has_changed", ended_pool)
     passes_fit(monkeypatch, 2, learning=True)
 
     ended = runner(with_rows(small, learned=4))

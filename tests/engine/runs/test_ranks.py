@@ -34,7 +34,7 @@ STEADY = {"optimizer": {"name": "adamw", "lr": 0.05, "epsilon": 1.0}, "mini_batc
 SPREAD = {"backend": "fsdp2", "reshard_after_forward": True}
 """Weights and optimizer lie in parts over the processes, else whole in each."""
 LOOP = "grpo-arithmetic"
-MODELS = ("transformers", "pyarrow", "coloop.models", "coloop.training", "coloop.hosts.host")
+MODELS = ("transformers", "pyarrow", "coloop.models", "coloop.training", "coloop.hosts.worker")
 NEEDS_DEEPSPEED = [
     pytest.mark.deepspeed,
     pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed"),

@@ -9,7 +9,7 @@ from tests.engine.smallest import AHEAD
 from tests.matrix import also
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
+from coloop.hosts.worker import Worker
 from coloop.runtime.recovery import MOST_RESTARTS, REPLACED
 from coloop.sync.folders import can_use
 
@@ -25,14 +25,14 @@ def dies(
     monkeypatch: pytest.MonkeyPatch, method: str, calls: Iterable[int], pool: str | None = None
 ) -> None:
     """The host of a pool, or of any, ends its process in these calls of a method."""
-    real, wanted, number = getattr(PoolHost, method), set(calls), itertools.count(1)
+    real, wanted, number = getattr(Worker, method), set(calls), itertools.count(1)
 
-    def deadly(host: PoolHost, *arguments: Any) -> Any:
+    def deadly(host: Worker, *arguments: Any) -> Any:
         if pool in (None, host._settings.pool) and next(number) in wanted:
             raise SystemExit(3)
         return real(host, *arguments)
 
-    monkeypatch.setattr(PoolHost, method, deadly)
+    monkeypatch.setattr(Worker, method, deadly)
 
 
 def replaced(ended: Any) -> list[str]:
@@ -174,17 +174,17 @@ def test_weights_go_between_machines_that_share_no_folder(
         text = tiny("grpo-arithmetic", values)
     expected = whole(text)
     carried: list[int] = []
-    write_part = PoolHost.write_part
+    write_part = Worker.write_part
 
-    def sees(host: PoolHost, folder: Any) -> bool:
+    def sees(host: Worker, folder: Any) -> bool:
         return can_use(folder) and folder in host.own_places()
 
-    def writes(host: PoolHost, path: Any, start: int, part: Any) -> None:
+    def writes(host: Worker, path: Any, start: int, part: Any) -> None:
         carried.append(part.nbytes)
         write_part(host, path, start, part)
 
-    monkeypatch.setattr(PoolHost, "can_use", sees)
-    monkeypatch.setattr(PoolHost, "write_part", writes)
+    monkeypatch.setattr(Worker, "can_use", sees)
+    monkeypatch.setattr(Worker, "write_part", writes)
     monkeypatch.setattr("coloop.hosts.relay.carry.__kwdefaults__", {"part_bytes": 40_000})
 
     ended = runner(text)

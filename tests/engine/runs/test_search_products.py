@@ -10,8 +10,8 @@ from tests.engine.runs.test_resume import at_stage
 from tests.engine.runs.test_search import PROMPTS, PROOFS, RIGHT, TEXTS, TREES
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
-from coloop.roles.searching.world import World
+from coloop.hosts.worker import Worker
+from coloop.roles.searching.search_environment import SearchEnvironment
 
 Run = Callable[..., Any]
 
@@ -79,7 +79,7 @@ def test_a_tree_is_grown_by_one_version_of_the_weights(
     runner: Run, equal: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether learning ends while the next search is at work, or long after it."""
-    learn, move = PoolHost.learn, World.move
+    learn, move = Worker.learn, SearchEnvironment.move
     pause = 0.0
 
     def slowly(*given: Any) -> Any:
@@ -90,10 +90,10 @@ def test_a_tree_is_grown_by_one_version_of_the_weights(
         time.sleep(pause)
         return learn(*given, **named)
 
-    monkeypatch.setattr(PoolHost, "learn", late)
-    monkeypatch.setattr(World, "move", slowly)
+    monkeypatch.setattr(Worker, "learn", late)
+    monkeypatch.setattr(SearchEnvironment, "move", slowly)
     searching = runner(ahead(ALONE))
-    monkeypatch.setattr(World, "move", move)
+    monkeypatch.setattr(SearchEnvironment, "move", move)
 
     pause = 0.5
     learning = runner(ahead(ALONE))

@@ -10,7 +10,7 @@ import pytest
 from coloop.errors import StopRequested
 from coloop.events import RunStateName
 from coloop.hosts import writing
-from coloop.hosts.host import PoolHost
+from coloop.hosts.worker import Worker
 from coloop.roles.protocol import Call
 from coloop.roles.reward import RewardRole
 
@@ -117,7 +117,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     of them."""
     found: list[str] = []
     first = threading.Event()
-    begin, write = RewardRole.begin, PoolHost.write
+    begin, write = RewardRole.begin, Worker.write
     has_given = [False]
 
     def noted(role: RewardRole, call: Call) -> Any:
@@ -125,7 +125,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         first.set()
         return begin(role, call)
 
-    def writes(host: PoolHost, *arguments: Any) -> Any:
+    def writes(host: Worker, *arguments: Any) -> Any:
         if has_given[0]:
             assert first.wait(PATIENCE)
         told = write(host, *arguments)
@@ -133,7 +133,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return told
 
     monkeypatch.setattr(RewardRole, "begin", noted)
-    monkeypatch.setattr(PoolHost, "write", writes)
+    monkeypatch.setattr(Worker, "write", writes)
     return found
 
 
@@ -144,7 +144,7 @@ def test_four_rewards_score_at_once_while_others_are_written(
     one of the rewards alone, or not before the last text, the run would never end."""
     together = threading.Barrier(4)
     scored = threading.Event()
-    begin, write = RewardRole.begin, PoolHost.write
+    begin, write = RewardRole.begin, Worker.write
     waited: set[str] = set()
 
     def scoring(role: RewardRole, call: Call) -> Any:
@@ -154,7 +154,7 @@ def test_four_rewards_score_at_once_while_others_are_written(
             scored.set()
         return begin(role, call)
 
-    def writes(host: PoolHost, *arguments: Any) -> Any:
+    def writes(host: Worker, *arguments: Any) -> Any:
         told = write(host, *arguments)
         if told.replies and told.unfinished and not scored.is_set():
             writer_went_on.append(told.unfinished)
@@ -164,7 +164,7 @@ def test_four_rewards_score_at_once_while_others_are_written(
 
     writer_went_on: list[int] = []
     monkeypatch.setattr(RewardRole, "begin", scoring)
-    monkeypatch.setattr(PoolHost, "write", writes)
+    monkeypatch.setattr(Worker, "write", writes)
     ended = runner(FOUR)
 
     assert ended.state is RunStateName.FINISHED, ended.error
@@ -208,11 +208,11 @@ def test_a_stop_between_two_groups_leaves_no_half_step(
 ) -> None:
     """The rewards have begun, and the rest of the texts never comes; a resume does it all again."""
     whole = runner(FOUR)
-    write = PoolHost.write
+    write = Worker.write
     is_asked = threading.Event()
     steps, has_given = [1], [False]
 
-    def writes(host: PoolHost, *arguments: Any) -> Any:
+    def writes(host: Worker, *arguments: Any) -> Any:
         if steps[0] == 2 and has_given[0]:
             assert is_asked.wait(PATIENCE)
             assert host._interrupted.wait(PATIENCE)
@@ -229,7 +229,7 @@ def test_a_stop_between_two_groups_leaves_no_half_step(
         return bool(found and event["step"] == 2)
 
     with monkeypatch.context() as patched:
-        patched.setattr(PoolHost, "write", writes)
+        patched.setattr(Worker, "write", writes)
         ended = runner(FOUR, stop_at=is_here)
 
     assert ended.state is RunStateName.STOPPED, ended.error

@@ -13,10 +13,10 @@ from tests.matrix import also, some
 from torch import Tensor
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
-from coloop.hosts.messages import LearnOrder
+from coloop.hosts.messages import LearnRequest
+from coloop.hosts.worker import Worker
 from coloop.runtime.recovery import REPLACED
-from coloop.sync import FilesChannel, Parcel
+from coloop.sync import FilesChannel, WeightTransfer
 from coloop.sync.folders import PREFIX
 
 Run = Callable[..., Any]
@@ -121,16 +121,16 @@ def test_two_learners_in_two_pools_learn_at_the_same_moment(
     """Each update waits for the other learner's of its step: were they in turn, the run would never
     end."""
     name, values = LOOPS["two learners"]
-    together, learn = threading.Barrier(2), PoolHost.learn
+    together, learn = threading.Barrier(2), Worker.learn
     met: list[str] = []
 
-    def learning(host: PoolHost, order: LearnOrder) -> Any:
+    def learning(host: Worker, order: LearnRequest) -> Any:
         together.wait(PATIENCE)
         met.append(order.group)
         return learn(host, order)
 
     with monkeypatch.context() as patched:
-        patched.setattr(PoolHost, "learn", learning)
+        patched.setattr(Worker, "learn", learning)
         ended = runner(tiny(name, values))
 
     assert ended.state is RunStateName.FINISHED, ended.error
@@ -155,15 +155,15 @@ def test_a_stopped_run_with_homes_apart_goes_on_as_if_it_had_not_stopped(
     assert equal(resumed.weights(), whole(tiny(name, in_one_pool(values))).weights())
 
 
-def flipped(parcel: Parcel) -> None:
-    path = sorted(Path(parcel.place[0]).iterdir())[0]
+def flipped(transfer: WeightTransfer) -> None:
+    path = sorted(Path(transfer.place[0]).iterdir())[0]
     content = bytearray(path.read_bytes())
     content[-2] ^= 64
     path.write_bytes(content)
 
 
-def missing(parcel: Parcel) -> None:
-    sorted(Path(parcel.place[0]).iterdir())[0].unlink()
+def missing(transfer: WeightTransfer) -> None:
+    sorted(Path(transfer.place[0]).iterdir())[0].unlink()
 
 
 BREAKING = {
@@ -186,17 +186,17 @@ def test_weights_that_go_astray_stop_the_run_and_a_resume_goes_on(
     harm, told = BREAKING[how]
     name, values = LOOPS[what]
     text = tiny(name, {**values, "run.checkpoint_every": 1})
-    send, deliveries = PoolHost.send, iter(range(1, 1000))
+    send, deliveries = Worker.send, iter(range(1, 1000))
 
-    def broken(host: PoolHost, group: str, places: Any, dtype: Any, is_adapter: bool) -> Any:
-        parcel, sent = send(host, group, places, dtype, is_adapter)
+    def broken(host: Worker, group: str, places: Any, dtype: Any, is_adapter: bool) -> Any:
+        transfer, sent = send(host, group, places, dtype, is_adapter)
         goes_to_snapshot = dtype is None
         if goes_to_snapshot is (what == "a moving average") and next(deliveries) == 2:
-            harm(parcel)
-        return parcel, sent
+            harm(transfer)
+        return transfer, sent
 
     with monkeypatch.context() as patched:
-        patched.setattr(PoolHost, "send", broken)
+        patched.setattr(Worker, "send", broken)
         ended = runner(text)
 
     assert ended.state is RunStateName.FAILED
@@ -232,7 +232,7 @@ def test_a_full_memory_leaves_the_way_over_the_disk(
 def test_pools_without_a_common_folder_are_told(
     runner: Run, tiny: Text, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PoolHost, "can_use", lambda host, folder: host._settings.pool == "train")
+    monkeypatch.setattr(Worker, "can_use", lambda host, folder: host._settings.pool == "train")
 
     ended = runner(tiny(*LOOPS["the engine and a snapshot beside it"]))
 

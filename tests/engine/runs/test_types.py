@@ -12,8 +12,8 @@ from torch import nn
 
 from coloop.events import RunStateName
 from coloop.hosts.beginnings import Home
-from coloop.hosts.engine_home import EngineHome
-from coloop.hosts.host import PoolHost
+from coloop.hosts.rollout_generator import RolloutGenerator
+from coloop.hosts.worker import Worker
 from coloop.models import DTYPES
 from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
@@ -33,22 +33,22 @@ class Built:
 
     homes: dict[str, Home] = field(default_factory=dict)
     """By weights group."""
-    engines: dict[tuple[str, str], EngineHome] = field(default_factory=dict)
+    engines: dict[tuple[str, str], RolloutGenerator] = field(default_factory=dict)
     """By weights group and pool."""
 
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Built:
     found = Built()
-    build = PoolHost.build
+    build = Worker.build
 
-    def watched(host: PoolHost) -> None:
+    def watched(host: Worker) -> None:
         build(host)
         found.homes.update(host._homes)
         pool = host._settings.pool
         found.engines.update({(group, pool): one for group, one in host._engines.items()})
 
-    monkeypatch.setattr(PoolHost, "build", watched)
+    monkeypatch.setattr(Worker, "build", watched)
     return found
 
 

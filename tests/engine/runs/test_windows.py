@@ -10,7 +10,7 @@ import pytest
 from tests.engine.smallest import AHEAD
 
 from coloop.events import RunStateName
-from coloop.hosts.host import PoolHost
+from coloop.hosts.worker import Worker
 
 Run = Callable[..., Any]
 
@@ -40,22 +40,22 @@ def test_the_next_texts_are_written_while_the_last_are_learned(
 ) -> None:
     """Each update waits until the next texts are begun: without overlap the run would never end."""
     begun, changed = [0], threading.Condition()
-    learn, generate = PoolHost.learn, PoolHost.generate
+    learn, generate = Worker.learn, Worker.generate
 
-    def generating(host: PoolHost, *arguments: Any) -> Any:
+    def generating(host: Worker, *arguments: Any) -> Any:
         with changed:
             begun[0] += 1
             changed.notify_all()
         return generate(host, *arguments)
 
-    def learning(host: PoolHost, order: Any) -> Any:
+    def learning(host: Worker, order: Any) -> Any:
         number = host._homes["actor"].weights.version + 1
         with changed:
             assert changed.wait_for(lambda: begun[0] > number or number == 10, PATIENCE)
         return learn(host, order)
 
-    monkeypatch.setattr(PoolHost, "generate", generating)
-    monkeypatch.setattr(PoolHost, "learn", learning)
+    monkeypatch.setattr(Worker, "generate", generating)
+    monkeypatch.setattr(Worker, "learn", learning)
     ended = runner(AHEAD)
 
     assert ended.state is RunStateName.FINISHED, ended.error
@@ -129,25 +129,25 @@ def test_of_a_fraction_only_that_share_is_written_ahead(
 ) -> None:
     """Each update but the last waits until the first prompts of the next step are begun."""
     begun, changed = [0], threading.Condition()
-    generate, learn = PoolHost.generate, PoolHost.learn
+    generate, learn = Worker.generate, Worker.learn
     written: list[int] = []
 
-    def generating(host: PoolHost, group: str, node: str, asked: Any, sampling: Any) -> Any:
+    def generating(host: Worker, group: str, node: str, asked: Any, sampling: Any) -> Any:
         with changed:
             written.append(len(asked))
             begun[0] += 1
             changed.notify_all()
         return generate(host, group, node, asked, sampling)
 
-    def learning(host: PoolHost, order: Any) -> Any:
+    def learning(host: Worker, order: Any) -> Any:
         number = host._homes["actor"].weights.version + 1
         calls = 2 * number if most < 1 else number + 1
         with changed:
             assert changed.wait_for(lambda: begun[0] >= calls or number == 10, PATIENCE)
         return learn(host, order)
 
-    monkeypatch.setattr(PoolHost, "generate", generating)
-    monkeypatch.setattr(PoolHost, "learn", learning)
+    monkeypatch.setattr(Worker, "generate", generating)
+    monkeypatch.setattr(Worker, "learn", learning)
     four = AHEAD.replace("rows_per_step: 2", "rows_per_step: 4")
 
     ended = runner(four.replace("max_staleness: 1", f"max_staleness: {most}"))

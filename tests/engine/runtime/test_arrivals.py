@@ -13,7 +13,7 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan, Stage
 from coloop.roles.protocol import Context, Outcome
 from coloop.runtime.arrivals import AT_END, AT_START, Arrivals, Missing
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
 from coloop.spec.lineage import Lineages
@@ -81,7 +81,7 @@ class Steps:
             root=Path(),
             seed=0,
         )
-        self.situation = Situation(step=1, phase=self.plan.phases[0].name, context=context)
+        self.step_context = StepContext(step=1, phase=self.plan.phases[0].name, context=context)
         self.begin()
 
     def begin(self) -> None:
@@ -90,8 +90,8 @@ class Steps:
     def stage(self, name: str) -> Stage:
         return next(one for one in self.plan.phases[0].stages if one.name == name)
 
-    def start(self, name: str, **situation: Any) -> list[Missing]:
-        known = replace(self.situation, **situation)
+    def start(self, name: str, **step_context: Any) -> list[Missing]:
+        known = replace(self.step_context, **step_context)
         return self.step.stage_starts(self.stage(name), known)
 
     def finish(
@@ -103,7 +103,7 @@ class Steps:
         outcome = Outcome(
             outputs={port: table(count) for port, count in rows.items()}, detail=detail or {}
         )
-        return self.step.stage_finished(self.stage(name), self.situation, outcome)
+        return self.step.stage_finished(self.stage(name), self.step_context, outcome)
 
     def told(self, name: str, missing: list[Missing], whats: tuple[str, ...]) -> int:
         """How many of these are told."""

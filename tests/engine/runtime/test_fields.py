@@ -5,7 +5,7 @@ import pytest
 from coloop.errors import SpecProblem
 from coloop.plan.compile import compile_plan
 from coloop.runtime.fields import Fields, anneal_value
-from coloop.runtime.timeline import Entry, Moment, entries_of
+from coloop.runtime.timeline import Entry, StepPosition, entries_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.schedule import Anneal
@@ -40,8 +40,8 @@ def setup() -> tuple[LoopSpec, list[Entry], Fields]:
     return spec, entries, Fields(spec, entries)
 
 
-def moment(entry: Entry, step: int) -> Moment:
-    return Moment(entry=entry, step=step, step_in_phase=step, steps_of_phase=None)
+def position(entry: Entry, step: int) -> StepPosition:
+    return StepPosition(entry=entry, step=step, step_in_phase=step, steps_of_phase=None)
 
 
 def lr(spec: LoopSpec) -> float:
@@ -51,17 +51,17 @@ def lr(spec: LoopSpec) -> float:
 def test_set_lasts_as_long_as_its_phase() -> None:
     spec, entries, fields = setup()
 
-    assert lr(fields.at(moment(entries[0], 1))) == 2.0e-3
-    assert lr(fields.at(moment(entries[1], 1))) == 1.0e-3
+    assert lr(fields.at(position(entries[0], 1))) == 2.0e-3
+    assert lr(fields.at(position(entries[1], 1))) == 1.0e-3
     assert lr(spec) == 1.0e-3
 
 
 def test_an_anneal_moves_over_the_steps_of_its_phases_only() -> None:
     _, entries, fields = setup()
     weights = []
-    assert fields.at(moment(entries[0], 1)).edges[0].weight == 1.0
+    assert fields.at(position(entries[0], 1)).edges[0].weight == 1.0
     for step in range(1, 6):
-        now = moment(entries[1], step)
+        now = position(entries[1], step)
         weights.append(fields.at(now).edges[0].weight)
         fields.step_begins(now)
 
@@ -71,9 +71,9 @@ def test_an_anneal_moves_over_the_steps_of_its_phases_only() -> None:
 def test_the_complement_gets_the_rest() -> None:
     _, entries, fields = setup()
     for step in range(1, 3):
-        fields.step_begins(moment(entries[1], step))
+        fields.step_begins(position(entries[1], step))
 
-    values = fields.overrides(moment(entries[1], 3))
+    values = fields.overrides(position(entries[1], 3))
 
     assert values["edges.gold.weight"] == 0.5
     assert values["nodes.policy.rollout.temperature"] == 0.5
@@ -81,7 +81,7 @@ def test_the_complement_gets_the_rest() -> None:
 
 def test_a_triggers_set_beats_the_anneal_and_an_edit_beats_both() -> None:
     _, entries, fields = setup()
-    now = moment(entries[1], 1)
+    now = position(entries[1], 1)
 
     fields.set_by_trigger({"edges.gold.weight": 0.3})
     assert fields.at(now).edges[0].weight == 0.3
@@ -91,12 +91,12 @@ def test_a_triggers_set_beats_the_anneal_and_an_edit_beats_both() -> None:
 
 def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     _, entries, fields = setup()
-    before = fields.at(moment(entries[1], 1))
+    before = fields.at(position(entries[1], 1))
 
     with pytest.raises(SpecProblem):
         fields.edit({LR: -1.0})
 
-    assert fields.at(moment(entries[1], 1)) == before
+    assert fields.at(position(entries[1], 1)) == before
 
 
 def test_an_edit_of_a_field_that_is_not_hot_is_refused() -> None:
@@ -109,7 +109,7 @@ def test_an_edit_of_a_field_that_is_not_hot_is_refused() -> None:
 def test_the_same_values_give_the_same_spec_object() -> None:
     _, entries, fields = setup()
 
-    assert fields.at(moment(entries[0], 1)) is fields.at(moment(entries[0], 2))
+    assert fields.at(position(entries[0], 1)) is fields.at(position(entries[0], 2))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def in_epochs(fields: Fields, entry: Entry, steps: int, left_out: int = 0) -> li
     """Weights of a phase's steps, whose number its source tells when it begins."""
     weights = []
     for step in range(1, steps + 1 - left_out):
-        now = Moment(entry=entry, step=step, step_in_phase=step, steps_of_phase=steps)
+        now = StepPosition(entry=entry, step=step, step_in_phase=step, steps_of_phase=steps)
         weights.append(fields.at(now).edges[0].weight)
         fields.step_begins(now)
     return weights
@@ -151,7 +151,7 @@ def test_an_anneal_goes_over_the_steps_that_passes_take() -> None:
     entries = entries_of(spec, compile_plan(spec))
     fields = Fields(spec, entries)
 
-    entering = Moment(entry=entries[1], step=0, step_in_phase=0, steps_of_phase=None)
+    entering = StepPosition(entry=entries[1], step=0, step_in_phase=0, steps_of_phase=None)
 
     assert fields.at(entering).edges[0].weight == 1.0
     assert in_epochs(fields, entries[1], 5) == [1.0, 0.75, 0.5, 0.25, 0.0]
@@ -165,6 +165,6 @@ def test_an_anneal_over_passes_goes_on_after_a_resume() -> None:
     in_epochs(fields, entries[1], 5, left_out=3)
 
     resumed.load_state(fields.state())
-    between = Moment(entry=entries[1], step=2, step_in_phase=2, steps_of_phase=None)
+    between = StepPosition(entry=entries[1], step=2, step_in_phase=2, steps_of_phase=None)
 
     assert resumed.at(between).edges[0].weight == fields.at(between).edges[0].weight == 0.5

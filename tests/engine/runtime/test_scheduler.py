@@ -20,7 +20,7 @@ from coloop.plan.stages import Step
 from coloop.plan.types import Stage
 from coloop.roles import CREDIT
 from coloop.roles.protocol import Call, Context, Outcome
-from coloop.runtime.calls import Calls, Situation
+from coloop.runtime.calls import Calls, StepContext
 from coloop.runtime.flights import Flight, Work
 from coloop.runtime.lanes import ThreadLanes
 from coloop.runtime.scheduler import Scheduler
@@ -184,8 +184,8 @@ class Loop:
             step = next(ahead, None)
             if step is None:
                 return None
-            situation = Situation(step=step, phase="main", context=self.context)
-            return self.scheduler.flight(Step(stages=self.stages), situation)
+            step_context = StepContext(step=step, phase="main", context=self.context)
+            return self.scheduler.flight(Step(stages=self.stages), step_context)
 
         self.scheduler.fly(begin, lambda flight: self.finished.append(flight.step))
 

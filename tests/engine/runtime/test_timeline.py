@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coloop.plan.compile import compile_plan
-from coloop.runtime.timeline import Moment, Timeline, entries_of
+from coloop.runtime.timeline import StepPosition, Timeline, entries_of
 from coloop.spec.io import parse
 
 LOOP = """
@@ -52,15 +52,15 @@ def timeline_of(text: str, sources: Sources | None = None) -> Timeline:
     return Timeline(entries_of(spec, compile_plan(spec)), sources or Sources())
 
 
-def walk(line: Timeline) -> Iterator[Moment]:
+def walk(line: Timeline) -> Iterator[StepPosition]:
     while not line.is_over:
         if line.must_enter:
             line.enter()
-        moment = line.next_moment()
-        if moment is None:
+        position = line.next_position()
+        if position is None:
             line.leave()
         else:
-            yield moment
+            yield position
 
 
 def test_phases_come_in_order_and_groups_come_round() -> None:
@@ -79,15 +79,15 @@ def test_phases_come_in_order_and_groups_come_round() -> None:
 def test_until_ends_when_the_buffer_is_full_or_at_its_cap() -> None:
     sources = Sources()
     steps = 0
-    for moment in walk(timeline(sources)):
-        steps += moment.phase.name == "start"
+    for position in walk(timeline(sources)):
+        steps += position.phase.name == "start"
     assert steps == 5
 
     sources = Sources()
     line = timeline(sources)
     seen = []
-    for moment in walk(line):
-        seen.append(moment.phase.name)
+    for position in walk(line):
+        seen.append(position.phase.name)
         sources.full = len(seen) >= 2
     assert seen.count("start") == 2
 
@@ -122,9 +122,9 @@ def test_a_trigger_ends_the_phase_after_this_step() -> None:
     sources = Sources()
     line = timeline(sources)
     names = []
-    for moment in walk(line):
-        names.append(moment.phase.name)
-        if moment.step == 1:
+    for position in walk(line):
+        names.append(position.phase.name)
+        if position.step == 1:
             line.leave_after_this_step()
 
     assert names[:2] == ["start", "learn"]
@@ -136,9 +136,9 @@ def test_a_resumed_timeline_goes_on_at_the_same_moment() -> None:
 
     first = timeline(sources)
     seen = []
-    for moment in walk(first):
-        seen.append((moment.phase.name, moment.step, moment.step_in_phase))
-        if moment.step == 7:
+    for position in walk(first):
+        seen.append((position.phase.name, position.step, position.step_in_phase))
+        if position.step == 7:
             break
     second = timeline(sources)
     second.load_state(first.state())
@@ -150,13 +150,13 @@ def test_a_resumed_timeline_goes_on_at_the_same_moment() -> None:
 def test_a_step_that_was_taken_back_comes_again() -> None:
     line = timeline(Sources())
     line.enter()
-    line.next_moment()
+    line.next_position()
     line.take_back_step()
 
-    moment = line.next_moment()
+    position = line.next_position()
 
-    assert moment is not None
-    assert (moment.step, moment.step_in_phase) == (1, 1)
+    assert position is not None
+    assert (position.step, position.step_in_phase) == (1, 1)
 
 
 def test_a_finished_run_goes_on_where_a_fork_gives_its_last_phase_more_steps() -> None:
@@ -173,8 +173,8 @@ def test_a_finished_run_goes_on_where_a_fork_gives_its_last_phase_more_steps() -
 def test_a_last_phase_that_a_trigger_ended_stays_over_on_resume() -> None:
     text = LOOP[: LOOP.index("schedule:")] + "schedule: {steps: %d}\n"
     ended = timeline_of(text % 5)
-    for moment in walk(ended):
-        if moment.step == 2:
+    for position in walk(ended):
+        if position.step == 2:
             ended.leave_after_this_step()
     resumed, longer = timeline_of(text % 5), timeline_of(text % 7)
 

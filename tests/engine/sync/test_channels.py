@@ -24,21 +24,21 @@ from coloop.spec.model import ScratchModel
 from coloop.sync import (
     CHANNELS,
     MEETINGS,
+    ChecksumVerifier,
     Counted,
     FilesChannel,
     GroupChannel,
     LocalChannel,
-    Parcel,
     Proof,
-    Prover,
     WeightReceiver,
-    evidence_of_engine,
-    evidence_of_model,
+    WeightTransfer,
+    checksum_of_engine,
+    checksum_of_model,
 )
 from coloop.sync import folders as folders_module
 from coloop.sync import group as group_module
 from coloop.sync.buckets import in_buckets
-from coloop.sync.evidence import score_source
+from coloop.sync.checksums import score_source
 from coloop.sync.folders import PREFIX, TransferFolders, can_use
 
 LOGITS = 10.0
@@ -64,23 +64,23 @@ class Line:
         self.kind = kind
         self.sender: Any = CHANNELS[kind](**given.get(kind, {}), **options)
         self.receiver: Any = CHANNELS[kind](**given.get(kind, {}))
-        self.prover = Prover()
+        self.verifier = ChecksumVerifier()
 
     def push(self, loaded: LoadedModel, engine: WeightReceiver, *, version: int) -> Proof:
         """As a sync brings weights to an engine."""
         if self.kind in MEETINGS:
             self.sender.invite("all", 0, 1)
-        parcel = self.sender.send(
+        transfer = self.sender.send(
             loaded.model.named_parameters(), version=version, dtype=engine.dtype
         )
-        sent = evidence_of_model(loaded.model, version, dtype=engine.dtype)
-        with ThreadPoolExecutor(1) as lane, closing(self.receiver.receive(parcel)) as weights:
-            giving = lane.submit(self.sender.deliver, parcel) if self.kind in MEETINGS else None
-            engine.load_weights(weights, parcel.version)
+        sent = checksum_of_model(loaded.model, version, dtype=engine.dtype)
+        with ThreadPoolExecutor(1) as lane, closing(self.receiver.receive(transfer)) as weights:
+            giving = lane.submit(self.sender.deliver, transfer) if self.kind in MEETINGS else None
+            engine.load_weights(weights, transfer.version)
             if giving is not None:
                 giving.result()
-        proof = self.prover.check(sent, evidence_of_engine(engine, sent.probe))
-        self.sender.forget(parcel)
+        proof = self.verifier.check(sent, checksum_of_engine(engine, sent.probe))
+        self.sender.forget(transfer)
         return proof
 
 
@@ -316,11 +316,11 @@ def test_portions_keep_order_and_size() -> None:
 def test_weights_travel_in_the_type_that_is_wanted(tmp_path: Path, loaded: LoadedModel) -> None:
     held = dict(loaded.model.named_parameters())
     for channel in (LocalChannel(), FilesChannel([tmp_path])):
-        parcel = channel.send(held.items(), version=1, dtype=torch.bfloat16)
+        transfer = channel.send(held.items(), version=1, dtype=torch.bfloat16)
 
-        came = dict(channel.receive(parcel))
+        came = dict(channel.receive(transfer))
 
-        assert parcel.size_bytes == sum(2 * weight.numel() for weight in held.values())
+        assert transfer.size_bytes == sum(2 * weight.numel() for weight in held.values())
         assert came.keys() == held.keys()
         for name, weight in came.items():
             assert torch.equal(weight, held[name].to(torch.bfloat16))
@@ -342,10 +342,10 @@ def test_a_source_learns_on_while_its_parcel_is_on_the_way(
     tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
     sent = fingerprint(loaded.model.named_parameters())
-    parcel = FilesChannel([tmp_path]).send(loaded.model.named_parameters(), version=3)
+    transfer = FilesChannel([tmp_path]).send(loaded.model.named_parameters(), version=3)
     learn(loaded)
 
-    engine.load_weights(FilesChannel().receive(parcel), parcel.version)
+    engine.load_weights(FilesChannel().receive(transfer), transfer.version)
 
     assert engine.version == 3
     assert engine.fingerprint() == sent
@@ -355,18 +355,18 @@ def test_a_parcel_is_opened_by_several_and_gone_when_it_is_forgotten(
     tmp_path: Path, loaded: LoadedModel
 ) -> None:
     channel = FilesChannel([tmp_path])
-    parcel = channel.send(loaded.model.named_parameters(), version=3)
-    once, twice = (fingerprint(FilesChannel().receive(parcel)) for _ in range(2))
+    transfer = channel.send(loaded.model.named_parameters(), version=3)
+    once, twice = (fingerprint(FilesChannel().receive(transfer)) for _ in range(2))
 
-    channel.forget(parcel)
+    channel.forget(transfer)
 
     assert once == twice == fingerprint(loaded.model.named_parameters())
     assert list(tmp_path.iterdir()) == []
 
 
-def files_of(parcel: Parcel) -> list[Path]:
-    """The buckets of a parcel on the disk."""
-    return sorted(Path(parcel.place[0]).iterdir())
+def files_of(transfer: WeightTransfer) -> list[Path]:
+    """The buckets of a transfer on the disk."""
+    return sorted(Path(transfer.place[0]).iterdir())
 
 
 def flip(path: Path) -> None:
@@ -379,14 +379,14 @@ def flip(path: Path) -> None:
 def test_flipped_bytes_are_found_by_the_fingerprint(
     tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
-    parcel = FilesChannel([tmp_path], 20_000).send(loaded.model.named_parameters(), version=1)
-    sent = evidence_of_model(loaded.model, 1, dtype=torch.float32)
-    flip(files_of(parcel)[3])
+    transfer = FilesChannel([tmp_path], 20_000).send(loaded.model.named_parameters(), version=1)
+    sent = checksum_of_model(loaded.model, 1, dtype=torch.float32)
+    flip(files_of(transfer)[3])
 
-    engine.load_weights(FilesChannel().receive(parcel), 1)
+    engine.load_weights(FilesChannel().receive(transfer), 1)
 
     with pytest.raises(WeightsNotUpdated, match=r"fingerprint [0-9a-f]{16}, [0-9a-f]{16} is|by up"):
-        Prover().check(sent, evidence_of_engine(engine, sent.probe))
+        ChecksumVerifier().check(sent, checksum_of_engine(engine, sent.probe))
 
 
 @pytest.mark.parametrize("what", ["gone", "short"])
@@ -394,15 +394,15 @@ def test_a_bucket_that_is_not_whole_is_told_and_the_engine_takes_the_next_versio
     what: str, tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
     line = Line("files", tmp_path, bucket_bytes=20_000)
-    parcel = line.sender.send(loaded.model.named_parameters(), version=1)
-    broken = files_of(parcel)[2]
+    transfer = line.sender.send(loaded.model.named_parameters(), version=1)
+    broken = files_of(transfer)[2]
     if what == "gone":
         broken.unlink()
     else:
         broken.write_bytes(broken.read_bytes()[:500])
 
     with pytest.raises(WeightsNotUpdated, match=r"version 1 .*/weights-00002\.safetensors: "):
-        engine.load_weights(FilesChannel().receive(parcel), 1)
+        engine.load_weights(FilesChannel().receive(transfer), 1)
 
     with pytest.raises(WeightsNotUpdated, match="failed half-way"):
         engine.score([[5, 6]])
@@ -437,9 +437,9 @@ def test_the_first_place_with_room_is_taken(
     rooms = {small: 1000, large: 10**12}
     monkeypatch.setattr("coloop.sync.files._room", rooms.__getitem__)
 
-    parcel = FilesChannel([small, large]).send(loaded.model.named_parameters(), version=1)
+    transfer = FilesChannel([small, large]).send(loaded.model.named_parameters(), version=1)
 
-    assert Path(parcel.place[0]).parent == large
+    assert Path(transfer.place[0]).parent == large
     with pytest.raises(StorageFull, match=r"\d+ bytes\): .*small has 1000 bytes free"):
         FilesChannel([small]).send(loaded.model.named_parameters(), version=1)
 
@@ -525,12 +525,12 @@ def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
     real: list[Any] = []
     sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
     sender.invite("both", 0, 1)
-    parcel = sender.send(weights, version=1)
+    transfer = sender.send(weights, version=1)
     with ThreadPoolExecutor(1) as lane:
-        taking = lane.submit(list, receiver.receive(parcel))
-        sender.deliver(parcel)
+        taking = lane.submit(list, receiver.receive(transfer))
+        sender.deliver(transfer)
         taking.result()
-    parcel = sender.send(weights, version=2)
+    transfer = sender.send(weights, version=2)
     if how == "too long":
         monkeypatch.setattr(group_module, "WAIT_SECONDS", 0.5)
 
@@ -540,14 +540,14 @@ def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
         real.append(transport._group)  # the receiver waits in it
         transport._group = hanging
         if how == "told":
-            GroupChannel.give_up(parcel, "pool write has died")
+            GroupChannel.give_up(transfer, "pool write has died")
 
     with ThreadPoolExecutor(1) as lane:
-        taking = lane.submit(list, receiver.receive(parcel))
+        taking = lane.submit(list, receiver.receive(transfer))
         monkeypatch.setattr(sender._ends["both"].meeting, "wait_for_all", break_in)
         reason = "pool write has died" if how == "told" else "did not reach all within 0.5 s"
         with pytest.raises(WeightsNotUpdated, match=reason):
-            sender.deliver(parcel)
+            sender.deliver(transfer)
         real.clear()
         with pytest.raises(WeightsNotUpdated):
             taking.result()
@@ -555,10 +555,10 @@ def test_a_broadcast_that_hangs_is_aborted_and_the_sender_goes_on(
     assert hanging.is_aborted
     monkeypatch.undo()
     sender.invite("both", 1, 1)  # they meet anew
-    parcel = sender.send(weights, version=3)
+    transfer = sender.send(weights, version=3)
     with ThreadPoolExecutor(1) as lane:
-        taking = lane.submit(list, receiver.receive(parcel))
-        sender.deliver(parcel)
+        taking = lane.submit(list, receiver.receive(transfer))
+        sender.deliver(transfer)
         assert fingerprint(taking.result()) == fingerprint(weights)
     sender.close()
     receiver.close()
@@ -568,14 +568,14 @@ def test_one_that_dies_before_all_are_joined_is_not_waited_for(loaded: LoadedMod
     """The sender has told of a bucket, and is gone before bytes can flow."""
     sender, receiver = GroupChannel("gloo"), GroupChannel("gloo")
     sender.invite("both", 0, 1)
-    parcel = sender.send([("a", torch.zeros(4))], version=1)
+    transfer = sender.send([("a", torch.zeros(4))], version=1)
     row = ["a", "float32", [4], 0]
     sender._ends["both"].meeting.tell("1/1", json.dumps({"size": 16, "weights": [row]}))
     with ThreadPoolExecutor(1) as lane:
-        taking = lane.submit(list, receiver.receive(parcel))
+        taking = lane.submit(list, receiver.receive(transfer))
         while not sender._ends["both"].meeting.store.check(["group/0/1"]):
             time.sleep(0.001)
-        GroupChannel.give_up(parcel, "pool train has died")
+        GroupChannel.give_up(transfer, "pool train has died")
         with pytest.raises(WeightsNotUpdated, match="pool train has died"):
             taking.result()
 
@@ -584,24 +584,24 @@ def test_who_stops_reading_is_told_to_all_at_once(loaded: LoadedModel) -> None:
     sender, first, second = (GroupChannel("gloo", bucket_bytes=1000) for _ in range(3))
     weights = list(loaded.model.named_parameters())
 
-    def read(channel: GroupChannel, parcel: Parcel, count: int) -> int:
-        with closing(channel.receive(parcel)) as came:
+    def read(channel: GroupChannel, transfer: WeightTransfer, count: int) -> int:
+        with closing(channel.receive(transfer)) as came:
             return sum(1 for _, _ in zip(came, range(count), strict=False))
 
     for turn, counts in enumerate([(2, 10**6), (10**6, 10**6)]):
         sender.invite("three", 0, 2)
-        parcel = sender.send(weights, version=turn)
+        transfer = sender.send(weights, version=turn)
         with ThreadPoolExecutor(2) as lanes:
             ends = zip((first, second), counts, strict=True)
-            readers = [lanes.submit(read, channel, parcel, count) for channel, count in ends]
+            readers = [lanes.submit(read, channel, transfer, count) for channel, count in ends]
             if turn == 0:
                 with pytest.raises(WeightsNotUpdated, match="it was given up"):
-                    sender.deliver(parcel)
+                    sender.deliver(transfer)
                 # The sender, who leaves as well, may be gone before this end can ask it why.
                 with pytest.raises(WeightsNotUpdated, match="broke off"):
                     readers[1].result()
             else:  # they meet anew
-                sender.deliver(parcel)
+                sender.deliver(transfer)
                 assert [one.result() for one in readers] == [len(weights)] * 2
     for channel in (sender, first, second):
         channel.close()

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from coloop.errors import UserCodeError
-from coloop.tools.environment import EnvironmentTool, UserWorld
-from coloop.tools.proof import ProofWorld, State
+from coloop.tools.environment import EnvironmentTool, UserEnvironment
+from coloop.tools.proof import ProofEnvironment, State
 from coloop.tools.protocol import Caller, ToolFailure
 
 CODE = """
@@ -42,7 +42,7 @@ def caller(answer: int = 7, seed: int = 1) -> Caller:
 
 @pytest.fixture
 def tool() -> Iterator[EnvironmentTool]:
-    tool = EnvironmentTool(UserWorld("desk", CODE, 0.5))
+    tool = EnvironmentTool(UserEnvironment("desk", CODE, 0.5))
     yield tool
     tool.close()
 
@@ -101,7 +101,7 @@ def test_what_a_step_does_wrong_is_told(tool: EnvironmentTool, text: str, reason
 def test_a_step_that_gives_something_else_is_told(said: str, reason: str) -> None:
     code = "class Environment:\n  def reset(self, row): return ''"
     code += f"\n  def step(self, text): return {said}"
-    tool = EnvironmentTool(UserWorld("desk", code, 5.0))
+    tool = EnvironmentTool(UserEnvironment("desk", code, 5.0))
 
     with pytest.raises(ToolFailure, match=reason):
         tool.open(caller()).answer({"text": "1"}, go_on)
@@ -109,11 +109,11 @@ def test_a_step_that_gives_something_else_is_told(said: str, reason: str) -> Non
 
 
 def test_code_that_cannot_be_loaded_is_an_error_at_once() -> None:
-    world = UserWorld("desk", "import nothing_of_the_kind", 5.0)
+    environment = UserEnvironment("desk", "import nothing_of_the_kind", 5.0)
 
     with pytest.raises(UserCodeError, match=r"desk.*nothing_of_the_kind"):
-        world.check()
-    world.close()
+        environment.check()
+    environment.close()
 
 
 def theorem(text: str) -> list[str]:
@@ -137,7 +137,7 @@ def test_an_action_that_does_not_follow_leads_nowhere(action: str) -> None:
 
 
 def test_the_proof_environment_is_a_tool() -> None:
-    tool = EnvironmentTool(ProofWorld())
+    tool = EnvironmentTool(ProofEnvironment())
     row: dict[str, Any] = {"prompt": "a, a>b, ab>c |- c"}
     session = tool.open(Caller(columns=row, seed=0, shared_seed=0))
 
@@ -153,7 +153,7 @@ def test_kernel_and_task_agree_on_proofs() -> None:
     for index in range(40):
         made = Theorem(index, 3)
         state, proof = State.read(made.text(made.facts)), " ".join(made.proof)
-        session = EnvironmentTool(ProofWorld()).open(
+        session = EnvironmentTool(ProofEnvironment()).open(
             Caller(columns={"prompt": str(state)}, seed=0, shared_seed=0)
         )
         assert session.answer({"text": proof}, go_on).is_last

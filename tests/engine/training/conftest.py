@@ -37,7 +37,7 @@ from coloop.spec.algorithm import (
 )
 from coloop.spec.heads import Head, Reading
 from coloop.spec.training import Training
-from coloop.training import TeachingLoad
+from coloop.training import TrainBatch
 
 VOCABULARY = 23
 
@@ -56,7 +56,7 @@ CONFIGS: dict[str, tuple[type, dict[str, Any]]] = {
 tests, both in turn; and positions that are learned."""
 
 Build = Callable[..., PreTrainedModel]
-MakeLoad = Callable[..., TeachingLoad]
+MakeLoad = Callable[..., TrainBatch]
 MakeTraining = Callable[..., Training]
 
 
@@ -186,13 +186,13 @@ def random_load(
     temperature: float = 1.0,
     reading: Reading = "scores",
     **fields: Any,
-) -> TeachingLoad:
+) -> TrainBatch:
     """A load of random rows for an algorithm by name."""
     settings = settings_of(algorithm, **fields)
     recipe = recipe_of(settings, reading)
     if rows is None:
         rows = random_pairs(size, seed) if recipe.port == "pairs" else random_rows(size, seed)
-    return TeachingLoad(
+    return TrainBatch(
         role=role,
         port=recipe.port,
         recipe=recipe,

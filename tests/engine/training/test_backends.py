@@ -30,8 +30,8 @@ from coloop.training import (
     BACKENDS,
     Hooks,
     Ranks,
-    TeachingLoad,
     TrainBackend,
+    TrainBatch,
     UpdateFailed,
     UpdateReport,
     join,
@@ -122,7 +122,7 @@ def exactly() -> Learner:
     return Learner(TokenModel(model), WholeStates(model, training.optimizer), group="solver")
 
 
-def loads_of(update: int) -> list[TeachingLoad]:
+def loads_of(update: int) -> list[TrainBatch]:
     """Rows of different lengths that no number of ranks divides, then rows beside pairs of another
     role with further texts that are measured first, then fewer rows than ranks."""
     if update == 0:

@@ -18,11 +18,11 @@ from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel
 
 from coloop.batch import Batch, collate
-from coloop.models import Wanted, with_each_head
+from coloop.models import HeadSpec, with_each_head
 from coloop.recipes import Needs
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import ALONE, BACKENDS, Adapter, Ranks, SingleBackend, TeachingLoad, leave
+from coloop.training import ALONE, BACKENDS, Adapter, Ranks, SingleBackend, TrainBatch, leave
 from coloop.training.forward import ForwardOptions, TokenModel
 from coloop.training.learner import Learner
 from coloop.training.states import WholeStates
@@ -146,7 +146,7 @@ def section(backend: str, **fields: Any) -> Any:
     return training_section(**{**own, "micro_batch": 2, "backend": name, **named, **fields})
 
 
-def loads_of(update: int) -> list[TeachingLoad]:
+def loads_of(update: int) -> list[TrainBatch]:
     """A critic's rows, then a scorer's pairs beside numbers, then fewer rows than ranks."""
     if update == 0:
         return [random_load("value", size=11)]
@@ -164,7 +164,7 @@ def three_updates(ranks: Ranks, name: str, heads: int = 1) -> dict[str, Any]:
     training = section("single" if name == "float64" else name)
     model = tiny_model(head="score", num_attention_heads=4, num_key_value_heads=2)
     if heads == 2:
-        wanted = [Wanted(node=node, classes=1, seed=k) for k, node in enumerate(ROLES)]
+        wanted = [HeadSpec(node=node, classes=1, seed=k) for k, node in enumerate(ROLES)]
         model = with_each_head(model, wanted, of=None, beside_words=False)
     backend: Any
     if name == "float64":
@@ -235,7 +235,7 @@ def test_every_backend_learns_values_and_scores_as_float64_does(
 
 
 def test_what_one_node_learns_leaves_the_head_of_another_as_it_is() -> None:
-    wanted = [Wanted(node=node, classes=1, seed=k) for k, node in enumerate(ROLES)]
+    wanted = [HeadSpec(node=node, classes=1, seed=k) for k, node in enumerate(ROLES)]
     model = with_each_head(tiny_model(), wanted, of=None, beside_words=True)
     backend = SingleBackend(model, training_section(lr=0.1))
     weights = [{name: one.clone() for name, one in backend.weights()}]

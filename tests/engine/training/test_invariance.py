@@ -18,11 +18,11 @@ from coloop.recipes import RECIPES, ModelOutputs, Needs
 from coloop.recipes.shown import OF_WORDS
 from coloop.spec.algorithm_fields import PreferenceLoss
 from coloop.spec.heads import Head
-from coloop.training import SingleBackend, TeachingLoad
+from coloop.training import SingleBackend, TrainBatch
 from coloop.training.forward import ForwardOptions, TokenModel
 from coloop.training.meter import Meter
 
-MakeLoad = Callable[..., TeachingLoad]
+MakeLoad = Callable[..., TrainBatch]
 Build = Callable[..., PreTrainedModel]
 
 TERMS = 10_000
@@ -64,19 +64,19 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 BY_TOKEN = ("log_probs", "entropy", "values", "steps")
 
 
-def needs_of(load: TeachingLoad) -> Needs:
+def needs_of(load: TrainBatch) -> Needs:
     """What its recipe needs, with a gradient through entropies where there are any."""
     needs = load.recipe.needs(load.settings)
     return replace(needs, entropy_gradient=needs.log_probs)
 
 
-def head_of(load: TeachingLoad) -> dict[str, Any]:
+def head_of(load: TrainBatch) -> dict[str, Any]:
     """Fields of a model that can say what a load needs."""
     head: Head = "words" if needs_of(load).log_probs else "score"
     return {"head": head, "classes": 2 if load.recipe.name == "label_ce" else 1}
 
 
-def prepared(load: TeachingLoad, seed: int) -> list[TokenSequence]:
+def prepared(load: TrainBatch, seed: int) -> list[TokenSequence]:
     """The rows with some numbers in place of those that the recipe prepares."""
     draw = random.Random(seed)
     ranges = {"log_probs_old": (-4.0, -1.0), "values": (-1.0, 1.0)}
@@ -93,7 +93,7 @@ def prepared(load: TeachingLoad, seed: int) -> list[TokenSequence]:
     ]
 
 
-def batch_of(load: TeachingLoad) -> Batch | PairBatch:
+def batch_of(load: TrainBatch) -> Batch | PairBatch:
     if isinstance(load.rows[0], Pair):
         numbers = dict.fromkeys(needs_of(load).prepares, 0.3)
         pairs = collate_pairs([replace(pair, numbers=numbers) for pair in load.rows])
@@ -118,7 +118,7 @@ def widened(batch: Batch | PairBatch, more: int) -> Batch | PairBatch:
 
 def measure(
     model: PreTrainedModel,
-    load: TeachingLoad,
+    load: TrainBatch,
     parts: list[Batch | PairBatch],
     options: ForwardOptions | None = None,
 ) -> tuple[float, list[torch.Tensor]]:
@@ -137,7 +137,7 @@ def measure(
 
 def shown_of_words(
     model: PreTrainedModel,
-    load: TeachingLoad,
+    load: TrainBatch,
     parts: list[Batch | PairBatch],
     options: ForwardOptions | None = None,
 ) -> dict[str, float]:
@@ -170,15 +170,13 @@ def build_wide_model(build_model: Build) -> Build:
 
 
 @pytest.fixture(params=VARIANTS)
-def load(request: pytest.FixtureRequest, make_load: MakeLoad) -> TeachingLoad:
+def load(request: pytest.FixtureRequest, make_load: MakeLoad) -> TrainBatch:
     algorithm, fields = VARIANTS[request.param]
     return make_load(algorithm, size=12, seed=2, **fields)
 
 
 @pytest.mark.parametrize("rows", [also(1), also(3), 5])
-def test_micro_batches_change_nothing(
-    build_wide_model: Build, load: TeachingLoad, rows: int
-) -> None:
+def test_micro_batches_change_nothing(build_wide_model: Build, load: TrainBatch, rows: int) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
     parts = [
         batch.select(range(start, min(start + rows, batch.size)))
@@ -189,7 +187,7 @@ def test_micro_batches_change_nothing(
 
 
 @pytest.mark.parametrize("more", [also(1), 9])
-def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, more: int) -> None:
+def test_padding_changes_nothing(build_wide_model: Build, load: TrainBatch, more: int) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
 
     assert_same(measure(model, load, [widened(batch, more)]), measure(model, load, [batch]))
@@ -203,7 +201,7 @@ def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, mo
     ],
 )
 def test_packing_changes_nothing(
-    build_wide_model: Build, load: TeachingLoad, options: ForwardOptions
+    build_wide_model: Build, load: TrainBatch, options: ForwardOptions
 ) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
     packed = measure(model, load, [batch], options)
@@ -212,7 +210,7 @@ def test_packing_changes_nothing(
 
 
 def test_what_is_shown_of_words_is_of_the_rows_alone(
-    build_wide_model: Build, load: TeachingLoad
+    build_wide_model: Build, load: TrainBatch
 ) -> None:
     """Entropy and KL: whatever is learned, and with their needs as the recipe says them."""
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
@@ -229,7 +227,7 @@ def test_what_is_shown_of_words_is_of_the_rows_alone(
     assert shown_of_words(model, load, [batch], packed) == expected
 
 
-def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TeachingLoad) -> None:
+def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TrainBatch) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
     order = list(range(batch.size))
     random.Random(1).shuffle(order)
@@ -238,7 +236,7 @@ def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: Teachi
 
 
 def test_a_row_that_counts_twice_equals_the_row_standing_twice(
-    build_wide_model: Build, load: TeachingLoad
+    build_wide_model: Build, load: TrainBatch
 ) -> None:
     model = build_wide_model(**head_of(load))
 
@@ -256,7 +254,7 @@ def test_a_row_that_counts_twice_equals_the_row_standing_twice(
 
 
 def test_tokens_outside_the_mask_have_exactly_no_gradient(
-    build_wide_model: Build, load: TeachingLoad
+    build_wide_model: Build, load: TrainBatch
 ) -> None:
     batch, needs = batch_of(load), needs_of(load)
     if needs.scores:
@@ -313,7 +311,7 @@ def test_an_update_of_one_agent_leaves_the_other_agents_weights(
 @pytest.mark.parametrize(("mini_batch", "micro_batch"), [also(None, 1), (5, 4)])
 def test_a_whole_update_does_not_depend_on_micro_batches(
     build_model: Build,
-    load: TeachingLoad,
+    load: TrainBatch,
     make_training: Callable[..., Any],
     micro_batch: int,
     mini_batch: int | None,

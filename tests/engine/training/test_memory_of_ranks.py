@@ -14,7 +14,7 @@ from torch import Tensor
 
 from coloop import portions
 from coloop.fingerprint import fingerprint
-from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.trainer import Trainer
 from coloop.hosts.weights import HeldWeights
 from coloop.models import LoadedModel, character_tokenizer, load_weights, outline_of
 from coloop.spec.dtypes import ON_GPU, trained_dtypes
@@ -40,7 +40,7 @@ SIZES = {
 }
 
 
-def home_of(ranks: Ranks) -> TrainerHome:
+def home_of(ranks: Ranks) -> Trainer:
     training = training_section(backend="fsdp2", lr=0.1)
     model, dtypes = tiny_model(**SIZES), trained_dtypes(training)
     outline = LoadedModel(model=outline_of(model), tokenizer=character_tokenizer())
@@ -48,7 +48,7 @@ def home_of(ranks: Ranks) -> TrainerHome:
     weights = HeldWeights(name="actor", loaded=outline, dtypes=dtypes, ranks=ranks, backend=backend)
     backend.update([random_load("grpo", size=4)], training, seed=0)
     update: Any = None  # what the plan decides is not asked here
-    return TrainerHome(weights=weights, backend=backend, update=update)
+    return Trainer(weights=weights, backend=backend, update=update)
 
 
 def use(ranks: Ranks, folder: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
         found["sync"] = watch.peak
     with passes:
         before = passes.begin()
-        sent = weights.evidence(torch.bfloat16, has_bits=True, given=given)
+        sent = weights.checksum(torch.bfloat16, has_bits=True, given=given)
         found["proof"] = passes.peak - before
     found |= {"came": came, "sent": sent.fingerprint, "scores": sent.scores}
     with MemoryWatch() as watch:
@@ -193,7 +193,7 @@ def test_on_a_gpu_weights_come_block_by_block_and_go_on_from_a_checkpoint(tmp_pa
     training = training_section(backend="fsdp2", lr=0.1)
     dtypes, load = trained_dtypes(training, ON_GPU), random_load("grpo", size=4)
 
-    def build(seed: int) -> TrainerHome:
+    def build(seed: int) -> Trainer:
         model = tiny_model(seed=seed, **sizes)
         outline = LoadedModel(model=outline_of(model), tokenizer=character_tokenizer())
         backend = Fsdp2Backend(
@@ -201,7 +201,7 @@ def test_on_a_gpu_weights_come_block_by_block_and_go_on_from_a_checkpoint(tmp_pa
         )
         weights = HeldWeights(name="actor", loaded=outline, dtypes=dtypes, backend=backend)
         update: Any = None
-        return TrainerHome(weights=weights, backend=backend, update=update)
+        return Trainer(weights=weights, backend=backend, update=update)
 
     def peak_of(work: Callable[[], Any]) -> int:
         torch.cuda.synchronize()
@@ -211,14 +211,14 @@ def test_on_a_gpu_weights_come_block_by_block_and_go_on_from_a_checkpoint(tmp_pa
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
 
-    found: list[TrainerHome] = []
+    found: list[Trainer] = []
     begun = peak_of(lambda: found.append(build(0)))
     (home,) = found
     every = [one.numel() * 4 for one in home.weights.loaded.model.parameters()]
     assert begun <= 1.5 * sum(every)
     home.backend.update([load], training, seed=0)
     bound = portions.gathering_bytes(max(every), sum(every), "cuda", 1) + 64 * MIB
-    assert peak_of(lambda: home.weights.evidence(torch.bfloat16, has_bits=True)) <= bound
+    assert peak_of(lambda: home.weights.checksum(torch.bfloat16, has_bits=True)) <= bound
     assert peak_of(lambda: home.save(tmp_path / "actor", None)) <= bound
     resumed = build(9)
     resumed.load(tmp_path / "actor")

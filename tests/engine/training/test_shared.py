@@ -24,7 +24,7 @@ from coloop.batch import Batch, Sequence, collate, completion_sequence, prompts_
 from coloop.recipes import Needs, recipe_of
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import Adapter, Ranks, SingleBackend, TeachingLoad
+from coloop.training import Adapter, Ranks, SingleBackend, TrainBatch
 from coloop.training import forward as forwards
 from coloop.training import shared as slabs_of_texts
 from coloop.training.adapters import add_adapter
@@ -111,9 +111,9 @@ def measured(
     return [one.detach() for one in there], gradients
 
 
-def load_of_groups() -> TeachingLoad:
+def load_of_groups() -> TrainBatch:
     settings = settings_of("grpo")
-    return TeachingLoad(
+    return TrainBatch(
         role="actor",
         port="rewards",
         recipe=recipe_of(settings),

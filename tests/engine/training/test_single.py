@@ -23,12 +23,12 @@ from coloop.training import (
     Hooks,
     Scorer,
     SingleBackend,
-    TeachingLoad,
     TrainBackend,
+    TrainBatch,
     UpdateFailed,
 )
 
-MakeLoad = Callable[..., TeachingLoad]
+MakeLoad = Callable[..., TrainBatch]
 MakeTraining = Callable[..., Training]
 Build = Callable[..., PreTrainedModel]
 
@@ -55,7 +55,7 @@ def is_same(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def scored_by(backend: SingleBackend, load: TeachingLoad) -> TeachingLoad:
+def scored_by(backend: SingleBackend, load: TrainBatch) -> TrainBatch:
     """The load as the backend's own weights would have written it."""
     scores = backend.score(load.rows, temperature=load.temperature)
     rows = [
@@ -91,7 +91,7 @@ def test_some_updates_a_checkpoint_and_the_rest_equal_all_updates_bit_for_bit(
     )
     kl = {"coefficient": 0.1, "target": 0.01, "horizon": 100}
 
-    def loads(update: int) -> list[TeachingLoad]:
+    def loads(update: int) -> list[TrainBatch]:
         return [make_load("grpo", seed=update, kl=kl), make_load("sft", seed=update + 50)]
 
     def go_on(backend: SingleBackend, first: int, last: int) -> list[float]:
@@ -326,7 +326,7 @@ def test_mismatch_with_the_engine_is_measured_and_corrected(
     ]
     start = weights(model)
 
-    def step(load: TeachingLoad) -> tuple[list[torch.Tensor], dict[str, float]]:
+    def step(load: TrainBatch) -> tuple[list[torch.Tensor], dict[str, float]]:
         fresh = SingleBackend(build_model(), training)
         metrics = dict(fresh.update([load], training, seed=0).metrics["actor"])
         moved = [b - a for a, b in zip(start, weights(fresh.model), strict=True)]
@@ -415,7 +415,7 @@ def test_two_ports_are_divided_each_by_its_own_count_then_weighted(
     training = make_training(lr=1.0, optimizer={"name": "sgd"}, gradient_clip=None)
     start = weights(build_model())
 
-    def move(*loads: TeachingLoad) -> tuple[list[torch.Tensor], dict[str, float]]:
+    def move(*loads: TrainBatch) -> tuple[list[torch.Tensor], dict[str, float]]:
         backend = SingleBackend(build_model(), training)
         metrics = dict(backend.update(loads, training, seed=0).metrics["actor"])
         return [b - a for a, b in zip(start, weights(backend.model), strict=True)], metrics

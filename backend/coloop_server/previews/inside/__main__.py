@@ -1,11 +1,11 @@
 """The process from which previews stem: `python -m coloop_server.previews.inside <socket>`.
 
-    service --(job file, answer file)--> stem --fork--> child: limits itself, does it, ends
+    service --(job file, answer file)--> fork server --fork--> child: limits itself, does it, ends
             <-(descriptor of the child)-
 
 It loads the engine once. A child does one job: it reads it from one file, writes what came of it
 into the other, and ends. Whoever has its descriptor may end it at any time; nothing outlives the
-service: a stem whose socket closes ends, and its children with it.
+service: a fork server whose socket closes ends, and its children with it.
 """
 
 import ctypes

@@ -25,7 +25,7 @@ from coloop.spec.paths import apply_overrides
 from coloop.tables import Row, Table, Tokens
 from coloop.tables.row import child_row, root_row
 from coloop_server.previews.inside.sources import EarlierRows, rows_of
-from coloop_server.previews.inside.walk import NotHere, Said, Walk, as_json
+from coloop_server.previews.inside.walk import NotHere, StagePreview, Walk, as_json
 from coloop_server.previews.schemas import (
     AskScores,
     DatasetRows,
@@ -257,7 +257,7 @@ def _scored(edge: Edge, walk: Walk, learner: str, given: Given) -> EdgeScores | 
     is_recorded = any(node in one for one in given.recorded)
     if not is_recorded or (said is not None and not said.is_left_out):
         return None
-    walk.said[node] = Said()
+    walk.said[node] = StagePreview()
     walk.recorded.append(node)
     scores = [_number(one.get(node)) for one in given.recorded]
     return EdgeScores(name=edge.id or node, weight=edge.weight, scores=scores)
@@ -307,7 +307,7 @@ def _source(
     edge: Edge, walk: Walk, scored: EdgeScores | None, places: Mapping[str, int]
 ) -> SourceScores:
     node = edge.source.node
-    said = walk.said.get(node, Said(error=f"`{node}` is not part of what a run asks"))
+    said = walk.said.get(node, StagePreview(error=f"`{node}` is not part of what a run asks"))
     scores = [None] * len(places) if scored is None else list(scored.scores)
     every = len(said.failures) == len(places) > 0
     first = said.failures[0] if said.failures else None
@@ -326,7 +326,7 @@ def _source(
     )
 
 
-def _problem(failure: RowFailure, said: Said, places: Mapping[str, int]) -> RowProblem:
+def _problem(failure: RowFailure, said: StagePreview, places: Mapping[str, int]) -> RowProblem:
     """A failure at the place of its row among all; a source may have seen fewer."""
     row = failure.row
     if said.outcome is not None and "scores" in said.outcome.outputs:

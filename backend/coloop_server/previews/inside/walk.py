@@ -19,7 +19,7 @@ from coloop.plan.unrolled import Unrolled as Steps
 from coloop.rewards.user_code import RowFailure
 from coloop.roles import ROLES
 from coloop.roles.protocol import Context, Outcome, Role, printed_by
-from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.calls import Calls, StepContext, Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
 from coloop.spec.lineage import Lineages
@@ -35,7 +35,7 @@ class NotHere(ColoopError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class StagePreview:
     """What became of one stage."""
 
     outcome: Outcome | None = None
@@ -113,7 +113,7 @@ class Walk:
     root: Path
     step: int = 0
     tables: Unrolled = field(default_factory=Unrolled)
-    said: dict[str, Said] = field(default_factory=dict)
+    said: dict[str, StagePreview] = field(default_factory=dict)
     """By node."""
     recorded: list[str] = field(default_factory=list)
     """Nodes that were not asked, and of which it is known what they said before."""
@@ -161,23 +161,23 @@ class Walk:
                 if close is not None:
                     close()
 
-    def _do(self, stage: Stage) -> Said:
+    def _do(self, stage: Stage) -> StagePreview:
         why = self._why_not(stage)
         if why is not None:
-            return Said(error=why, is_left_out=True)
+            return StagePreview(error=why, is_left_out=True)
         began = time.monotonic()
         try:
             role = self._role(stage.node)
-            outcome = role.run(self._calls.of(stage, self._situation, self.tables, _heard))
+            outcome = role.run(self._calls.of(stage, self._step_context, self.tables, _heard))
         except (ColoopError, TypeError, ValueError) as error:
-            return Said(
+            return StagePreview(
                 error=str(error),
                 traceback=error.traceback if isinstance(error, UserCodeError) else None,
                 seconds=_since(began),
                 printed=printed_by(self._roles.get(stage.node)),
             )
         self.tables.take(stage, outcome)
-        return Said(outcome=outcome, seconds=_since(began), printed=outcome.printed)
+        return StagePreview(outcome=outcome, seconds=_since(began), printed=outcome.printed)
 
     def _why_not(self, stage: Stage) -> str | None:
         kind = self.spec.nodes[stage.node].kind
@@ -205,8 +205,8 @@ class Walk:
         return self._roles[node]
 
     @cached_property
-    def _situation(self) -> Situation:
-        return Situation(step=self.step, phase=next(iter(self._phases), ""), context=self.context)
+    def _step_context(self) -> StepContext:
+        return StepContext(step=self.step, phase=next(iter(self._phases), ""), context=self.context)
 
     @cached_property
     def _phases(self) -> list[str]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coloop.roles.searching.growth import Growth, Written, columns_of
 from coloop.roles.searching.method import Findings, Labelled, Places
 from coloop.roles.searching.proofs import Action, ProofTree, State, proof_of, visited
 from coloop.roles.searching.puct import shares
+from coloop.roles.searching.search_environment import SearchEnvironment
+from coloop.roles.searching.tree_expansion import TreeExpansion, Written, columns_of
 from coloop.roles.searching.trees import Found, Path, Root, Search
-from coloop.roles.searching.world import World
 from coloop.spec.nodes import SearchNode
 from coloop.tables import Row
 
@@ -29,24 +29,24 @@ class AndOr:
     score_range = None
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
-        world = growth.world
-        assert world is not None
-        trees = [ProofTree(world.opening(row), section) for row in rows]
-        growth.grow(
+        environment = expansion.environment
+        assert environment is not None
+        trees = [ProofTree(environment.opening(row), section) for row in rows]
+        expansion.grow(
             [
                 Root(row=row, key=row.id, search=prove(tree, section.budget.searches_per_row))
                 for row, tree in zip(rows, trees, strict=True)
             ],
-            lambda written: assess(written, growth, world),
+            lambda written: assess(written, expansion, environment),
         )
-        accepted = _checked(rows, trees, growth, section.step_separator)
+        accepted = _checked(rows, trees, expansion, section.step_separator)
         return Findings(
             rows=[
                 one
                 for row, tree, is_proof in zip(rows, trees, accepted, strict=True)
-                for one in _given(row, tree, is_proof, growth, section, place)
+                for one in _given(row, tree, is_proof, expansion, section, place)
             ],
             searched=[
                 float(is_proof) if tree.root.drawn else None
@@ -69,7 +69,7 @@ def prove(tree: ProofTree, searches: int | None) -> Search:
     while tree.is_open and (searches is None or visits < searches):
         visits += 1
         way, state, count = tree.descend()
-        [paths] = yield [tree.wish(state, count)]
+        [paths] = yield [tree.request(state, count)]
         if paths is None:
             break
         tree.climb(way, state, tree.grow(state, count, paths))
@@ -77,21 +77,25 @@ def prove(tree: ProofTree, searches: int | None) -> Search:
     return found
 
 
-def assess(written: Written, growth: Growth, world: World) -> list[list[Path]]:
+def assess(
+    written: Written, expansion: TreeExpansion, environment: SearchEnvironment
+) -> list[list[Path]]:
     """Actions with where they lead, and what they promise."""
     led = [
         (
             root,
-            wish,
+            request,
             [
-                replace(path, leads=world.move(root.key, path.name, wish.state, path.tokens))
+                replace(
+                    path, leads=environment.move(root.key, path.name, request.state, path.tokens)
+                )
                 for path in own
             ],
         )
-        for root, wish, own in written
+        for root, request, own in written
     ]
-    asked = [(root, wish, [path for path in own if path.leads]) for root, wish, own in led]
-    promises = iter(growth.value(growth.rows(asked)))
+    asked = [(root, request, [path for path in own if path.leads]) for root, request, own in led]
+    promises = iter(expansion.value(expansion.rows(asked)))
     return [
         [replace(path, score=next(promises)) if path.leads else path for path in own]
         for _, _, own in led
@@ -99,18 +103,18 @@ def assess(written: Written, growth: Growth, world: World) -> list[list[Path]]:
 
 
 def _checked(
-    rows: Sequence[Row], trees: Sequence[ProofTree], growth: Growth, separator: str
+    rows: Sequence[Row], trees: Sequence[ProofTree], expansion: TreeExpansion, separator: str
 ) -> list[bool]:
     """Whether each tree has a proof with which `outcome` agrees, where there is one."""
     proved = [tree.root.shown is not None for tree in trees]
-    if not growth.is_graded:
+    if not expansion.is_graded:
         return proved
     texts = [
-        growth.row(row, _whole(tree.root, separator), 0, f"{row.id}.proof")
+        expansion.row(row, _whole(tree.root, separator), 0, f"{row.id}.proof")
         for row, tree, is_proved in zip(rows, trees, proved, strict=True)
         if is_proved
     ]
-    grades = iter(growth.grade(texts))
+    grades = iter(expansion.grade(texts))
     return [is_proved and next(grades) == 1.0 for is_proved in proved]
 
 
@@ -132,7 +136,7 @@ def _given(
     row: Row,
     tree: ProofTree,
     is_proof: bool,
-    growth: Growth,
+    expansion: TreeExpansion,
     section: SearchNode,
     place: Places,
 ) -> list[Labelled]:
@@ -149,7 +153,7 @@ def _given(
         columns = {**columns_of(one.state.text), "share": _share(one)}
         found.append(
             Labelled(
-                row=growth.row(row, path, place(number), columns=columns),
+                row=expansion.row(row, path, place(number), columns=columns),
                 score=worth,
                 chances={int(drawn[-1]): worth} if len(drawn) else {},
             )

@@ -16,16 +16,16 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coloop.roles.searching.growth import Growth
 from coloop.roles.searching.method import CHANCES, Findings, Labelled, Places, counts_of
+from coloop.roles.searching.tree_expansion import TreeExpansion
 from coloop.roles.searching.trees import (
     Chances,
+    ExpansionRequest,
     Found,
     Grown,
     Path,
     Root,
     Search,
-    Wish,
     chance_of,
 )
 from coloop.spec.nodes import SearchNode
@@ -39,11 +39,13 @@ class BinarySearch:
     counts_rollouts = False
     score_range = CHANCES
 
-    def label(self, rows: Sequence[Row], growth: Growth, section: SearchNode) -> list[Labelled]:
+    def label(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
+    ) -> list[Labelled]:
         """One search in each wrong text."""
-        paths = growth.texts(rows)
+        paths = expansion.texts(rows)
         asked = zip(rows, paths, counts_of(rows, paths, section), strict=True)
-        found = growth.grow(
+        found = expansion.grow(
             [Root(row=row, key=row.id, search=of_text(path, count)) for row, path, count in asked]
         )
         return [
@@ -52,7 +54,7 @@ class BinarySearch:
         ]
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
         """A tree for each prompt, which begins with as many texts as any state of it has."""
         select, count = section.select or Select(), section.completions
@@ -63,11 +65,11 @@ class BinarySearch:
             Root(row=row, key=row.id, search=search)
             for row, search in zip(rows, searches, strict=True)
         ]
-        found = growth.grow(roots, growth.graded_by_step)
+        found = expansion.grow(roots, expansion.graded_by_step)
         return Findings(
             rows=[
                 Labelled(
-                    row=growth.row(row, one.path, place(number)),
+                    row=expansion.row(row, one.path, place(number)),
                     score=one.path.score,
                     chances=one.chances,
                 )
@@ -127,7 +129,7 @@ class Node(NamedTuple):
     """What was written from there."""
 
 
-Halving = Generator[Sequence[Wish], Sequence[Grown], tuple[list[Node], bool]]
+Halving = Generator[Sequence[ExpansionRequest], Sequence[Grown], tuple[list[Node], bool]]
 
 
 def first_error(text: Path, count: int, behind: int = 0, known: Chances | None = None) -> Halving:
@@ -174,7 +176,7 @@ def of_prompt(count: int, select: Select, searches: int | None) -> Search:
     Args:
         searches: most of them; None: another limit ends them.
     """
-    [paths] = yield [Wish(name="root", count=count)]
+    [paths] = yield [ExpansionRequest(name="root", count=count)]
     chance = chance_of(paths or ())
     if paths is None or chance is None:
         return [_found(path, {}) for path in paths or ()]

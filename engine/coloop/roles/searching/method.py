@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
-from coloop.roles.searching.growth import Growth
+from coloop.roles.searching.tree_expansion import TreeExpansion
 from coloop.roles.searching.trees import Chances, Path, chance_of
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import CompletionsByRate
@@ -53,7 +53,7 @@ class Method(Protocol):
         ...
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings: ...
 
 
@@ -61,7 +61,9 @@ class Method(Protocol):
 class Labels(Protocol):
     """A method that labels the steps of texts as well."""
 
-    def label(self, rows: Sequence[Row], growth: Growth, section: SearchNode) -> list[Labelled]:
+    def label(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
+    ) -> list[Labelled]:
         """The same rows, which have a text, with what is known of their steps."""
         ...
 

@@ -3,7 +3,6 @@ written up to its end. The last step is the text itself: its chance is what `out
 
 from collections.abc import Iterator, Sequence
 
-from coloop.roles.searching.growth import Growth
 from coloop.roles.searching.method import (
     CHANCES,
     Findings,
@@ -12,14 +11,15 @@ from coloop.roles.searching.method import (
     counts_of,
     group_of,
 )
+from coloop.roles.searching.tree_expansion import TreeExpansion
 from coloop.roles.searching.trees import (
     Chances,
+    ExpansionRequest,
     Found,
     Grown,
     Path,
     Root,
     Search,
-    Wish,
     chance_of,
 )
 from coloop.spec.nodes import SearchNode
@@ -33,13 +33,15 @@ class MonteCarlo:
     counts_rollouts = True
     score_range = CHANCES
 
-    def label(self, rows: Sequence[Row], growth: Growth, section: SearchNode) -> list[Labelled]:
-        paths = growth.texts(rows)
+    def label(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
+    ) -> list[Labelled]:
+        paths = expansion.texts(rows)
         counts = counts_of(rows, paths, section)
         asked = list(zip(rows, paths, counts, strict=True))
         is_relative = isinstance(section.labels, RelativeProgress)
-        before = self._before(asked, growth) if is_relative else {}
-        found = growth.grow(
+        before = self._before(asked, expansion) if is_relative else {}
+        found = expansion.grow(
             [
                 Root(row=row, key=row.id, search=monte_carlo(path, count, section.stop_at_zero))
                 for row, path, count in asked
@@ -57,28 +59,28 @@ class MonteCarlo:
         ]
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
         """Texts of the policy, labelled like any others."""
-        texts = growth.texts_per_prompt
+        texts = expansion.texts_per_prompt
         roots = [Root(row=row, key=row.id, search=of_prompt(texts)) for row in rows]
-        found = growth.grow(roots)
+        found = expansion.grow(roots)
         written = [
-            growth.row(row, one.path, place(number))
+            expansion.row(row, one.path, place(number))
             for row in rows
             for number, one in enumerate(found[row.id])
         ]
-        return Findings(rows=self.label(written, growth, section))
+        return Findings(rows=self.label(written, expansion, section))
 
     def _before(
-        self, asked: Sequence[tuple[Row, Path, int]], growth: Growth
+        self, asked: Sequence[tuple[Row, Path, int]], expansion: TreeExpansion
     ) -> dict[str, float | None]:
         """By group the chance of its prompt."""
         first: dict[str, tuple[Row, Path, int]] = {}
         for row, path, count in asked:
             if count:
                 first.setdefault(group_of(row), (row, path, count))
-        found = growth.grow(
+        found = expansion.grow(
             [
                 Root(row=row, key=f"{group} before", search=before(path, count))
                 for group, (row, path, count) in first.items()
@@ -106,13 +108,13 @@ def monte_carlo(text: Path, count: int, stop_at_zero: bool) -> Search:
 
 def before(text: Path, count: int) -> Search:
     """Completions of the prompt of a text, for the chance before its first step."""
-    [paths] = yield [Wish(name="before", count=count, text=text.tokens)]
+    [paths] = yield [ExpansionRequest(name="before", count=count, text=text.tokens)]
     return [Found(path=path) for path in paths or ()]
 
 
 def of_prompt(count: int) -> Search:
     """Texts to a prompt."""
-    [paths] = yield [Wish(name="root", count=count)]
+    [paths] = yield [ExpansionRequest(name="root", count=count)]
     return [Found(path=path) for path in paths or ()]
 
 

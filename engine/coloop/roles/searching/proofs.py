@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from coloop.roles.searching.puct import log_prob_of, pick, wanted
-from coloop.roles.searching.trees import Grown, Path, Wish
+from coloop.roles.searching.trees import ExpansionRequest, Grown, Path
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Expand, Select
 
@@ -137,9 +137,9 @@ class ProofTree:
             way.append((state, action))
             state = action.next
 
-    def wish(self, state: State, count: int) -> Wish:
+    def request(self, state: State, count: int) -> ExpansionRequest:
         """Actions of a state."""
-        return Wish(name=state.name, count=count, first=state.drawn, state=state.text)
+        return ExpansionRequest(name=state.name, count=count, first=state.drawn, state=state.text)
 
     def grow(self, state: State, count: int, paths: Grown) -> float | None:
         """Put drawn actions below a state; what they promise on the mean, None where none of them

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from coloop.roles.searching.growth import Growth, Written
 from coloop.roles.searching.method import CHANCES, Findings, Labelled, Places
 from coloop.roles.searching.puct import log_prob_of, pick, shares, wanted
-from coloop.roles.searching.trees import Chances, Grown, Path, Root, Search, Wish
+from coloop.roles.searching.tree_expansion import TreeExpansion, Written
+from coloop.roles.searching.trees import Chances, ExpansionRequest, Grown, Path, Root, Search
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Expand, Select
 from coloop.tables import Row
@@ -33,21 +33,23 @@ class Puct:
     score_range = CHANCES
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
-        trees = [TextTree(section, is_by_step=growth.is_valued) for _ in rows]
+        trees = [TextTree(section, is_by_step=expansion.is_valued) for _ in rows]
         most = section.budget.searches_per_row
         assert most is not None
         roots = [
             Root(row=row, key=row.id, search=search(tree, most))
             for row, tree in zip(rows, trees, strict=True)
         ]
-        is_by_step = growth.is_valued
-        growth.grow(roots, partial(assess, growth=growth) if is_by_step else growth.graded_by_step)
+        is_by_step = expansion.is_valued
+        expansion.grow(
+            roots, partial(assess, expansion=expansion) if is_by_step else expansion.graded_by_step
+        )
         return Findings(
             rows=[
                 Labelled(
-                    row=growth.row(row, one.path, place(number), columns={"share": one.share}),
+                    row=expansion.row(row, one.path, place(number), columns={"share": one.share}),
                     score=one.path.score,
                     chances=one.chances,
                 )
@@ -123,9 +125,9 @@ class TextTree:
             way = [*way, pick(live, node.visits, self._select)] if live else [self.root]
         return way, 0
 
-    def wish(self, node: Node, count: int) -> Wish:
+    def request(self, node: Node, count: int) -> ExpansionRequest:
         """Draws behind a beginning."""
-        return Wish(
+        return ExpansionRequest(
             name=node.name,
             count=count,
             first=node.drawn,
@@ -198,23 +200,25 @@ def search(tree: TextTree, visits: int) -> Search:
             continue
         if not count:
             break  # nothing can be drawn at the prompt
-        [paths] = yield [tree.wish(node, count)]
+        [paths] = yield [tree.request(node, count)]
         if paths is None:
             break
         tree.climb(way, tree.grow(node, count, paths))
     return []
 
 
-def assess(written: Written, growth: Growth) -> list[list[Path]]:
+def assess(written: Written, expansion: TreeExpansion) -> list[list[Path]]:
     """Steps with what they promise, and whole texts with what they are worth."""
     opened = [
-        (root, wish, [replace(one, is_open=growth.goes_on(one, wish)) for one in own])
-        for root, wish, own in written
+        (root, request, [replace(one, is_open=expansion.goes_on(one, request)) for one in own])
+        for root, request, own in written
     ]
-    whole = [(root, wish, [one for one in own if not one.is_open]) for root, wish, own in opened]
-    steps = [(root, wish, [one for one in own if one.is_open]) for root, wish, own in opened]
-    promises = iter(growth.value(growth.rows(steps)))
-    grades = (one for own in growth.graded_by_step(whole) for one in own)
+    whole = [
+        (root, request, [one for one in own if not one.is_open]) for root, request, own in opened
+    ]
+    steps = [(root, request, [one for one in own if one.is_open]) for root, request, own in opened]
+    promises = iter(expansion.value(expansion.rows(steps)))
+    grades = (one for own in expansion.graded_by_step(whole) for one in own)
     return [
         [
             replace(one, score=_chance(next(promises))) if one.is_open else next(grades)

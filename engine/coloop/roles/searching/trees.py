@@ -1,7 +1,7 @@
 """What a method of searching asks for and what it is told: beginnings of texts to be completed, and
 the texts that came of them. A search is a generator between the two.
 
-    wishes ──► policy writes, `outcome` grades ──► grown ──► more wishes ... ──► what it found
+    requests ──► policy writes, `outcome` grades ──► grown ──► more requests ... ──► what it found
 """
 
 from collections.abc import Generator, Sequence
@@ -15,7 +15,7 @@ from coloop.tables import Row, Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ExpansionRequest:
     """Completions of one beginning: a node of the tree."""
 
     name: str
@@ -75,13 +75,15 @@ class Path:
         """Ends of all steps but the last, which is the text itself."""
         return self.ends[:-1]
 
-    def up_to(self, end: int, count: int) -> Wish:
+    def up_to(self, end: int, count: int) -> ExpansionRequest:
         """Completions of the text up to a token."""
-        return Wish(name=f"{self.name}:{end}", count=count, text=self.tokens, length=end + 1)
+        return ExpansionRequest(
+            name=f"{self.name}:{end}", count=count, text=self.tokens, length=end + 1
+        )
 
 
 Grown = list[Path] | None
-"""What came of a wish; None: the budget or the text has no room for it."""
+"""What came of a request; None: the budget or the text has no room for it."""
 Chances = dict[int, float]
 """By the token in which a step ends, the share of completions from there that are right."""
 
@@ -94,7 +96,7 @@ class Found:
     chances: Chances = field(default_factory=dict)
 
 
-Search = Generator[Sequence[Wish], Sequence[Grown], list[Found]]
+Search = Generator[Sequence[ExpansionRequest], Sequence[Grown], list[Found]]
 """Of one row."""
 
 

@@ -10,7 +10,7 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import TooLong
 from coloop.roles.protocol import Context
 from coloop.roles.texts import as_read
-from coloop.roles.writer import Ask
+from coloop.roles.writer import RowPrompt
 from coloop.spec.nodes import VerifierNode
 from coloop.tables import Row
 
@@ -20,16 +20,16 @@ Place = tuple[Row, int]
 """A text that was written, and the characters of it behind which a label stands."""
 
 
-def asked(node: str, asks: Sequence[Ask], context: Context) -> list[float | TooLong]:
+def asked(node: str, row_prompts: Sequence[RowPrompt], context: Context) -> list[float | TooLong]:
     """The chance of the first label right behind each prompt."""
     labels = _labels(node, context)
     texts = [
         TokenSequence(
-            id=ask.row.id,
-            text=Text(prompt=ask.prompt, target=""),
+            id=row_prompt.row.id,
+            text=Text(prompt=row_prompt.prompt, target=""),
             choice=Choice(words=labels, field=FIELD),
         )
-        for ask in asks
+        for row_prompt in row_prompts
     ]
     return _chances(node, texts, context)
 

@@ -33,7 +33,7 @@ from coloop.roles.verifiers.turning import (
     score_range,
 )
 from coloop.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
-from coloop.roles.writer import Ask, Writer
+from coloop.roles.writer import RowPrompt, Writer
 from coloop.tables import Row, Score, Table
 from coloop.tables.join import gathered_members
 from coloop.tables.row import child_row
@@ -55,15 +55,17 @@ class GenerativeVerifier(Stateless):
     def run(self, call: Call) -> Outcome:
         rows, incoming = judged_rows(self._node, call)
         compares = bool(call.inputs.get("comparisons"))
-        asks = self._questions.about(rows, incoming, call, compares=compares)
+        row_prompts = self._questions.about(rows, incoming, call, compares=compares)
         if section_of(self._node, call.context).rollout is None:
-            return self._by_labels(rows, asks, call)
-        return self._by_words(rows, asks, call)
+            return self._by_labels(rows, row_prompts, call)
+        return self._by_words(rows, row_prompts, call)
 
     # --- verdicts that are written
 
-    def _by_words(self, rows: Sequence[Row], asks: Sequence[Ask], call: Call) -> Outcome:
-        written, context = self._writer.run(asks, call), call.context
+    def _by_words(
+        self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
+    ) -> Outcome:
+        written, context = self._writer.run(row_prompts, call), call.context
         section = section_of(self._node, context)
         verdicts = written.outputs["rollouts"].rows
         judged = {row.id: row for row in rows}
@@ -150,18 +152,20 @@ class GenerativeVerifier(Stateless):
 
     # --- labels that are weighed
 
-    def _by_labels(self, rows: Sequence[Row], asks: Sequence[Ask], call: Call) -> Outcome:
+    def _by_labels(
+        self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
+    ) -> Outcome:
         read = section_of(self._node, call.context).read
         bounds = read_range(read, by_label=True)
-        chances = choosing.asked(self._node, asks, call.context)
+        chances = choosing.asked(self._node, row_prompts, call.context)
         refused = [one for one in chances if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(asks), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
         said: dict[str, list[tuple[bool, float]]] = {row.id: [] for row in rows}
-        for ask, chance in zip(asks, chances, strict=True):
+        for row_prompt, chance in zip(row_prompts, chances, strict=True):
             if not isinstance(chance, TooLong):
-                swapped = bool(ask.columns.get(SWAPPED))
+                swapped = bool(row_prompt.columns.get(SWAPPED))
                 turned = opposite(chance, bounds) if swapped else chance
-                said[ask.row.id].append((swapped, turned))
+                said[row_prompt.row.id].append((swapped, turned))
         means = [fmean(n for _, n in said[row.id]) if said[row.id] else None for row in rows]
         outcome = scored_outcome(
             self._node,

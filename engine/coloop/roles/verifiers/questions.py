@@ -8,7 +8,7 @@ from coloop.roles.prompting import Prompting
 from coloop.roles.protocol import Call
 from coloop.roles.verifiers.judge import Incoming, section_of
 from coloop.roles.verifiers.turning import SWAPPED, is_pair, orders_of, shown
-from coloop.roles.writer import Ask
+from coloop.roles.writer import RowPrompt
 from coloop.seeds import derive_seed
 from coloop.tables import Row
 
@@ -22,7 +22,7 @@ class Questions:
 
     def about(
         self, rows: Sequence[Row], incoming: Sequence[Incoming], call: Call, *, compares: bool
-    ) -> list[Ask]:
+    ) -> list[RowPrompt]:
         """Questions about these rows, in their order.
 
         Args:
@@ -32,14 +32,16 @@ class Questions:
         section = section_of(self._node, call.context)
         assert section.template is not None
         prompts = self._prompting.over(section.template, rows, incoming, call)
-        found: list[Ask] = []
+        found: list[RowPrompt] = []
         for place, row in enumerate(rows):
             shows = self._shows(row, call) if compares and is_pair(row) else [({}, {})]
             for number, (sides, known) in enumerate(shows):
                 prompt = prompts.about(place, sides)
                 columns = {"prompt": prompt, **known}
                 found.append(
-                    Ask(row=row, prompt=prompt, number=number, prompts=len(shows), columns=columns)
+                    RowPrompt(
+                        row=row, prompt=prompt, number=number, prompts=len(shows), columns=columns
+                    )
                 )
         return found
 

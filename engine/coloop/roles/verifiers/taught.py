@@ -18,7 +18,7 @@ from coloop.roles.protocol import Call, Context
 from coloop.roles.verifiers.judge import section_of
 from coloop.roles.verifiers.questions import Questions
 from coloop.roles.verifiers.turning import SIDES, SWAPPED
-from coloop.roles.writer import Ask
+from coloop.roles.writer import RowPrompt
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import VerifierNode
@@ -42,15 +42,15 @@ def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) ->
     own = [row for row in rows if not _is_of_verdicts(row, context.spec)]
     shows_sides = bool(_program(node, context).names & SHOWN)
     asked: dict[str, list[Row]] = {}
-    for ask in asks_about(node, own, context, step, compares=shows_sides):
-        taught = _labelled(node, ask, context) if shows_sides else _written(ask)
-        asked.setdefault(ask.row.id, []).append(taught)
+    for row_prompt in prompts_about(node, own, context, step, compares=shows_sides):
+        taught = _labelled(node, row_prompt, context) if shows_sides else _written(row_prompt)
+        asked.setdefault(row_prompt.row.id, []).append(taught)
     return [one for row in rows for one in asked.get(row.id, [row])]
 
 
-def asks_about(
+def prompts_about(
     node: str, rows: Sequence[Row], context: Context, step: int, *, compares: bool
-) -> list[Ask]:
+) -> list[RowPrompt]:
     """The judge's questions about rows that it learns from.
 
     Args:
@@ -90,19 +90,22 @@ def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
     )
 
 
-def _labelled(node: str, ask: Ask, context: Context) -> Row:
+def _labelled(node: str, row_prompt: RowPrompt, context: Context) -> Row:
     """The label of the better side against the other one."""
     labels = pair_labels(node, context)
-    right, wrong = reversed(labels) if ask.columns[SWAPPED] else labels
-    row = _changed(ask, {"chosen": right, "rejected": wrong})
-    return row if ask.number == 0 else replace(row, id=f"{row.id}/{ask.number}")
+    right, wrong = reversed(labels) if row_prompt.columns[SWAPPED] else labels
+    row = _changed(row_prompt, {"chosen": right, "rejected": wrong})
+    return row if row_prompt.number == 0 else replace(row, id=f"{row.id}/{row_prompt.number}")
 
 
-def _written(ask: Ask) -> Row:
-    return _changed(ask, {})
+def _written(row_prompt: RowPrompt) -> Row:
+    return _changed(row_prompt, {})
 
 
-def _changed(ask: Ask, columns: dict[str, Any]) -> Row:
+def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
     """The pair with sides that are texts behind the judge's prompt."""
     gone = {f"{side}_{what}": None for side in SIDES for what in ("tokens", "prompt")}
-    return replace(ask.row, columns={**ask.row.columns, **gone, "prompt": ask.prompt, **columns})
+    return replace(
+        row_prompt.row,
+        columns={**row_prompt.row.columns, **gone, "prompt": row_prompt.prompt, **columns},
+    )

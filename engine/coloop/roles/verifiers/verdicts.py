@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coloop.data.patterns import PatternTimeout
-from coloop.data.verdicts import Said, Words, numbers_in, words_in
+from coloop.data.verdicts import ParsedVerdict, Words, numbers_in, words_in
 from coloop.errors import DataError
 from coloop.hosts.messages import TooLong
 from coloop.roles.protocol import Context
@@ -95,7 +95,7 @@ def _weighed(
     return [Verdict(whole=wholes.get(n), steps=steps.get(n, {})) for n in range(len(verdicts))]
 
 
-def _said(node: str, text: str, read: Read, steps: int | None) -> Said:
+def _said(node: str, text: str, read: Read, steps: int | None) -> ParsedVerdict:
     try:
         return numbers_in(text, read, steps)
     except PatternTimeout as late:

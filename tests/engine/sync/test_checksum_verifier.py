@@ -14,8 +14,8 @@ from coloop.hosts.answers import MERGES
 from coloop.models import LoadedModel, build_model
 from coloop.rollout import TorchEngine
 from coloop.spec.model import ScratchModel
-from coloop.sync import LocalChannel, Proof, Prover, evidence_of_engine, evidence_of_model
-from coloop.sync.evidence import Part, probe_of
+from coloop.sync import ChecksumVerifier, LocalChannel, Proof, checksum_of_engine, checksum_of_model
+from coloop.sync.checksums import Part, probe_of
 
 GATE, UP = "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"
 TYPES = [torch.float32, torch.bfloat16]
@@ -81,14 +81,19 @@ class Stale(TorchEngine):
 
 
 def push(
-    loaded: LoadedModel, engine: TorchEngine, prover: Prover, version: int, *, has_bits: bool
+    loaded: LoadedModel,
+    engine: TorchEngine,
+    verifier: ChecksumVerifier,
+    version: int,
+    *,
+    has_bits: bool,
 ) -> Proof:
     channel = LocalChannel()
-    parcel = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
-    sent = evidence_of_model(loaded.model, version, dtype=engine.dtype, has_bits=has_bits)
-    with closing(channel.receive(parcel)) as weights:
+    transfer = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
+    sent = checksum_of_model(loaded.model, version, dtype=engine.dtype, has_bits=has_bits)
+    with closing(channel.receive(transfer)) as weights:
         engine.load_weights(weights, version)
-    return prover.check(sent, evidence_of_engine(engine, sent.probe))
+    return verifier.check(sent, checksum_of_engine(engine, sent.probe))
 
 
 def test_a_probe_beside_the_bits_is_a_part_of_the_whole_one(loaded: LoadedModel) -> None:
@@ -102,11 +107,11 @@ def test_a_probe_beside_the_bits_is_a_part_of_the_whole_one(loaded: LoadedModel)
 def test_pushes_that_arrive_are_proved(
     dtype: torch.dtype, has_bits: bool, loaded: LoadedModel
 ) -> None:
-    engine, prover = TorchEngine(loaded.model, loaded.tokenizer, dtype=dtype), Prover()
+    engine, verifier = TorchEngine(loaded.model, loaded.tokenizer, dtype=dtype), ChecksumVerifier()
 
     for version, rate in enumerate((0.1, 1e-4, 1e-7, 0.0), 1):
         learn(loaded, rate)
-        proof = push(loaded, engine, prover, version, has_bits=has_bits)
+        proof = push(loaded, engine, verifier, version, has_bits=has_bits)
 
         assert proof.version == version == engine.version
         assert proof.fingerprint == engine.fingerprint()
@@ -121,45 +126,47 @@ def test_what_did_not_arrive_whole_is_refused(
     kind: type[TorchEngine], rate: float, dtype: torch.dtype, has_bits: bool, loaded: LoadedModel
 ) -> None:
     engine = kind(loaded.model, loaded.tokenizer, dtype=dtype)
-    prover = Prover()
+    verifier = ChecksumVerifier()
     if kind in (Old, Stale):
-        push(loaded, engine, prover, 1, has_bits=has_bits)
+        push(loaded, engine, verifier, 1, has_bits=has_bits)
     learn(loaded, rate)
 
     with pytest.raises(WeightsNotUpdated):
-        push(loaded, engine, prover, 2, has_bits=has_bits)
+        push(loaded, engine, verifier, 2, has_bits=has_bits)
 
 
 def test_an_engine_that_computes_with_old_numbers_is_found_by_the_smallest_move(
     loaded: LoadedModel,
 ) -> None:
-    engine, prover = Stale(loaded.model, loaded.tokenizer), Prover()
-    push(loaded, engine, prover, 1, has_bits=True)
+    engine, verifier = Stale(loaded.model, loaded.tokenizer), ChecksumVerifier()
+    push(loaded, engine, verifier, 1, has_bits=True)
     learn(loaded, 1e-5)
 
     with pytest.raises(WeightsNotUpdated, match=r"moved by .* since version 1, .* by 0"):
-        push(loaded, engine, prover, 2, has_bits=True)
+        push(loaded, engine, verifier, 2, has_bits=True)
 
 
 def push_together(
-    loaded: LoadedModel, engines: list[TorchEngine], prover: Prover, version: int
+    loaded: LoadedModel, engines: list[TorchEngine], verifier: ChecksumVerifier, version: int
 ) -> Proof:
     """A push within two ranks that hold the same weights and each say a part."""
     channel, answers = LocalChannel(), []
     for rank, (engine, part) in enumerate(zip(engines, PARTS, strict=True)):
-        parcel = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
-        sent = evidence_of_model(
+        transfer = channel.send(
+            loaded.model.named_parameters(), version=version, dtype=engine.dtype
+        )
+        sent = checksum_of_model(
             loaded.model, version, dtype=engine.dtype, has_bits=True, part=part
         )
-        engine.load_weights(channel.receive(parcel), version)
-        received = evidence_of_engine(engine, sent.probe, part="bits" if rank else "all")
+        engine.load_weights(channel.receive(transfer), version)
+        received = checksum_of_engine(engine, sent.probe, part="bits" if rank else "all")
         answers.append((sent, received))
-    return prover.check(*MERGES["sync"](answers))
+    return verifier.check(*MERGES["sync"](answers))
 
 
 def test_what_ranks_say_together_is_what_one_says(loaded: LoadedModel) -> None:
     engines = [TorchEngine(loaded.model, loaded.tokenizer, dtype=torch.bfloat16) for _ in PARTS]
-    alone, together = Prover(), Prover()
+    alone, together = ChecksumVerifier(), ChecksumVerifier()
 
     for version, rate in enumerate((0.1, 1e-4, 1e-7, 0.0), 1):
         learn(loaded, rate)
@@ -177,13 +184,13 @@ def test_a_rank_that_did_not_get_all_is_refused(
 ) -> None:
     kinds = [kind if number == rank else TorchEngine for number in range(2)]
     engines = [one(loaded.model, loaded.tokenizer) for one in kinds]
-    prover = Prover()
+    verifier = ChecksumVerifier()
     if kind is Old:
-        push_together(loaded, engines, prover, 1)
+        push_together(loaded, engines, verifier, 1)
     learn(loaded, rate)
 
     with pytest.raises(WeightsNotUpdated):
-        push_together(loaded, engines, prover, 2)
+        push_together(loaded, engines, verifier, 2)
 
 
 def test_an_engine_that_computes_with_old_numbers_is_found_by_another_ranks_move(
@@ -193,9 +200,9 @@ def test_an_engine_that_computes_with_old_numbers_is_found_by_another_ranks_move
         Stale(loaded.model, loaded.tokenizer),
         TorchEngine(loaded.model, loaded.tokenizer),
     ]
-    prover = Prover()
-    push_together(loaded, engines, prover, 1)
+    verifier = ChecksumVerifier()
+    push_together(loaded, engines, verifier, 1)
     learn(loaded, 1e-5)
 
     with pytest.raises(WeightsNotUpdated, match=r"moved by .* since version 1, .* by 0"):
-        push_together(loaded, engines, prover, 2)
+        push_together(loaded, engines, verifier, 2)

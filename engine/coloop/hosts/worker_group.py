@@ -15,19 +15,18 @@ from coloop.arrays import Ids, Numbers
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
-from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.listeners import Listeners
 from coloop.hosts.messages import (
     Answer,
     Finished,
     HandOn,
-    LearnOrder,
     LearnReply,
+    LearnRequest,
+    Observation,
     Pause,
     Poll,
     PromptRequest,
     Reply,
-    Said,
     Sampling,
     TooLong,
     Word,
@@ -35,6 +34,7 @@ from coloop.hosts.messages import (
 from coloop.hosts.replacing import Irreplaceable, Replacements
 from coloop.hosts.shared_folder import check_shared
 from coloop.hosts.shortage import Tell, untold
+from coloop.hosts.weight_sync import WeightSync
 from coloop.marks import Mark
 from coloop.spec.heads import Reading
 
@@ -48,14 +48,14 @@ class Pools(Protocol):
     def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any: ...
 
 
-class ClusterHosts:
+class WorkerGroup:
     """`Hosts` over the pools of a cluster."""
 
     def __init__(
         self,
         cluster: Pools,
         pools: Mapping[str, str],
-        deliveries: Deliveries,
+        weight_sync: WeightSync,
         tick: Tick | None = None,
         tell: Tell = untold,
         replacements: Replacements | None = None,
@@ -70,17 +70,17 @@ class ClusterHosts:
         """
         self._cluster = cluster
         self._pools = pools
-        self._deliveries = deliveries
+        self._weight_sync = weight_sync
         self._tick = tick
         self._tell = tell
         self._replacements = replacements or Irreplaceable()
 
-    def with_tick(self, tick: Tick) -> "ClusterHosts":
+    def with_tick(self, tick: Tick) -> "WorkerGroup":
         """The same hosts for one who waits: `tick` is told how far its calls are."""
-        return ClusterHosts(
+        return WorkerGroup(
             self._cluster,
             self._pools,
-            self._deliveries,
+            self._weight_sync,
             tick,
             self._tell,
             self._replacements,
@@ -88,7 +88,7 @@ class ClusterHosts:
 
     def check_ways(self) -> None:
         """Before a run begins: weights can reach every pool that writes with them."""
-        self._deliveries.check_ways(self._ask)
+        self._weight_sync.check_ways(self._ask)
 
     def generate(
         self,
@@ -99,7 +99,7 @@ class ClusterHosts:
         hand_on: HandOn | None = None,
         answer: Answer | None = None,
     ) -> list[Reply]:
-        pool = self._deliveries.writing_pool(group, node)
+        pool = self._weight_sync.writing_pool(group, node)
         replies: dict[int, Reply] = {}
         with self._once_more("generate", pool, group, node):
             self._generate(pool, group, node, requests, sampling, hand_on, answer, replies)
@@ -137,7 +137,7 @@ class ClusterHosts:
         found: list[int] = self._call(group, "lengths", group, node, list(texts))
         return found
 
-    def learn(self, order: LearnOrder) -> LearnReply:
+    def learn(self, order: LearnRequest) -> LearnReply:
         pool = self._pools[order.group]
         with self._once_more("learn", pool, order.group, order.group):
             reply: LearnReply = self._cluster.call(pool, "learn", order, tick=self._tick)
@@ -149,22 +149,22 @@ class ClusterHosts:
         changed: bool = self._call(group, "has_changed", group)
         return changed
 
-    def evaluate(self, order: LearnOrder) -> LearnReply:
+    def evaluate(self, order: LearnRequest) -> LearnReply:
         reply: LearnReply = self._work(order.group, order.group, "evaluate", order)
         return reply
 
     def sync(self, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
         with self._replacing():
-            return self._deliveries.sync(self._ask, group)
-        return self._deliveries.sync(self._ask, group)
+            return self._weight_sync.sync(self._ask, group)
+        return self._weight_sync.sync(self._ask, group)
 
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
         """Give a group the weights of another one, or those that a checkpoint folder holds of
         it."""
-        self._deliveries.follow(self._ask, group, source, ema=ema, folder=folder)
+        self._weight_sync.follow(self._ask, group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
         self._call(group, "reset_optimizer", group)
@@ -193,7 +193,7 @@ class ClusterHosts:
         """Bring every group back to what `save` wrote."""
         for pool in dict.fromkeys(self._pools.values()):
             self._ask(pool, "load", folder)
-        self._deliveries.all_are_behind()
+        self._weight_sync.all_are_behind()
 
     def _generate(
         self,
@@ -209,7 +209,7 @@ class ClusterHosts:
         """Have those requests written that have no reply yet, by their places."""
         left = [place for place in range(len(requests)) if place not in replies]
         wanted = [requests[place] for place in left]
-        self._deliveries.make_current(self._ask, group, pool)
+        self._weight_sync.make_current(self._ask, group, pool)
         if hand_on is None and answer is None and sampling.on_sync == "finish":
             whole: list[Reply] = self._ask(pool, "generate", group, node, wanted, sampling)
             replies.update(zip(left, whole, strict=True))
@@ -221,7 +221,7 @@ class ClusterHosts:
             return answer(replace(pause, place=left[pause.place]))
 
         with (
-            self._deliveries.undisturbed(pool) if finishes else nullcontext(),
+            self._weight_sync.undisturbed(pool) if finishes else nullcontext(),
             closing(Listeners(said)) as listeners,
             closing(self._written(pool, group, node, wanted, sampling, listeners)) as moments,
         ):
@@ -241,7 +241,7 @@ class ClusterHosts:
         listeners: Listeners,
     ) -> Generator[Finished, None, None]:
         """What a host finishes, moment by moment; between two of them others may call it."""
-        said: list[Said] = []
+        said: list[Observation] = []
         try:
             while True:
                 asked = group, node, requests, sampling, said
@@ -299,7 +299,7 @@ class ClusterHosts:
             pool = self._replacements.replaced(error, lives)
             if pool is None:
                 raise
-            self._deliveries.pool_is_new(pool)
+            self._weight_sync.pool_is_new(pool)
             self._replacements.shortages.again(self._ask, pool)
 
     def _call(self, group: str, method: str, *arguments: Any) -> Any:

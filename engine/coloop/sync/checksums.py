@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coloop.fingerprint import fingerprint
-from coloop.sync.protocol import Evidence, WeightReceiver, Weights
+from coloop.sync.protocol import WeightChecksum, WeightReceiver, Weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -44,7 +44,7 @@ def probe_of(model: PreTrainedModel, *, has_bits: bool = False) -> Probe:
     return tuple(tuple(row) for row in tokens[:rows].tolist())
 
 
-def evidence_of_model(
+def checksum_of_model(
     model: PreTrainedModel,
     version: int,
     *,
@@ -52,7 +52,7 @@ def evidence_of_model(
     autocast: torch.dtype | None = None,
     has_bits: bool = False,
     part: Part = "all",
-) -> Evidence:
+) -> WeightChecksum:
     """What a source says of its weights.
 
     Args:
@@ -63,7 +63,7 @@ def evidence_of_model(
     """
     probe = probe_of(model, has_bits=has_bits)
     is_counted, is_scored = part in ("all", "bits"), part in ("all", "scores")
-    return Evidence(
+    return WeightChecksum(
         version=version,
         fingerprint=fingerprint(model.named_parameters(), dtype) if is_counted else None,
         probe=probe,
@@ -72,7 +72,9 @@ def evidence_of_model(
     )
 
 
-def evidence_of_engine(engine: WeightReceiver, probe: Probe, *, part: Part = "all") -> Evidence:
+def checksum_of_engine(
+    engine: WeightReceiver, probe: Probe, *, part: Part = "all"
+) -> WeightChecksum:
     """What a rollout engine says of the weights that it holds.
 
     Args:
@@ -82,7 +84,7 @@ def evidence_of_engine(engine: WeightReceiver, probe: Probe, *, part: Part = "al
     scores: NDArray[np.float64] | None = None
     if part != "bits" or bits is None:
         scores = np.array(engine.score(probe), dtype=np.float64)
-    return Evidence(
+    return WeightChecksum(
         version=engine.version,
         fingerprint=bits,
         probe=probe,

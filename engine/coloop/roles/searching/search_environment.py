@@ -1,8 +1,8 @@
 """The environment in which a search moves: what it says of a row, and where actions lead."""
 
 from coloop.errors import DataError
+from coloop.roles.conversations import tools_of, with_openings
 from coloop.roles.protocol import Call
-from coloop.roles.talks import tools_of, with_openings
 from coloop.roles.texts import prompt_of
 from coloop.seeds import derive_seed
 from coloop.tables import Row, Tokens
@@ -10,7 +10,7 @@ from coloop.tools.environment import EnvironmentTool
 from coloop.tools.protocol import ToolFailure
 
 
-class World:
+class SearchEnvironment:
     """Of the tool at `tools`."""
 
     def __init__(self, node: str, call: Call) -> None:

@@ -13,7 +13,7 @@ from coloop.roles.conversation import (
     SILENT,
     Callee,
     Conversation,
-    Told,
+    ConversationResult,
     Work,
     nothing_earned,
 )
@@ -37,20 +37,20 @@ class Asked(Protocol):
     def row(self) -> Row: ...
 
 
-class Talks:
+class Conversations:
     """See the module."""
 
     def __init__(
-        self, node: str, call: Call, asks: Sequence[Asked], numbers: Sequence[int]
+        self, node: str, call: Call, row_prompts: Sequence[Asked], numbers: Sequence[int]
     ) -> None:
         """
         Args:
-            asks: what texts are drawn to.
+            row_prompts: what texts are drawn to.
             numbers: of each, the number of its first text among those to the row.
         """
         self._node = node
         self._call = call
-        self._asks = asks
+        self._row_prompts = row_prompts
         self._numbers = numbers
         spec = call.context.spec
         self._tools = tools_of(node, call)
@@ -58,7 +58,7 @@ class Talks:
         assert rollout is not None
         self._rollout, self._turns = rollout, turns
         self._open: dict[tuple[int, int], Conversation] = {}
-        self._done: dict[tuple[int, int], Told] = {}
+        self._done: dict[tuple[int, int], ConversationResult] = {}
         self._lock = threading.Lock()
 
     @property
@@ -99,7 +99,7 @@ class Talks:
             conversation = self._conversation(pause.place, pause.k)
         return conversation.answer(pause)
 
-    def told(self, place: int, k: int) -> Told:
+    def told(self, place: int, k: int) -> ConversationResult:
         """What came of a text that is finished."""
         name = place, k
         with self._lock:
@@ -119,14 +119,14 @@ class Talks:
         with self._lock:
             if (place, k) not in self._open:
                 assert self._turns is not None
-                callees = self._callees(self._asks[place].row, self._numbers[place] + k)
+                callees = self._callees(self._row_prompts[place].row, self._numbers[place] + k)
                 self._open[place, k] = Conversation(
                     callees, self._turns, self._rollout, self._call.tick
                 )
             return self._open[place, k]
 
     @cached_property
-    def _unspoken(self) -> Told:
+    def _unspoken(self) -> ConversationResult:
         """Of a text to which nobody had to speak: its tools were there, and none of them worked."""
         if self._turns is None:
             return SILENT
@@ -136,7 +136,7 @@ class Talks:
             for name, role in self._tools.items()
             for column, value in nothing_earned(name, role.section).items()
         }
-        return Told(work={name: Work() for name in sorted(names)}, earned=earned)
+        return ConversationResult(work={name: Work() for name in sorted(names)}, earned=earned)
 
     @property
     def _sections(self) -> list[ToolNode]:
@@ -216,14 +216,14 @@ def with_openings(rows: Sequence[Row], node: str, call: Call) -> list[Row]:
     """
     for tool, role in tools_of(node, call).items():
         if isinstance(role.tool, EnvironmentTool):
-            world = role.tool
-            return [_opened(row, tool, node, world, call) for row in rows]
+            environment = role.tool
+            return [_opened(row, tool, node, environment, call) for row in rows]
     return list(rows)
 
 
-def _opened(row: Row, tool: str, node: str, world: EnvironmentTool, call: Call) -> Row:
+def _opened(row: Row, tool: str, node: str, environment: EnvironmentTool, call: Call) -> Row:
     try:
-        prompt = world.prompt(caller_of(tool, node, row, call), call.tick)
+        prompt = environment.prompt(caller_of(tool, node, row, call), call.tick)
     except ToolFailure as failure:
         raise UserCodeError(f"{tool}: `reset` of row {row.id}: {failure}", tool) from None
     prompt = joined_parts(prompt)

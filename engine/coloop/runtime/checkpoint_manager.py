@@ -18,7 +18,7 @@ SECONDS_BETWEEN = 600.0
 """Work that a crash costs at most, and a step, where `run.checkpoint_every` says nothing."""
 
 
-class Keeper:
+class CheckpointManager:
     """The checkpoints of a run at work."""
 
     def __init__(

@@ -1,18 +1,18 @@
 """What a step of a search may spend; see `spec.search.Budget`.
 
 All limits but `seconds` are met by counting what was asked for in the order of the rows, so that a
-busy machine changes nothing. A wish is granted only where its longest completions fit.
+busy machine changes nothing. A request is granted only where its longest completions fit.
 """
 
 import time
 from collections import Counter
 from collections.abc import Sequence
 
-from coloop.roles.searching.trees import Wish
+from coloop.roles.searching.trees import ExpansionRequest
 from coloop.spec.search import Budget
 
 
-class Purse:
+class SearchBudget:
     """The budget of one call."""
 
     def __init__(self, budget: Budget, *, most_rollouts: int | None) -> None:
@@ -42,36 +42,36 @@ class Purse:
         """Beginnings of all trees that were completed."""
         return sum(map(len, self._nodes.values()))
 
-    def look(self, wishes: Sequence[tuple[str, Wish, int]]) -> list[bool | None]:
-        """For each wish whether it is granted; None: it waits until it is known what those that are
-        granted cost.
+    def look(self, requests: Sequence[tuple[str, ExpansionRequest, int]]) -> list[bool | None]:
+        """For each request whether it is granted; None: it waits until it is known what those that
+        are granted cost.
 
         Args:
-            wishes: tree, wish, and the most tokens of one completion.
+            requests: tree, request, and the most tokens of one completion.
         """
         if self._ends is not None and time.monotonic() >= self._ends:
             self.is_late = True
-            return [self._refuse(tree) for tree, _, _ in wishes]
+            return [self._refuse(tree) for tree, _, _ in requests]
         said: list[bool | None] = []
         reserved = 0
-        for tree, wish, longest in wishes:
-            most = wish.count * longest
-            if not self._has_tree_room(tree, wish):
+        for tree, request, longest in requests:
+            most = request.count * longest
+            if not self._has_tree_room(tree, request):
                 said.append(self._refuse(tree))
             elif not self._fits(reserved + most):
                 said.append(None if reserved and self._fits(most) else self._refuse(tree))
             else:
                 reserved += most
-                self._rollouts[tree] += wish.count
-                self._nodes.setdefault(tree, set()).add(wish.name)
+                self._rollouts[tree] += request.count
+                self._nodes.setdefault(tree, set()).add(request.name)
                 said.append(True)
         return said
 
-    def _has_tree_room(self, tree: str, wish: Wish) -> bool:
+    def _has_tree_room(self, tree: str, request: ExpansionRequest) -> bool:
         most, nodes = self._most_rollouts, self._budget.nodes
         known = self._nodes.get(tree, set())
-        return (most is None or self._rollouts[tree] + wish.count <= most) and (
-            nodes is None or wish.name in known or len(known) < nodes
+        return (most is None or self._rollouts[tree] + request.count <= most) and (
+            nodes is None or request.name in known or len(known) < nodes
         )
 
     def _fits(self, tokens: int) -> bool:

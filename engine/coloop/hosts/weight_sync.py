@@ -1,15 +1,16 @@
 """Weights on their way between homes, as the driver sees them: who sends to whom, whether it
 arrived, and which engines are behind.
 
-    trainer home ──send──> parcel ──receive──> engine home      a sync; of another pool
-    trainer home ──sync──> engine home                          a sync within one process
-    source       ──send──> parcel ──take──────> its snapshot    of another pool
-    trainer home ──invite──> place <── deliver, receive at once    a sync from GPUs to GPUs
+    trainer ──send──> transfer ──receive──> rollout generator    a sync; of another pool
+    trainer ──sync──> rollout generator                          a sync within one process
+    source  ──send──> transfer ──take─────> its snapshot         of another pool
+    trainer ──invite──> place <── deliver, receive at once       a sync from GPUs to GPUs
 
-A parcel goes through a folder that both ends see; where there is none, `relay` carries it.
+A transfer goes through a folder that both ends see; where there is none, `relay` carries it.
 
-Each end gives evidence; the driver compares and stops the run where they differ or did not move.
-No parcel outlives its delivery, however that ends.
+Each end gives a checksum; the driver compares and stops the run where they differ or did not
+move.
+No transfer outlives its delivery, however that ends.
 """
 
 import logging
@@ -29,10 +30,10 @@ from coloop.spec.model import ComputeDtype
 from coloop.sync import (
     CHANNELS,
     MEETINGS,
-    Evidence,
+    ChecksumVerifier,
     GroupChannel,
-    Parcel,
-    Prover,
+    WeightChecksum,
+    WeightTransfer,
     check_bits,
 )
 from coloop.sync.folders import TransferFolders
@@ -56,7 +57,7 @@ class _Way:
     """All ends see them; else the driver carries what lies there."""
 
 
-class Deliveries:
+class WeightSync:
     """See the module. One for a run, whoever asks for a delivery."""
 
     def __init__(self, plan: Plan, folders: TransferFolders) -> None:
@@ -67,7 +68,7 @@ class Deliveries:
         self._weights: Mapping[str, WeightsPlan] = {one.name: one for one in plan.weights}
         self._folders = folders
         self._ways: dict[frozenset[str], _Way] = {}
-        self._provers: dict[tuple[str, str], Prover] = {}
+        self._verifiers: dict[tuple[str, str], ChecksumVerifier] = {}
         self._processes = {pool.name: pool.workers for pool in plan.pools}
         self._round = 0
         """Of meetings; grows where processes are other ones than before."""
@@ -129,14 +130,14 @@ class Deliveries:
             call(here, "follow", group, source, ema)
         else:
             adapter = self._weights[group].follows_adapter
-            with self._sent(call, source, [here], is_adapter=adapter) as (parcels, sent):
-                arrived = call(here, "take", group, source, parcels[here], ema)
+            with self._sent(call, source, [here], is_adapter=adapter) as (transfers, sent):
+                arrived = call(here, "take", group, source, transfers[here], ema)
             check_bits(sent, arrived, f"the weights that {group} got from {source}")
         self._fall_behind(group)
 
     def _sync(self, call: Call, group: str, pools: Sequence[str]) -> Mapping[str, float]:
         weights = self._weights[group]
-        given: list[tuple[str, Evidence, Evidence]] = []
+        given: list[tuple[str, WeightChecksum, WeightChecksum]] = []
         if weights.pool in pools:
             ends = call(weights.pool, "sync", group)
             given += [(weights.pool, *ends)] if ends is not None else []
@@ -148,18 +149,18 @@ class Deliveries:
             if channel in MEETINGS:
                 given += self._at_once(call, group, channel, others)
                 continue
-            with self._sent(call, group, others, weights.dtypes.engine) as (parcels, sent):
+            with self._sent(call, group, others, weights.dtypes.engine) as (transfers, sent):
                 for pool in others:
                     with self.undisturbed(pool):
-                        received = call(pool, "receive", group, parcels[pool], sent.probe)
+                        received = call(pool, "receive", group, transfers[pool], sent.probe)
                     given.append((pool, sent, received))
-        differences = [self._prove(group, *one) for one in given]
+        differences = [self._verify(group, *one) for one in given]
         self._behind.difference_update((group, pool) for pool in pools)
         return {"sync/difference": max(differences)} if differences else {}
 
     def _at_once(
         self, call: Call, group: str, channel: Channel, pools: Sequence[str]
-    ) -> list[tuple[str, Evidence, Evidence]]:
+    ) -> list[tuple[str, WeightChecksum, WeightChecksum]]:
         """Weights over a channel whose ends are at work together; of each pool what both ends
         say."""
         weights = self._weights[group]
@@ -169,27 +170,29 @@ class Deliveries:
             for pool in sorted(pools):
                 held.enter_context(self.undisturbed(pool))
             asked = group, channel, ends, self._round, receivers, weights.dtypes.engine
-            parcel, probe = call(weights.pool, "invite", *asked)
+            transfer, probe = call(weights.pool, "invite", *asked)
             lanes = held.enter_context(ThreadPoolExecutor(1 + len(pools), "weights"))
             giving = lanes.submit(
-                call, weights.pool, "deliver", group, parcel, weights.dtypes.engine
+                call, weights.pool, "deliver", group, transfer, weights.dtypes.engine
             )
             taking = {
-                pool: lanes.submit(call, pool, "receive", group, parcel, probe) for pool in pools
+                pool: lanes.submit(call, pool, "receive", group, transfer, probe) for pool in pools
             }
             every = [giving, *taking.values()]
             first = wait(every, return_when=FIRST_EXCEPTION).done
             for reason in (one.exception() for one in first):
                 if reason is not None:
                     self._round += 1
-                    GroupChannel.give_up(parcel, str(reason))
+                    GroupChannel.give_up(transfer, str(reason))
                     raise _cause([one.exception() for one in every])
             sent = giving.result()
             return [(pool, sent, one.result()) for pool, one in taking.items()]
 
-    def _prove(self, group: str, pool: str, sent: Evidence, received: Evidence) -> float:
-        prover = self._provers.setdefault((group, pool), Prover())
-        return prover.check(sent, received).difference
+    def _verify(
+        self, group: str, pool: str, sent: WeightChecksum, received: WeightChecksum
+    ) -> float:
+        verifier = self._verifiers.setdefault((group, pool), ChecksumVerifier())
+        return verifier.check(sent, received).difference
 
     @contextmanager
     def _sent(
@@ -200,26 +203,26 @@ class Deliveries:
         dtype: ComputeDtype | None = None,
         *,
         is_adapter: bool = False,
-    ) -> Iterator[tuple[Mapping[str, Parcel], Evidence]]:
-        """The weights of a group, or its adapter alone, on their way to other pools: the parcel
+    ) -> Iterator[tuple[Mapping[str, WeightTransfer], WeightChecksum]]:
+        """The weights of a group, or its adapter alone, on their way to other pools: the transfer
         that each can open."""
         home = self._weights[group].pool
         way = self._way(call, home, pools)
-        parcel, sent = call(home, "send", group, way.places, dtype, is_adapter)
-        parcels = {home: parcel}
+        transfer, sent = call(home, "send", group, way.places, dtype, is_adapter)
+        transfers = {home: transfer}
         try:
             if way.is_shared:
-                parcels |= dict.fromkeys(pools, parcel)
+                transfers |= dict.fromkeys(pools, transfer)
             else:
                 for pool in pools:
-                    parcels[pool] = landing(call, parcel, pool)
-                    carry(call, parcels, home, pool)
-            yield parcels, sent
+                    transfers[pool] = landing(call, transfer, pool)
+                    carry(call, transfers, home, pool)
+            yield transfers, sent
         finally:
             if way.is_shared:
-                CHANNELS[parcel.channel]().forget(parcel)
+                CHANNELS[transfer.channel]().forget(transfer)
             else:
-                _forget(call, parcels)
+                _forget(call, transfers)
 
     def _way(self, call: Call, home: str, pools: Sequence[str]) -> "_Way":
         """How weights go from a pool to others."""
@@ -259,11 +262,11 @@ def _own_places(call: Call, pool: str) -> list[Path]:
     return [folder for folder in call(pool, "own_places") if call(pool, "can_use", folder)]
 
 
-def _forget(call: Call, parcels: Mapping[str, Parcel]) -> None:
-    """Nothing of a parcel stays in the folders of the pools; what a dead process leaves is cleared
-    away by the next."""
-    for pool, parcel in parcels.items():
+def _forget(call: Call, transfers: Mapping[str, WeightTransfer]) -> None:
+    """Nothing of a transfer stays in the folders of the pools; what a dead process leaves is
+    cleared away by the next."""
+    for pool, transfer in transfers.items():
         try:
-            call(pool, "forget", parcel)
+            call(pool, "forget", transfer)
         except ColoopError as error:
             logger.warning("weights on their way are left in pool %s: %s", pool, error)

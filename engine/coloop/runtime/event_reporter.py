@@ -23,7 +23,7 @@ from coloop.events import (
 from coloop.hosts.messages import Poll
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Outcome
-from coloop.runtime.calls import Situation
+from coloop.runtime.calls import StepContext
 from coloop.runtime.doctor import Finding
 from coloop.runtime.flights import Work
 from coloop.runtime.pace import Pace
@@ -40,7 +40,7 @@ LONGEST_PRINTED = 4000
 """Characters of what code printed in a stage that stand in the log."""
 
 
-class Teller:
+class EventReporter:
     """See the module."""
 
     def __init__(
@@ -128,24 +128,24 @@ class Teller:
 
     def stage_started(self, work: Work) -> None:
         """A stage goes to work."""
-        stage, situation = work.stage, work.task.situation
+        stage, step_context = work.stage, work.task.step_context
         self._works[id(work)] = work
-        self.step = situation.step
+        self.step = step_context.step
         self._recorder.record(
             StageStarted(
                 stage=stage.name,
-                phase=situation.phase,
+                phase=step_context.phase,
                 node=stage.node,
-                step=situation.step,
+                step=step_context.step,
                 pool=stage.pool,
                 evaluation=self._probe,
-                round=situation.round,
+                round=step_context.round,
             )
         )
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
         """A stage has done its work, which counts for its rates."""
-        stage, situation = work.stage, work.task.situation
+        stage, step_context = work.stage, work.task.step_context
         self._works.pop(id(work), None)
         waited = work.waited
         if work.held_bytes:
@@ -162,9 +162,9 @@ class Teller:
         self._recorder.record(
             StageFinished(
                 stage=stage.name,
-                phase=situation.phase,
+                phase=step_context.phase,
                 node=stage.node,
-                step=situation.step,
+                step=step_context.step,
                 pool=stage.pool,
                 seconds=round(work.seconds, 6),
                 samples=outcome.samples,
@@ -174,7 +174,7 @@ class Teller:
                 blocked_seconds=round(waited.blocked, 6),
                 rank_seconds=[round(one, 3) for one in work.rank_seconds] or None,
                 evaluation=self._probe,
-                round=situation.round,
+                round=step_context.round,
             )
         )
 
@@ -230,16 +230,16 @@ class Teller:
             )
         )
 
-    def detail_of(self, stage: Stage, situation: Situation, outcome: Outcome) -> None:
+    def detail_of(self, stage: Stage, step_context: StepContext, outcome: Outcome) -> None:
         """How many rows went where, for whoever looks for one that is missing."""
         if not outcome.detail:
             return
         self._recorder.record(
             LogEvent(
                 level="debug",
-                message=f"{stage.name} in step {situation.step}",
+                message=f"{stage.name} in step {step_context.step}",
                 node=stage.node,
-                step=situation.step,
+                step=step_context.step,
                 detail=dict(outcome.detail),
             )
         )
@@ -344,7 +344,7 @@ class Teller:
                     pool=stage.pool,
                     step=work.flight.step,
                     evaluation=self._probe,
-                    round=work.task.situation.round,
+                    round=work.task.step_context.round,
                     progress=progress,
                 )
             )

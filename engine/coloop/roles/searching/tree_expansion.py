@@ -1,4 +1,4 @@
-"""Searches of many rows side by side: in each wave the wishes of all of them are written in one
+"""Searches of many rows side by side: in each wave the requests of all of them are written in one
 call of the policy and graded in one call of `outcome`. What a row finds does not depend on the
 others, but for what the budget leaves it.
 """
@@ -12,18 +12,18 @@ from coloop.hosts.messages import TooLong
 from coloop.roles.conversation import SILENT
 from coloop.roles.protocol import Call
 from coloop.roles.searching.graders import Grader, Valuer
-from coloop.roles.searching.purse import Purse
-from coloop.roles.searching.trees import Found, Grown, Path, Root, Wish
-from coloop.roles.searching.world import World
+from coloop.roles.searching.search_budget import SearchBudget
+from coloop.roles.searching.search_environment import SearchEnvironment
+from coloop.roles.searching.trees import ExpansionRequest, Found, Grown, Path, Root
 from coloop.roles.steps import step_ends
 from coloop.roles.texts import prompt_of
-from coloop.roles.writer import Ask, Texts, Writer
+from coloop.roles.writer import RowPrompt, Texts, Writer
 from coloop.seeds import derive_seed
 from coloop.tables import Row, Tokens
 from coloop.tables.row import child_row
 
-Written = Sequence[tuple[Root, Wish, Sequence[Path]]]
-"""What was written to wishes."""
+Written = Sequence[tuple[Root, ExpansionRequest, Sequence[Path]]]
+"""What was written to requests."""
 Assess = Callable[[Written], list[list[Path]]]
 """The same texts, with what is said of each."""
 
@@ -38,12 +38,12 @@ class _Live:
     """A search that waits for what it asked for."""
 
     root: Root
-    wishes: Sequence[Wish]
+    requests: Sequence[ExpansionRequest]
     grown: dict[int, Grown] = field(default_factory=dict)
-    """By the place of the wish."""
+    """By the place of the request."""
 
 
-class Growth:
+class TreeExpansion:
     """See the module."""
 
     def __init__(
@@ -52,14 +52,14 @@ class Growth:
         policy: str,
         writer: Writer,
         grader: Grader | None,
-        purse: Purse,
+        search_budget: SearchBudget,
         call: Call,
         *,
         longest: int,
         texts_per_prompt: int,
         separator: str,
         valuer: Valuer | None = None,
-        world: World | None = None,
+        environment: SearchEnvironment | None = None,
     ) -> None:
         """
         Args:
@@ -75,12 +75,12 @@ class Growth:
         self._policy = policy
         self._writer = writer
         self._grader = grader
-        self.purse = purse
+        self.search_budget = search_budget
         self._call = call
         self._longest = longest
         self._separator = separator
         self._valuer = valuer
-        self.world = world
+        self.environment = environment
 
     @property
     def alerts(self) -> dict[str, str]:
@@ -145,9 +145,9 @@ class Growth:
         assert self._grader is not None
         return self._grader.grade(rows)
 
-    def goes_on(self, path: Path, wish: Wish) -> bool:
+    def goes_on(self, path: Path, request: ExpansionRequest) -> bool:
         """Whether what was drawn as a step of a text ends with it, before the text does."""
-        before = "" if wish.text is None else wish.text.text
+        before = "" if request.text is None else request.text.text
         is_ended = path.tokens.finished and self._separator in path.tokens.text[len(before) :]
         return is_ended and len(path.tokens.token_ids) < self._longest
 
@@ -191,8 +191,8 @@ class Growth:
     def rows(self, written: Written) -> list[Row]:
         """The texts as they are asked about."""
         return [
-            self.row(root.row, path, k, f"{root.key}.{path.name}", columns_of(wish.state))
-            for root, wish, own in written
+            self.row(root.row, path, k, f"{root.key}.{path.name}", columns_of(request.state))
+            for root, request, own in written
             for k, path in enumerate(own)
         ]
 
@@ -220,11 +220,11 @@ class Growth:
 
     def _goes_on(self, one: _Live, results: dict[str, list[Found]]) -> bool:
         """Whether a search still waits, for the same or for what it asks for next."""
-        if len(one.grown) < len(one.wishes):
+        if len(one.grown) < len(one.requests):
             return True
         try:
-            one.wishes = one.root.search.send(
-                [one.grown[place] for place in range(len(one.wishes))]
+            one.requests = one.root.search.send(
+                [one.grown[place] for place in range(len(one.requests))]
             )
         except StopIteration as ended:
             results[one.root.key] = ended.value
@@ -234,60 +234,71 @@ class Growth:
 
     def _wave(self, live: Sequence[_Live], assess: Assess) -> None:
         """Grants what there is room for, and grows it."""
-        open_ones: list[tuple[_Live, int, Wish]] = []
+        open_ones: list[tuple[_Live, int, ExpansionRequest]] = []
         for one in live:
-            for place, wish in enumerate(one.wishes):
+            for place, request in enumerate(one.requests):
                 if place in one.grown:
                     continue
-                if wish.length < self._longest:
-                    open_ones.append((one, place, wish))
+                if request.length < self._longest:
+                    open_ones.append((one, place, request))
                 else:
                     one.grown[place] = []
-        said = self.purse.look(
-            [(one.root.key, wish, self._longest - wish.length) for one, _, wish in open_ones]
+        said = self.search_budget.look(
+            [
+                (one.root.key, request, self._longest - request.length)
+                for one, _, request in open_ones
+            ]
         )
         granted = [asked for asked, is_granted in zip(open_ones, said, strict=True) if is_granted]
         for (one, place, _), is_granted in zip(open_ones, said, strict=True):
             if is_granted is False:
                 one.grown[place] = None
-        grown = self._grown([(one.root, wish) for one, _, wish in granted], assess)
+        grown = self._grown([(one.root, request) for one, _, request in granted], assess)
         for (one, place, _), paths in zip(granted, grown, strict=True):
             one.grown[place] = paths
 
-    def _grown(self, wishes: Sequence[tuple[Root, Wish]], assess: Assess) -> list[list[Path]]:
+    def _grown(
+        self, requests: Sequence[tuple[Root, ExpansionRequest]], assess: Assess
+    ) -> list[list[Path]]:
         """Completions of each beginning, with what is said of them."""
-        texts = self._written(wishes)
-        paths = [self._paths(wish, said) for (_, wish), said in zip(wishes, texts, strict=True)]
-        self.purse.tokens += sum(
-            len(path.tokens.token_ids) - wish.length
-            for (_, wish), own in zip(wishes, paths, strict=True)
+        texts = self._written(requests)
+        paths = [
+            self._paths(request, said) for (_, request), said in zip(requests, texts, strict=True)
+        ]
+        self.search_budget.tokens += sum(
+            len(path.tokens.token_ids) - request.length
+            for (_, request), own in zip(requests, paths, strict=True)
             for path in own
         )
-        return assess([(root, wish, own) for (root, wish), own in zip(wishes, paths, strict=True)])
+        return assess(
+            [(root, request, own) for (root, request), own in zip(requests, paths, strict=True)]
+        )
 
-    def _written(self, wishes: Sequence[tuple[Root, Wish]]) -> list[Texts]:
+    def _written(self, requests: Sequence[tuple[Root, ExpansionRequest]]) -> list[Texts]:
         """What the policy writes, single steps apart from whole texts."""
         found: dict[int, Texts] = {}
         for is_step, stop in ((False, ()), (True, (self._separator,))):
-            places = [n for n, (_, wish) in enumerate(wishes) if wish.is_step == is_step]
-            asks = [self._ask(*wishes[place]) for place in places]
-            found.update(zip(places, self._writer.write_on(asks, self._call, stop), strict=True))
-        return [found[place] for place in range(len(wishes))]
+            places = [n for n, (_, request) in enumerate(requests) if request.is_step == is_step]
+            row_prompts = [self._row_prompt(*requests[place]) for place in places]
+            found.update(
+                zip(places, self._writer.write_on(row_prompts, self._call, stop), strict=True)
+            )
+        return [found[place] for place in range(len(requests))]
 
-    def _ask(self, root: Root, wish: Wish) -> Ask:
+    def _row_prompt(self, root: Root, request: ExpansionRequest) -> RowPrompt:
         context, call = self._call.context, self._call
-        names = (context.seed, self._node, call.salt, call.step, root.key, wish.name)
-        return Ask(
+        names = (context.seed, self._node, call.salt, call.step, root.key, request.name)
+        return RowPrompt(
             row=root.row,
-            prompt=prompt_of(root.row, self._node) if wish.state is None else wish.state,
-            begun=wish.begun,
-            seeds=tuple(derive_seed(*names, k) for k in wish.numbers),
+            prompt=prompt_of(root.row, self._node) if request.state is None else request.state,
+            begun=request.begun,
+            seeds=tuple(derive_seed(*names, k) for k in request.numbers),
         )
 
-    def _paths(self, wish: Wish, said: Texts) -> list[Path]:
+    def _paths(self, request: ExpansionRequest, said: Texts) -> list[Path]:
         if isinstance(said, TooLong):
             return []
         return [
-            Path(tokens=wish.whole(one.tokens), score=None, name=f"{wish.name}.{k}")
-            for k, one in zip(wish.numbers, said, strict=True)
+            Path(tokens=request.whole(one.tokens), score=None, name=f"{request.name}.{k}")
+            for k, one in zip(request.numbers, said, strict=True)
         ]

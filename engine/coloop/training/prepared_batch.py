@@ -1,4 +1,4 @@
-"""One load of an update, made ready: rows as tensors, settings with the moment's coefficients."""
+"""One batch of an update, made ready: rows as tensors, settings with the moment's coefficients."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ from coloop.recipes.kl_control import KlController
 from coloop.recipes.protocol import Needs, Recipe
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.training.forward import effective_temperature
-from coloop.training.protocol import TeachingLoad
+from coloop.training.protocol import TrainBatch
 
 
 @dataclass(slots=True, kw_only=True)
-class PreparedLoad:
-    """A load as one batch, with what its recipe reads."""
+class PreparedBatch:
+    """The rows as tensors, with what its recipe reads."""
 
     name: str
     """Role, port and algorithm: what a KL controller belongs to."""
@@ -119,9 +119,9 @@ def _part(numbers: Any, row: TokenSequence) -> Any:
     return numbers[: len(row.token_ids)] if numbers.ndim else float(numbers)
 
 
-def prepare_load(
-    load: TeachingLoad, controllers: dict[str, KlController]
-) -> tuple[PreparedLoad | None, int]:
+def prepare_batch(
+    load: TrainBatch, controllers: dict[str, KlController]
+) -> tuple[PreparedBatch | None, int]:
     """The load without rows that have no trained token, and how many those were.
 
     None where no row is left. A controller is made for an algorithm that adapts its KL in the loss.
@@ -135,7 +135,7 @@ def prepare_load(
     needs = load.recipe.needs(settings)
     reads = needs.reads | needs.prepares
     batch = _collate(teaching, reads, needs)
-    ready = PreparedLoad(
+    ready = PreparedBatch(
         name=load.name,
         role=load.role,
         port=load.port,

@@ -59,7 +59,7 @@ class Child:
         self._answer.close()
 
 
-class Stem:
+class ForkServer:
     """Started with the first preview, and again where it has ended."""
 
     def __init__(self) -> None:

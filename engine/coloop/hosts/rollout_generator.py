@@ -14,7 +14,7 @@ import torch
 
 from coloop.errors import WeightsNotUpdated
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import AtOnce, Pause, PromptRequest, Reply, Said, Sampling
+from coloop.hosts.messages import AtOnce, Observation, Pause, PromptRequest, Reply, Sampling
 from coloop.hosts.weights import Vocabulary
 from coloop.hosts.writing import Writing, for_a_moment
 from coloop.models import LoadedModel, writing_part
@@ -22,13 +22,13 @@ from coloop.rollout import Post, Progress, RolloutEngine, ShouldStop, build_engi
 from coloop.services.endpoint import Endpoint
 from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
-from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_engine
-from coloop.sync.evidence import Part, Probe
+from coloop.sync import WeightChannel, WeightChecksum, WeightTransfer, checksum_of_engine
+from coloop.sync.checksums import Part, Probe
 from coloop.sync.protocol import Weights, completed
 
 
 @dataclass(slots=True, kw_only=True)
-class EngineHome:
+class RolloutGenerator:
     """See the module."""
 
     name: str
@@ -112,7 +112,7 @@ class EngineHome:
         node: str,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
-        said: Sequence[Said],
+        said: Sequence[Observation],
         progress: Progress,
         should_stop: ShouldStop,
     ) -> tuple[list[tuple[int, Reply]], list[Pause], int]:
@@ -157,17 +157,17 @@ class EngineHome:
             self._built.write_fewer(at_once.rows)
 
     def receive(
-        self, parcel: Parcel, probe: Probe, channel: WeightChannel, *, part: Part = "all"
-    ) -> Evidence:
-        """Load the weights of a parcel, and say what the engine holds then.
+        self, transfer: WeightTransfer, probe: Probe, channel: WeightChannel, *, part: Part = "all"
+    ) -> WeightChecksum:
+        """Load the weights of a transfer, and say what the engine holds then.
 
         Args:
             part: of what there is to say; `bits` alone where another rank is compared by more.
         """
-        with closing(channel.receive(parcel)) as weights:
-            given: Weights = completed(weights, self._awake()) if parcel.is_part else weights
-            self.engine.load_weights(given, parcel.version)
-        return evidence_of_engine(self._awake(), probe, part=part)
+        with closing(channel.receive(transfer)) as weights:
+            given: Weights = completed(weights, self._awake()) if transfer.is_part else weights
+            self.engine.load_weights(given, transfer.version)
+        return checksum_of_engine(self._awake(), probe, part=part)
 
     def close(self) -> None:
         """Give back what the engine holds of this process."""

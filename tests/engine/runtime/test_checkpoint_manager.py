@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.runtime.keeper import SECONDS_BETWEEN, Keeper
+from coloop.runtime.checkpoint_manager import SECONDS_BETWEEN, CheckpointManager
 
 
 class Folders:
@@ -33,40 +33,44 @@ def folders(tmp_path: Path) -> Folders:
 
 
 @pytest.fixture
-def keeper(folders: Folders, clock: list[float]) -> Keeper:
+def checkpoint_manager(folders: Folders, clock: list[float]) -> CheckpointManager:
     parts: Any = folders
-    return Keeper(parts, parts, parts, dict, lambda: clock[0])
+    return CheckpointManager(parts, parts, parts, dict, lambda: clock[0])
 
 
-def test_so_many_steps_are_counted_where_the_loop_says_how_many(keeper: Keeper) -> None:
-    assert [step for step in range(10) if keeper.is_due(step, 4)] == [4, 8]
+def test_so_many_steps_are_counted_where_the_loop_says_how_many(
+    checkpoint_manager: CheckpointManager,
+) -> None:
+    assert [step for step in range(10) if checkpoint_manager.is_due(step, 4)] == [4, 8]
 
 
 def test_where_nobody_says_how_often_ten_minutes_are_lost_at_most(
-    keeper: Keeper, folders: Folders, clock: list[float]
+    checkpoint_manager: CheckpointManager, folders: Folders, clock: list[float]
 ) -> None:
     for step in range(1, 11):
         clock[0] += SECONDS_BETWEEN / 4
-        if keeper.is_due(step, None):
-            keeper.write_once(step)
+        if checkpoint_manager.is_due(step, None):
+            checkpoint_manager.write_once(step)
 
     assert folders.steps == [4, 8]
 
 
 def test_a_checkpoint_for_another_reason_begins_the_ten_minutes_anew(
-    keeper: Keeper, clock: list[float]
+    checkpoint_manager: CheckpointManager, clock: list[float]
 ) -> None:
     clock[0] = SECONDS_BETWEEN - 1
-    keeper.note_best({"probe.accuracy": 1.0})
-    keeper.write_changes(3)
+    checkpoint_manager.note_best({"probe.accuracy": 1.0})
+    checkpoint_manager.write_changes(3)
     clock[0] += SECONDS_BETWEEN - 1
 
-    assert not keeper.is_due(4, None)
+    assert not checkpoint_manager.is_due(4, None)
     clock[0] += 1
-    assert keeper.is_due(4, None)
+    assert checkpoint_manager.is_due(4, None)
 
 
-def test_nothing_is_written_before_the_first_step(keeper: Keeper, clock: list[float]) -> None:
+def test_nothing_is_written_before_the_first_step(
+    checkpoint_manager: CheckpointManager, clock: list[float]
+) -> None:
     clock[0] = 2 * SECONDS_BETWEEN
 
-    assert not keeper.is_due(0, None)
+    assert not checkpoint_manager.is_due(0, None)

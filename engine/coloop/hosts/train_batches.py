@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coloop.batch import Pair, Unit
-from coloop.hosts.messages import Load, TooLong
+from coloop.hosts.messages import PortBatch, TooLong
 from coloop.hosts.weights import HeldWeights
 from coloop.recipes import recipe_of
 from coloop.recipes.several import rows_of_algorithm
 from coloop.spec.algorithm import Sft, node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import scored_at
-from coloop.training import TeachingLoad
+from coloop.training import TrainBatch
 
 REWARDS = "rewards"
 """The port of whose rows each algorithm has advantages of its own."""
 
 
-class Lessons:
-    """The loads of one order."""
+class TrainBatches:
+    """The batches of one request to learn."""
 
     def __init__(self, spec: LoopSpec, weights: HeldWeights) -> None:
         """
@@ -31,11 +31,11 @@ class Lessons:
         self.too_long: dict[str, tuple[TooLong, ...]] = {}
         """By role, of what was asked for so far."""
 
-    def of(self, loads: Sequence[Load]) -> list[TeachingLoad]:
-        """The loads, one for each of their algorithms."""
+    def of(self, loads: Sequence[PortBatch]) -> list[TrainBatch]:
+        """One batch for each algorithm of these."""
         return [one for load in loads for one in self._of(load)]
 
-    def in_order(self, loads: Sequence[Load], order: Sequence[str]) -> list[list[TeachingLoad]]:
+    def in_order(self, loads: Sequence[PortBatch], order: Sequence[str]) -> list[list[TrainBatch]]:
         """One joint part, or a part for each role in the given order, the others joined last."""
         if not order:
             return [self.of(loads)]
@@ -43,7 +43,7 @@ class Lessons:
         rest = [load for load in loads if load.node not in order]
         return [self.of(part) for part in (*parts, rest) if part]
 
-    def _of(self, load: Load) -> list[TeachingLoad]:
+    def _of(self, load: PortBatch) -> list[TrainBatch]:
         rollout = getattr(self._spec.nodes[load.node], "rollout", None)
         longest = rollout.max_new_tokens if rollout is not None else None
         encoder = self._weights.encoder(load.node)
@@ -67,7 +67,7 @@ class Lessons:
             if isinstance(entry, Sft) and entry.mask:
                 own = [encoder.without_tagged(row, entry.mask) for row in own]  # type: ignore[arg-type]
             loads.append(
-                TeachingLoad(
+                TrainBatch(
                     role=load.node,
                     port=load.port,
                     recipe=recipe_of(settings, scored_at(self._spec.nodes[load.node])),

@@ -1,4 +1,5 @@
-"""What runs in a stem: `python -m coloop.cluster.stem_process <orders>`, the number of its socket.
+"""What runs in a fork server: `python -m coloop.cluster.fork_server_process <orders>`, the number
+of its socket.
 
 A rank is copied only from a process of one thread: another thread's locks would stay locked in the
 copy. Loading starts none (numpy's own are switched off, see `environment`); where something on this

@@ -17,18 +17,18 @@ from coloop.batch import Pair, Sequence, split_units
 from coloop.errors import DataError, StopRequested
 from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import (
-    LearnOrder,
     LearnReply,
-    Load,
+    LearnRequest,
     Poll,
+    PortBatch,
     PromptRequest,
     Sampling,
     TooLong,
 )
 from coloop.hosts.settings import HostSettings
 from coloop.hosts.weights import HeldWeights
+from coloop.hosts.worker import Worker
 from coloop.models import character_tokenizer, load_weights, weights_in
 from coloop.plan.compile import compile_plan
 from coloop.roles.texts import drawn_sequence
@@ -57,15 +57,15 @@ EDGES = [
     "exact.scores -> actor.rewards",
 ]
 
-MakeHost = Callable[..., PoolHost]
+MakeHost = Callable[..., Worker]
 
 
 @pytest.fixture
 def make_host(tmp_path: Path) -> MakeHost:
     """The host of a small loop."""
 
-    def make(nodes: Mapping[str, Any] = NODES, edges: list[str] = EDGES) -> PoolHost:
-        host = PoolHost(settings_of(nodes, edges, tmp_path))
+    def make(nodes: Mapping[str, Any] = NODES, edges: list[str] = EDGES) -> Worker:
+        host = Worker(settings_of(nodes, edges, tmp_path))
         host.build()
         return host
 
@@ -88,7 +88,7 @@ def settings_of(nodes: Mapping[str, Any], edges: list[str], root: Path) -> HostS
     return HostSettings(spec=parsed.spec, weights=plan.weights, root=root, seed=0, threads=1)
 
 
-def write(host: PoolHost, temperature: float) -> Tokens:
+def write(host: Worker, temperature: float) -> Tokens:
     """One completion of the actor."""
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(7,))
     sampling = Sampling(max_new_tokens=4, temperature=temperature)
@@ -96,7 +96,7 @@ def write(host: PoolHost, temperature: float) -> Tokens:
     return replies[0][0]
 
 
-def score(host: PoolHost, group: str, node: str, examples: Any, temperature: float) -> list[Any]:
+def score(host: Worker, group: str, node: str, examples: Any, temperature: float) -> list[Any]:
     """What the host says of the examples, as lists, which compare by what they hold."""
     found = host.score(group, node, examples, temperature)
     return [one if isinstance(one, TooLong) else one.tolist() for one in found]
@@ -108,11 +108,11 @@ def learned(name: str, tokens: Tokens, *, port: str = "rewards") -> Sequence:
     return drawn_sequence(name, tokens, advantages=1.0, temperature=heat)
 
 
-def learn(host: PoolHost, *tokens: Tokens, port: str = "rewards") -> LearnReply:
+def learn(host: Worker, *tokens: Tokens, port: str = "rewards") -> LearnReply:
     """One update from completions."""
     items = tuple(learned(f"row{place}", one, port=port) for place, one in enumerate(tokens))
-    load = Load(node="actor", port=port, items=items)
-    return host.learn(LearnOrder(group="actor", loads=(load,), seed=0))
+    load = PortBatch(node="actor", port=port, items=items)
+    return host.learn(LearnRequest(group="actor", loads=(load,), seed=0))
 
 
 def test_rows_of_different_temperatures_meet_the_policy_each_at_its_own(
@@ -221,7 +221,7 @@ def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def worked(host: PoolHost, how: str, count: int) -> Callable[[], object]:
+def worked(host: Worker, how: str, count: int) -> Callable[[], object]:
     """One of the ways in which a host reads rows without learning from them."""
     tokens = [write(host, 1.0) for _ in range(count)]
     examples = [drawn_sequence(f"row{place}", one) for place, one in enumerate(tokens)]
@@ -230,8 +230,8 @@ def worked(host: PoolHost, how: str, count: int) -> Callable[[], object]:
         replace(one, advantages=1.0, log_probs_reference=[0.0] * len(one.token_ids))
         for one in examples
     )
-    order = LearnOrder(
-        group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
+    order = LearnRequest(
+        group="actor", loads=(PortBatch(node="actor", port="rewards", items=items),), seed=0
     )
     ways: dict[str, Callable[[], object]] = {
         "score": lambda: score(host, "actor", "actor", examples, 1.0),
@@ -320,8 +320,8 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
     assert beyond == [found, found]
 
     items = tuple(replace(one, advantages=1.0) for one in (short, long))
-    order = LearnOrder(
-        group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
+    order = LearnRequest(
+        group="actor", loads=(PortBatch(node="actor", port="rewards", items=items),), seed=0
     )
     assert host.evaluate(order).too_long == {"actor": (found,)}
     reply = host.learn(order)
@@ -361,8 +361,8 @@ def test_a_call_says_nothing_of_the_call_before_it(make_host: MakeHost) -> None:
 def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) -> None:
     host = make_host()
     row = learned("row", write(host, 1.0))
-    order = LearnOrder(
-        group="actor", loads=(Load(node="actor", port="rewards", items=(row,)),), seed=0
+    order = LearnRequest(
+        group="actor", loads=(PortBatch(node="actor", port="rewards", items=(row,)),), seed=0
     )
     rate = "nodes.actor.training.optimizer.lr"
 
@@ -414,7 +414,7 @@ def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
             "before": {"kind": "reference", "model": snapshot},
         }
 
-    def go(backend: str) -> tuple[PoolHost, list[Any]]:
+    def go(backend: str) -> tuple[Worker, list[Any]]:
         edges = [*EDGES, "actor.rollouts -> before.rollouts", "before.log_probs -> actor.reference"]
         host = make_host(nodes(backend), edges)
         seen: list[Any] = []

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from coloop import collecting
 from coloop.hosts.answers import is_heard
-from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.hosts.settings import HostSettings
+from coloop.hosts.worker import Worker
 
 
-class RemotePoolHost(PoolHost):
+class RemoteWorker(Worker):
     """A host whose calls arrive packed. Ray's own way to pack asks a Python function about every
     object, which costs more than the rest of the call where rows come by the hundred; buffers it
     carries without a copy."""
@@ -25,7 +25,7 @@ class RemotePoolHost(PoolHost):
         self._given_up = 0
 
     def build(self) -> None:
-        """See `PoolHost`; what is built lives as long as the process, which has no other work."""
+        """See `Worker`; what is built lives as long as the process, which has no other work."""
         super().build()
         gc.collect()
         collecting.from_now_on()

@@ -6,8 +6,8 @@ from coloop.hosts.packing import Packed
 from coloop.hosts.settings import HostSettings
 
 
-class RayPoolHost:
-    """The calls of a `RemotePoolHost`. Ray asks for the class in the driver as well, which would
+class RayWorker:
+    """The calls of a `RemoteWorker`. Ray asks for the class in the driver as well, which would
     hold models and what they stand on for nothing, and wait for them at every start."""
 
     def __init__(self, settings: HostSettings | None = None) -> None:
@@ -16,9 +16,9 @@ class RayPoolHost:
             settings: None loads what hosts compute with, ahead of `settle`.
         """
         with collecting.not_while_loading():
-            from coloop.cluster.remote_host import RemotePoolHost
+            from coloop.cluster.remote_worker import RemoteWorker
 
-        self._begin = RemotePoolHost
+        self._begin = RemoteWorker
         if settings is not None:
             self.settle(settings)
 
@@ -27,13 +27,13 @@ class RayPoolHost:
         self._host = self._begin(settings)
 
     def run(self, number: int, method: str, arguments: Packed) -> Packed:
-        """See `RemotePoolHost`."""
+        """See `RemoteWorker`."""
         return self._host.run(number, method, arguments)
 
     def give_up(self, number: int) -> None:
-        """See `RemotePoolHost`."""
+        """See `RemoteWorker`."""
         self._host.give_up(number)
 
     def poll_of(self, number: int) -> Poll:
-        """See `RemotePoolHost`."""
+        """See `RemoteWorker`."""
         return self._host.poll_of(number)

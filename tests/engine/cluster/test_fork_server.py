@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.engine.rank_processes import stems_of
+from tests.engine.rank_processes import fork_servers_of
 
-from coloop.cluster.processes import start_stem
-from coloop.cluster.stem import Copied, Stem
+from coloop.cluster.fork_server import ForkedRank, ForkServer
+from coloop.cluster.processes import start_fork_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -23,27 +23,27 @@ MIB = 2**20
 
 
 @pytest.fixture
-def stem(tmp_path: Path) -> Iterator[Stem]:
+def fork_server(tmp_path: Path) -> Iterator[ForkServer]:
     """One of the test's own."""
-    started = start_stem(tmp_path / "engine.log")
+    started = start_fork_server(tmp_path / "engine.log")
     assert started is not None
     with closing(started):
         yield started
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem]:
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
     """One that no test ends."""
-    started = start_stem(tmp_path_factory.mktemp("stem") / "engine.log")
+    started = start_fork_server(tmp_path_factory.mktemp("fork_server") / "engine.log")
     assert started is not None
     with closing(started):
         yield started
 
 
-def rank_of(stem: Stem) -> tuple[Copied, list[socket.socket]]:
+def rank_of(fork_server: ForkServer) -> tuple[ForkedRank, list[socket.socket]]:
     """A rank that nobody asks anything, and our ends of its sockets."""
     pairs = [socket.socketpair() for _ in range(2)]
-    rank = stem.start(*(theirs.fileno() for _, theirs in pairs))
+    rank = fork_server.start(*(theirs.fileno() for _, theirs in pairs))
     for _, theirs in pairs:
         theirs.close()
     return rank, [ours for ours, _ in pairs]
@@ -56,9 +56,9 @@ def anonymous(pid: int) -> tuple[int, int]:
     return known["Anonymous:"], known["Pss_Anon:"]
 
 
-def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(lasting: Stem) -> None:
+def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(lasting: ForkServer) -> None:
     rank, ours = rank_of(lasting)
-    pids = [rank.pid.result(LONG), stems_of(psutil.Process())[-1].pid]
+    pids = [rank.pid.result(LONG), fork_servers_of(psutil.Process())[-1].pid]
 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         for pid in pids:
@@ -70,11 +70,13 @@ def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(lasting: Stem) 
     assert len(ours) == 2
 
 
-def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(stem: Stem) -> None:
-    ranks, ours = zip(*(rank_of(stem) for _ in range(3)), strict=True)
+def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(fork_server: ForkServer) -> None:
+    ranks, ours = zip(*(rank_of(fork_server) for _ in range(3)), strict=True)
     pids = [rank.pid.result(LONG) for rank in ranks]
 
-    assert {psutil.Process(pid).ppid() for pid in pids} == {stems_of(psutil.Process())[-1].pid}
+    assert {psutil.Process(pid).ppid() for pid in pids} == {
+        fork_servers_of(psutil.Process())[-1].pid
+    }
     sees, has = anonymous(pids[0])
     assert sees > 100 * MIB, "numpy, torch and transformers are loaded"
     assert has < 0.5 * sees, "four processes have them together"
@@ -85,20 +87,20 @@ def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(stem: Stem) -> No
     for one in ours[1]:
         one.close()  # as if the driver were gone
     assert ranks[1].wait(LONG) == 1
-    stem.kill()
+    fork_server.kill()
     assert ranks[2].wait(LONG) == -signal.SIGKILL
     psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], LONG)
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
-    late, _ = rank_of(stem)
-    assert stem.has_ended
+    late, _ = rank_of(fork_server)
+    assert fork_server.has_ended
     assert late.wait(LONG) == -signal.SIGKILL
 
 
-def test_a_rank_that_is_given_up_before_it_begins_ends_alone(lasting: Stem) -> None:
+def test_a_rank_that_is_given_up_before_it_begins_ends_alone(lasting: ForkServer) -> None:
     first, _sockets = rank_of(lasting)
     pid = first.pid.result(LONG)
-    process = stems_of(psutil.Process())[-1]
+    process = fork_servers_of(psutil.Process())[-1]
     process.suspend()
     late, _others = rank_of(lasting)
 
@@ -128,9 +130,9 @@ def test_where_loading_starts_a_thread_each_rank_loads_for_itself(
     )
     (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    stem = request.getfixturevalue("stem")
+    fork_server = request.getfixturevalue("fork_server")
 
-    rank, ours = rank_of(stem)
+    rank, ours = rank_of(fork_server)
 
     pid = rank.pid.result(LONG)
     assert "coloop.cluster.rank_process" in psutil.Process(pid).cmdline()

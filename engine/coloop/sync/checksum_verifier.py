@@ -2,7 +2,7 @@
 
 A run whose weights never reach the engine looks healthy for a long time, because rewards still
 rise and fall. So after each transfer a fixed probe is scored at both ends, and the bits of both are
-compared where the engine can tell them; the ends give evidence, the driver compares. A transfer
+compared where the engine can tell them; the ends give checksums, the driver compares. A transfer
 fails when
 
 - the engine carries another version than was sent,
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coloop.errors import WeightsNotUpdated
-from coloop.sync.protocol import Evidence, Proof
+from coloop.sync.protocol import Proof, WeightChecksum
 
 TOLERANCE = 1e-3
 HALF_TOLERANCE = 2.0**-5
@@ -33,13 +33,13 @@ SPACINGS = 8
 there. It counts where the bits are compared as well, which show the smallest move."""
 
 
-class Prover:
+class ChecksumVerifier:
     """Compares the ends of one engine's transfers, and knows what they said last."""
 
     def __init__(self) -> None:
-        self._last: tuple[Evidence, Evidence] | None = None
+        self._last: tuple[WeightChecksum, WeightChecksum] | None = None
 
-    def check(self, sent: Evidence, received: Evidence) -> Proof:
+    def check(self, sent: WeightChecksum, received: WeightChecksum) -> Proof:
         """Raises `WeightsNotUpdated` where the ends do not agree."""
         if received.version != sent.version:
             raise WeightsNotUpdated(
@@ -66,7 +66,9 @@ class Prover:
             fingerprint=received.fingerprint,
         )
 
-    def _check_moved(self, sent: Evidence, received: Evidence, rounding: float) -> float | None:
+    def _check_moved(
+        self, sent: WeightChecksum, received: WeightChecksum, rounding: float
+    ) -> float | None:
         if self._last is None:
             return None
         sent_before, received_before = self._last
@@ -82,7 +84,7 @@ class Prover:
         return moved
 
 
-def check_bits(sent: Evidence, received: Evidence, whose: str) -> None:
+def check_bits(sent: WeightChecksum, received: WeightChecksum, whose: str) -> None:
     """Raises `WeightsNotUpdated` where the bits that came are not those that were sent."""
     if sent.fingerprint != received.fingerprint:
         raise WeightsNotUpdated(

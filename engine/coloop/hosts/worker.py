@@ -29,27 +29,27 @@ from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
 from coloop.hosts.beginnings import Beginnings, Home
-from coloop.hosts.engine_home import EngineHome
+from coloop.hosts.frozen_model import FrozenModel
 from coloop.hosts.heads import renamed, taken_heads
 from coloop.hosts.messages import (
     DRIVERS_WORD,
     AtOnce,
     Finished,
-    LearnOrder,
     LearnReply,
+    LearnRequest,
+    Observation,
     Poll,
     PromptRequest,
     Reply,
-    Said,
     Sampling,
     Sight,
     TooLong,
 )
-from coloop.hosts.scorer_home import ScorerHome
+from coloop.hosts.rollout_generator import RolloutGenerator
 from coloop.hosts.settings import HostSettings, compute_with
 from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.shortage import sized
-from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.trainer import Trainer
 from coloop.hosts.weights import Share
 from coloop.marks import Mark, Marks, settle
 from coloop.models import DTYPES, read_adapter, weights_in
@@ -64,19 +64,19 @@ from coloop.sync import (
     CHANNELS,
     MEETINGS,
     Counted,
-    Evidence,
     FilesChannel,
     LocalChannel,
     MeetingChannel,
-    Parcel,
     WeightChannel,
+    WeightChecksum,
+    WeightTransfer,
 )
-from coloop.sync.evidence import Part, Probe
+from coloop.sync.checksums import Part, Probe
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders, can_use
 from coloop.training import Hooks, Meeting, Ranks, join, leave, open_meeting
 
 
-class PoolHost:
+class Worker:
     """See the module."""
 
     def __init__(self, settings: HostSettings) -> None:
@@ -86,7 +86,7 @@ class PoolHost:
         self._spec = settings.spec
         self._plans = {weights.name: weights for weights in settings.weights}
         self._homes: dict[str, Home] = {}
-        self._engines: dict[str, EngineHome] = {}
+        self._engines: dict[str, RolloutGenerator] = {}
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
         self._ranks = Ranks(rank=settings.rank, size=settings.ranks)
         self._meeting: Meeting | None = None
@@ -220,7 +220,7 @@ class PoolHost:
         node: str,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
-        said: Sequence[Said] = (),
+        said: Sequence[Observation] = (),
     ) -> Finished:
         """`generate` a moment at a time: begins with these requests, or goes on where there are
         none, until nothing is unfinished. Texts that pause go on when something is said to them.
@@ -306,7 +306,7 @@ class PoolHost:
         own = own_part([len(ids) for ids in token_ids], self._ranks)
         return [encoder.step_ends(ids, separator) for ids in token_ids[own]]
 
-    def learn(self, order: LearnOrder) -> LearnReply:
+    def learn(self, order: LearnRequest) -> LearnReply:
         """One update of a group, while the engines here sleep."""
         self._begin()
         freed = self._rest()
@@ -315,7 +315,7 @@ class PoolHost:
             reply = home.learn(order, self._at(order.overrides), self._hooks)
         return replace(reply, freed_bytes=freed)
 
-    def evaluate(self, order: LearnOrder) -> LearnReply:
+    def evaluate(self, order: LearnRequest) -> LearnReply:
         """Losses of the loads by the weights as they are."""
         self._begin()
         self._rest()
@@ -323,7 +323,7 @@ class PoolHost:
         with sized(home.at_once):
             return home.evaluate(order, self._at(order.overrides), self._hooks)
 
-    def sync(self, group: str) -> tuple[Evidence, Evidence] | None:
+    def sync(self, group: str) -> tuple[WeightChecksum, WeightChecksum] | None:
         """Bring the group's weights to its engine in this process; what both ends say then. Nothing
         where the engine has this version, or gets its first weights when it is built."""
         self._begin()
@@ -332,14 +332,14 @@ class PoolHost:
             return None
         channel, share, has_bits = LocalChannel(), self._pushed(group), self._have_bits(group)
         given = weights.counted(share, engine.dtype)
-        parcel = weights.send(channel, engine.dtype, share=share, given=given)
+        transfer = weights.send(channel, engine.dtype, share=share, given=given)
         try:
             received = engine.receive(
-                parcel, weights.probe(has_bits=has_bits), channel, part=self._said
+                transfer, weights.probe(has_bits=has_bits), channel, part=self._said
             )
         finally:
             given.finish()  # other ranks gather with this one, whatever became of its engine
-        return weights.evidence(
+        return weights.checksum(
             engine.dtype, has_bits=has_bits, given=given, share=share, is_together=True
         ), received
 
@@ -349,7 +349,7 @@ class PoolHost:
         places: Sequence[Path],
         dtype: ComputeDtype | None,
         is_adapter: bool = False,
-    ) -> tuple[Parcel | None, Evidence]:
+    ) -> tuple[WeightTransfer | None, WeightChecksum]:
         """Put the group's weights on their way to another process. Rank 0 sends them; others give
         their part of each.
 
@@ -363,28 +363,28 @@ class PoolHost:
         share: Share = "adapter" if is_adapter else "whole"
         if kind is not None:
             share = self._pushed(group)
-        given, parcel = weights.counted(share, kind), None
+        given, transfer = weights.counted(share, kind), None
         try:
             if self._ranks.is_first:
                 channel = FilesChannel(places)
-                parcel = weights.send(channel, kind, share=share, given=given)
+                transfer = weights.send(channel, kind, share=share, given=given)
         finally:
             given.finish()
         if kind is None:
-            return parcel, Evidence(version=weights.version, fingerprint=given.fingerprint)
+            return transfer, WeightChecksum(version=weights.version, fingerprint=given.fingerprint)
         has_bits = self._have_bits(group)
-        return parcel, weights.evidence(kind, has_bits=has_bits, given=given, share=share)
+        return transfer, weights.checksum(kind, has_bits=has_bits, given=given, share=share)
 
-    def receive(self, group: str, parcel: Parcel, probe: Probe) -> Evidence:
+    def receive(self, group: str, transfer: WeightTransfer, probe: Probe) -> WeightChecksum:
         """Bring weights that came from another process to the group's engine here; what it holds
         then."""
         self._begin()
-        channel = self._channel(parcel.channel)
-        return self._engines[group].receive(parcel, probe, channel, part=self._said)
+        channel = self._channel(transfer.channel)
+        return self._engines[group].receive(transfer, probe, channel, part=self._said)
 
     def invite(
         self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
-    ) -> tuple[Parcel | None, Probe]:
+    ) -> tuple[WeightTransfer | None, Probe]:
         """Say where the group's weights will be given to other processes, by `deliver` here and
         `receive` there at the same time, and what who receives is to score.
 
@@ -406,25 +406,25 @@ class PoolHost:
         given = self._given[group]
         return weights.send(channel, DTYPES[dtype], share="words", given=given), probe
 
-    def deliver(self, group: str, parcel: Parcel, dtype: ComputeDtype) -> Evidence:
+    def deliver(self, group: str, transfer: WeightTransfer, dtype: ComputeDtype) -> WeightChecksum:
         """Give what `invite` has announced; rank 0 does, others give their part of each weight.
         What the receivers must agree with."""
         self._begin()
         weights, given = self._homes[group].weights, self._given.pop(group)
         try:
             if self._ranks.is_first:
-                self._meeting_channel(parcel.channel).deliver(parcel)
+                self._meeting_channel(transfer.channel).deliver(transfer)
         finally:
             given.finish()
         has_bits = self._have_bits(group)
-        return weights.evidence(DTYPES[dtype], has_bits=has_bits, given=given, share="words")
+        return weights.checksum(DTYPES[dtype], has_bits=has_bits, given=given, share="words")
 
-    def take(self, group: str, source: str, parcel: Parcel, ema: float) -> Evidence:
+    def take(self, group: str, source: str, transfer: WeightTransfer, ema: float) -> WeightChecksum:
         """Weights that came from another process in place of a group's own; what came."""
         self._begin()
-        given = Counted(self._channel(parcel.channel).receive(parcel))
+        given = Counted(self._channel(transfer.channel).receive(transfer))
         self._take(group, source, given, ema)
-        return Evidence(version=parcel.version, fingerprint=given.fingerprint)
+        return WeightChecksum(version=transfer.version, fingerprint=given.fingerprint)
 
     def own_places(self) -> list[Path]:
         """Folders of this process for weights that the driver carries, the best first."""
@@ -447,9 +447,9 @@ class PoolHost:
             file.seek(start)
             file.write(part.data)
 
-    def forget(self, parcel: Parcel) -> None:
-        """Nobody wants a parcel any more that lies on this machine."""
-        CHANNELS[parcel.channel]().forget(parcel)
+    def forget(self, transfer: WeightTransfer) -> None:
+        """Nobody wants a transfer any more that lies on this machine."""
+        CHANNELS[transfer.channel]().forget(transfer)
 
     def can_use(self, folder: Path) -> bool:
         """Whether weights can come and go through a folder of the run."""
@@ -460,8 +460,8 @@ class PoolHost:
         self._begin()
         channel = LocalChannel()
         share: Share = "adapter" if self._plans[group].follows_adapter else "whole"
-        parcel = self._homes[source].weights.send(channel, share=share)
-        self._take(group, source, channel.receive(parcel), ema)
+        transfer = self._homes[source].weights.send(channel, share=share)
+        self._take(group, source, channel.receive(transfer), ema)
 
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
         """The weights of another group, as a checkpoint folder has them, in place of a group's
@@ -588,17 +588,17 @@ class PoolHost:
         """Whether all engines of a group tell the bits that they hold."""
         return all(one.engine == "torch" for one in self._plans[group].engines)
 
-    def _worker(self, verb: str, group: str) -> Home | EngineHome:
+    def _worker(self, verb: str, group: str) -> Home | RolloutGenerator:
         """Who does the work of a method."""
         return self._engines[group] if verb == "generate" else self._homes[group]
 
-    def _trainer(self, group: str) -> TrainerHome:
+    def _trainer(self, group: str) -> Trainer:
         home = self._homes[group]
-        if isinstance(home, ScorerHome):
+        if isinstance(home, FrozenModel):
             raise ColoopError(f"weights {group} are frozen: they have no trainer")
         return home
 
-    def _writing(self, group: str) -> EngineHome:
+    def _writing(self, group: str) -> RolloutGenerator:
         """The home of a group's engine, which is built here where nothing was written yet."""
         home = self._engines[group]
         if home.version is None:

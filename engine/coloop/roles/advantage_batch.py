@@ -36,7 +36,7 @@ PORT = "rewards"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class AdvantageBatch:
     """See the module."""
 
     settings: ResolvedRewards
@@ -62,7 +62,7 @@ class Lesson:
         advantages = self.output.advantages
         return [row for row, one in zip(self.rows, advantages, strict=True) if one is not None]
 
-    def weighted(self, weight_of: Mapping[str, float]) -> "Lesson":
+    def weighted(self, weight_of: Mapping[str, float]) -> "AdvantageBatch":
         """The same with each row's advantages times a weight, by its id."""
         advantages = tuple(
             None if one is None else _times(one, weight_of[row.id])
@@ -71,7 +71,9 @@ class Lesson:
         return replace(self, output=replace(self.output, advantages=advantages))
 
 
-def lesson_of(node: str, settings: ResolvedRewards, call: Call, own: ScoredRows) -> Lesson:
+def advantage_batch_of(
+    node: str, settings: ResolvedRewards, call: Call, own: ScoredRows
+) -> AdvantageBatch:
     """What an algorithm of a node learns.
 
     Args:
@@ -100,7 +102,7 @@ def lesson_of(node: str, settings: ResolvedRewards, call: Call, own: ScoredRows)
         settings,
         credit,
     )
-    return Lesson(
+    return AdvantageBatch(
         settings=settings,
         scored=rows,
         groups=groups,

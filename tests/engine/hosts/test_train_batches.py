@@ -8,15 +8,15 @@ from tests.engine.smallest import GRPO
 
 from coloop.batch import Sequence, Text, completion_sequence
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.lessons import Lessons
-from coloop.hosts.messages import Load
+from coloop.hosts.messages import PortBatch
+from coloop.hosts.train_batches import TrainBatches
 from coloop.models.tokenizer import character_tokenizer
 from coloop.spec.io import parse
 
 TOKENIZER = character_tokenizer()
 
 
-def lessons(algorithm: str, port: str, *rows: Sequence) -> list[Any]:
+def batches(algorithm: str, port: str, *rows: Sequence) -> list[Any]:
     """The loads of an actor with this algorithm."""
     edges = "edges:\n  - problems.rows -> actor.demonstrations"
     text = GRPO.replace("{name: grpo}", algorithm).replace("edges:", edges)
@@ -26,7 +26,7 @@ def lessons(algorithm: str, port: str, *rows: Sequence) -> list[Any]:
     weights: Any = SimpleNamespace(
         encoder=lambda node: encoder, too_long=lambda lengths: [None] * len(lengths)
     )
-    return Lessons(spec, weights).of([Load(node="actor", port=port, items=rows)])
+    return TrainBatches(spec, weights).of([PortBatch(node="actor", port=port, items=rows)])
 
 
 def trained(row: Any) -> str:
@@ -48,7 +48,7 @@ def test_the_content_of_a_masked_tag_is_not_imitated(target: str, expected: str)
     row = Sequence(id="a", text=Text(prompt="12=", target=target))
     algorithm = "{rewards: {name: grpo}, demonstrations: {name: sft, mask: [out]}}"
 
-    [load] = lessons(algorithm, "demonstrations", row)
+    [load] = batches(algorithm, "demonstrations", row)
 
     assert trained(load.rows[0]) == f"{expected}⟨eos⟩"
 
@@ -60,7 +60,7 @@ def test_each_of_several_algorithms_masks_its_own_tags() -> None:
         "{name: sft, mask: [a, b], weight: 0.5}, {name: sft}]}"
     )
 
-    found = [trained(load.rows[0])[1:17] for load in lessons(algorithm, "demonstrations", row)]
+    found = [trained(load.rows[0])[1:17] for load in batches(algorithm, "demonstrations", row)]
 
     assert found == ["<a>.</a><b>2</b>", "<a>.</a><b>.</b>", "<a>1</a><b>2</b>"]
 
@@ -72,7 +72,7 @@ def test_what_a_tool_said_stays_out_beside_a_masked_tag() -> None:
     row = completion_sequence(id="a", prompt_ids=ids[:1], completion_ids=ids, loss_mask=mask)
     algorithm = "{rewards: {name: grpo}, demonstrations: {name: sft, mask: [out]}}"
 
-    [load] = lessons(algorithm, "demonstrations", row)
+    [load] = batches(algorithm, "demonstrations", row)
 
     assert trained(load.rows[0]) == ".a.<out>.</out>"
     assert row.loss_mask[-7]  # the row itself is as it was
@@ -91,7 +91,7 @@ def test_each_algorithm_at_rewards_learns_by_advantages_of_its_own() -> None:
 
     algorithm = "{rewards: [{name: grpo}, {name: rloo, weight: 0.5}]}"
 
-    first, second = lessons(
+    first, second = batches(
         algorithm,
         "rewards",
         row("a", 1.0, **{"advantages.1": -2.0}),

@@ -1,11 +1,11 @@
 """The process from which the ranks of a pool on this machine stem: it loads once what they compute
 with, and each of them begins as a copy of it.
 
-    driver ── two sockets of a rank ──> stem ── fork ──> rank: the host's calls, one by one
+    driver ── two sockets of a rank ──> fork server ── fork ──> rank: the host's calls, one by one
            <── began, ended ─────────
 
 What was loaded lies in memory once for all ranks, until one of them changes a page of it, and a
-rank begins at once. A stem does nothing else and ends when the driver does.
+rank begins at once. A fork server does nothing else and ends when the driver does.
 """
 
 import os
@@ -35,7 +35,7 @@ class RankHandle(Protocol):
     def kill(self) -> None: ...
 
 
-class Stem:
+class ForkServer:
     """The driver's side."""
 
     def __init__(self, environment: dict[str, str], log: str) -> None:
@@ -45,11 +45,11 @@ class Stem:
             log: to which goes what libraries print.
         """
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._ranks: list[Copied] = []
+        self._ranks: list[ForkedRank] = []
         with theirs, open(log, "ab") as out:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-P", "-m", "coloop.cluster.stem_process"),
+                    *(sys.executable, "-P", "-m", "coloop.cluster.fork_server_process"),
                     str(theirs.fileno()),
                 ],
                 env=environment,
@@ -59,12 +59,12 @@ class Stem:
                 stderr=out,
                 start_new_session=True,
             )
-        self._listener = threading.Thread(target=self._listen, name="stem", daemon=True)
+        self._listener = threading.Thread(target=self._listen, name="fork-server", daemon=True)
         self._listener.start()
 
-    def start(self, *sockets: int) -> "Copied":
+    def start(self, *sockets: int) -> "ForkedRank":
         """A rank that speaks over these sockets; it may begin later."""
-        rank = Copied()
+        rank = ForkedRank()
         self._ranks.append(rank)
         number = str(len(self._ranks) - 1).encode()
         try:
@@ -93,8 +93,8 @@ class Stem:
         self._orders.close()
 
     def _listen(self) -> None:
-        """Note what it tells of its ranks; whose stem is gone is ended, as nobody would hear how it
-        ends."""
+        """Note what it tells of its ranks; whose fork server is gone is ended, as nobody would
+        hear how it ends."""
         with suppress(OSError):
             while told := self._orders.recv(256):
                 number, what, value = pickle.loads(told)
@@ -108,8 +108,8 @@ class Stem:
             rank.orphaned(code)
 
 
-class Copied:
-    """The process of a rank that stems from another one; a `RankHandle`."""
+class ForkedRank:
+    """The process of a rank that was forked from another one; a `RankHandle`."""
 
     def __init__(self) -> None:
         self.pid: Future[int] = Future()
@@ -127,7 +127,8 @@ class Copied:
             raise subprocess.TimeoutExpired("rank", timeout or 0.0) from None
 
     def kill(self) -> None:
-        """End it and no other rank of its stem; one that has not begun yet, as soon as it does."""
+        """End it and no other rank of its fork server; one that has not begun yet, as soon as it
+        does."""
         self.is_unwanted = True
         if self.pid.done():
             self._end()
@@ -135,7 +136,7 @@ class Copied:
             self._ended(-signal.SIGKILL)
 
     def began(self, pid: int) -> None:
-        """Its stem has started it."""
+        """Its fork server has started it."""
         self.pid.set_result(pid)
         if self.is_unwanted:
             self._end()
@@ -146,7 +147,7 @@ class Copied:
         self._ended(code)
 
     def orphaned(self, code: int) -> None:
-        """Its stem has ended, with this exit code."""
+        """Its fork server has ended, with this exit code."""
         if self.pid.done():
             self._end()
             code = -signal.SIGKILL

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from coloop.plan.compile import compile_plan
+from coloop.runtime.event_reporter import EventReporter
 from coloop.runtime.recorder import Recorder
-from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Timeline, entries_of
 from coloop.spec.io import parse
 
@@ -44,15 +44,15 @@ def test_the_time_left_has_the_evaluations_that_are_still_to_come(tmp_path: Path
         return {"probe": 2}
 
     recorder = Recorder(tmp_path, "run")
-    teller = Teller(recorder, timeline, (), ahead)
+    event_reporter = EventReporter(recorder, timeline, (), ahead)
     timeline.enter()
-    timeline.next_moment()
-    teller.pace.step_began("main")
-    teller.step_finished(1, seconds=2.0, idle_seconds=1.0)
-    teller.evaluation_began("probe", "main")
-    teller.evaluation_finished("main", 5.0, 3)
+    timeline.next_position()
+    event_reporter.pace.step_began("main")
+    event_reporter.step_finished(1, seconds=2.0, idle_seconds=1.0)
+    event_reporter.evaluation_began("probe", "main")
+    event_reporter.evaluation_finished("main", 5.0, 3)
 
-    teller.show()
+    event_reporter.show()
     recorder.close()
 
     gauges = json.loads((tmp_path / "gauges.json").read_text(encoding="utf-8"))

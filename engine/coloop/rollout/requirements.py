@@ -12,7 +12,7 @@ SLACK = 8
 
 
 @dataclass(slots=True)
-class Wants:
+class Requirements:
     """Grows with each request."""
 
     length: int = 0

@@ -8,9 +8,9 @@ from typing import Any
 
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
-from coloop.hosts.lessons import Lessons
-from coloop.hosts.messages import AtOnce, LearnOrder, LearnReply, TaughtRow
+from coloop.hosts.messages import AtOnce, LearnReply, LearnRequest, TaughtRow
 from coloop.hosts.taught import taught_rows
+from coloop.hosts.train_batches import TrainBatches
 from coloop.hosts.weights import MODEL, HeldWeights
 from coloop.models import ONLY
 from coloop.sizing.settings import UpdateSettings
@@ -22,7 +22,7 @@ from coloop.training import Hooks, TrainBackend
 
 
 @dataclass(slots=True, kw_only=True)
-class TrainerHome:
+class Trainer:
     """See the module."""
 
     weights: HeldWeights
@@ -35,7 +35,7 @@ class TrainerHome:
         """The section as a spec has it at a moment, its open values as they were decided."""
         return self.update.fill(training_of(spec, self.weights.name))
 
-    def learn(self, order: LearnOrder, spec: LoopSpec, hooks: Hooks) -> LearnReply:
+    def learn(self, order: LearnRequest, spec: LoopSpec, hooks: Hooks) -> LearnReply:
         """One update: the loads joined, or role after role where an order is given.
 
         Args:
@@ -44,8 +44,8 @@ class TrainerHome:
         self.has_changed = False
         if order.is_new_phase:
             self.backend.begin_phase(order.phase_updates)
-        training, lessons = self.training(spec), Lessons(spec, self.weights)
-        parts = lessons.in_order(order.loads, order.order)
+        training, train_batches = self.training(spec), TrainBatches(spec, self.weights)
+        parts = train_batches.in_order(order.loads, order.order)
         if order.updates * len(parts) > 1:
             parts = [
                 self.backend.prepare(part, training, seed=order.seed, hooks=hooks) for part in parts
@@ -78,21 +78,21 @@ class TrainerHome:
             before=before,
             samples=samples,
             tokens=tokens,
-            too_long=lessons.too_long,
+            too_long=train_batches.too_long,
             taught=tuple(taught.values()),
         )
 
-    def evaluate(self, order: LearnOrder, spec: LoopSpec, hooks: Hooks) -> LearnReply:
+    def evaluate(self, order: LearnRequest, spec: LoopSpec, hooks: Hooks) -> LearnReply:
         """Losses of the loads by the weights as they are."""
-        training, lessons = self.training(spec), Lessons(spec, self.weights)
-        report = self.backend.evaluate(lessons.of(order.loads), training, hooks=hooks)
+        training, train_batches = self.training(spec), TrainBatches(spec, self.weights)
+        report = self.backend.evaluate(train_batches.of(order.loads), training, hooks=hooks)
         return LearnReply(
             metrics=report.metrics,
             version=self.weights.version,
             before=self.weights.version,
             samples=report.rows,
             tokens=report.tokens,
-            too_long=lessons.too_long,
+            too_long=train_batches.too_long,
         )
 
     @contextmanager

@@ -23,7 +23,7 @@ from coloop.training.spread_scorer import SpreadScorer
 
 
 @dataclass(slots=True, kw_only=True)
-class ScorerHome:
+class FrozenModel:
     """See the module."""
 
     weights: HeldWeights
@@ -53,7 +53,7 @@ class ScorerHome:
         return self._scorer
 
     @classmethod
-    def spread(cls, weights: HeldWeights, device: torch.device | None = None) -> "ScorerHome":
+    def spread(cls, weights: HeldWeights, device: torch.device | None = None) -> "FrozenModel":
         """A home of weights that lie over the ranks of its pool: each holds a part of them.
 
         Args:
