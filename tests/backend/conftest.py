@@ -70,7 +70,7 @@ def eventually() -> Callable[..., Any]:
     """Ask again until the answer is truthy; fails with the last answer after the deadline. The
     longer it takes, the seldomer: who asks has the processor that the answer waits for."""
 
-    def ask(question: Callable[[], Any], seconds: float = 30.0) -> Any:
+    def ask(question: Callable[[], Any], seconds: float = 120.0) -> Any:
         began = time.monotonic()
         while not (answer := question()):
             waited = time.monotonic() - began
@@ -86,7 +86,7 @@ def eventually() -> Callable[..., Any]:
 def run_until(client: TestClient, eventually: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     """Wait until a run is in one of the states, and give it."""
 
-    def wait(run_id: str, *states: str, seconds: float = 30.0) -> dict[str, Any]:
+    def wait(run_id: str, *states: str, seconds: float = 120.0) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             run: dict[str, Any] = client.get(f"/api/runs/{run_id}").json()
             is_over = run["state"] in ("finished", "failed", "stopped")

@@ -55,6 +55,15 @@ LOOK = """() => {
         const width = parseFloat(getComputedStyle(element).width);
         return width > 0 ? element.getBoundingClientRect().width / width : 1;
     };
+    const isCut = (number) => {
+        // One that does not fit lies on a line below, where it is not seen.
+        const range = document.createRange();
+        range.selectNodeContents(number);
+        const [left, top, right, bottom] = area(range);
+        const box = area(number);
+        const isSeen = number.checkVisibility() && (top + bottom) / 2 < box[3];
+        return isSeen && right - left > box[2] - box[0] + 1;
+    };
     const texts = [];
     const walker = document.createTreeWalker(
         document.querySelector(".react-flow__viewport"), NodeFilter.SHOW_TEXT);
@@ -76,10 +85,9 @@ LOOK = """() => {
         over: [".canvas-tools > *", ".react-flow__attribution", "[data-over-graph]"]
             .flatMap((one) => named(one, () => one)),
         names: named(".compact-card-name", (one) => one.textContent),
-        cut: [...document.querySelectorAll(".loop-node-name, .node-port > span"),
-            ...[...document.querySelectorAll(".compact-card-number.tabular")]
-                .filter((one) => one.clientHeight > 0)]
-            .filter((one) => one.clientHeight < 10 || one.scrollWidth > one.clientWidth)
+        cut: [...[...document.querySelectorAll(".loop-node-name, .node-port > span")]
+                .filter((one) => one.clientHeight < 10 || one.scrollWidth > one.clientWidth),
+            ...[...document.querySelectorAll(".compact-card-number.tabular")].filter(isCut)]
             .map((one) => one.textContent),
     };
 }"""
@@ -246,6 +254,7 @@ def test_all_of_a_graph_is_seen_and_read_at_first_sight(
         expect(page.get_by_role("complementary", name="Settings")).to_be_visible()
         expect(page.get_by_role("article", name=re.compile("^probe,"))).to_be_visible()
         page.goto(runs[name])
+        expect(page.get_by_text("44.4k/s").first).to_be_attached()
         check(page)
     many = f"coloop: 1\nname: many\n{TALL}\nedges: []\nschedule: {{steps: 1}}\n"
     page.goto(server.open_loop(many))
