@@ -202,7 +202,8 @@ def test_a_run_that_was_planned_and_not_started_is_started_once(
     shutil.rmtree(settings.runs_dir / run_id)
 
     with start_server().http as http:
-        eventually(lambda: http.get(f"/api/runs/{run_id}").json()["step"] == 2)
+        # Of its step the row tells what was noted before; of its state, that it has begun.
+        eventually(lambda: http.get(f"/api/runs/{run_id}").json()["state"] == "running")
         http.post(f"/api/runs/{run_id}/stop")
         eventually(lambda: http.get(f"/api/runs/{run_id}").json()["state"] == "stopped")
 
