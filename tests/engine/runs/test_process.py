@@ -1,9 +1,11 @@
 """A run as a process of its own: killed in the middle, interrupted by a signal."""
 
 import json
+import os
 import random
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,6 +24,7 @@ from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.event_file import read_events
 from coloop.sizing.overhead import CPU_PROCESS_BYTES
 
+ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 600
 STOP_SECONDS = 20
 
@@ -249,16 +252,18 @@ hardware: {preset: cpu}
 """What its update keeps for the backward pass weighs as much as the process itself."""
 
 
-def test_a_process_holds_what_was_foretold_of_it(
-    drive: Callable[..., Driver], tmp_path: Path
-) -> None:
+def test_a_process_holds_what_was_foretold_of_it(tmp_path: Path) -> None:
+    """In an interpreter of its own: a copy also holds what the tests have loaded."""
     row = json.dumps({"prompt": "say:", "answer": "abcde" * 50})
     (tmp_path / "texts.jsonl").write_text(f"{row}\n" * 40, encoding="utf-8")
+    (tmp_path / "loop.yaml").write_text(LONG_TEXTS, encoding="utf-8")
+    command = [sys.executable, "-m", "coloop", "run", str(tmp_path / "loop.yaml"), "--local"]
+    options = ["--run-id", "run", "--runs-dir", str(tmp_path), "--threads", "1"]
+    environment = {"PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "1"}
 
-    driver = drive(LONG_TEXTS)
+    subprocess.run([*command, *options], env={**os.environ, **environment}, check=True)
 
-    assert driver.end() == 0
-    report = json.loads((driver.folder / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
     told, held = (report[side]["memory_bytes"] for side in ("predicted", "measured"))
     assert told["actor.learn"] > 1.5 * CPU_PROCESS_BYTES, "else it shows nothing"
     low, high = MEMORY_BAND
