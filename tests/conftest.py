@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from coloop.ray_settings import AT_EVEN_PRIORITY, PATIENCE
+from coloop.workers.ray.ray_settings import AT_EVEN_PRIORITY, PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -116,7 +116,7 @@ def local_ray() -> Iterator[None]:
     """The one Ray of the test session; what a test starts on it, the test ends."""
     os.environ.update(PATIENCE)
     ray = pytest.importorskip("ray")
-    from coloop.ray_patience import wait_for_slow_nodes
+    from coloop.workers.ray.ray_patience import wait_for_slow_nodes
 
     wait_for_slow_nodes()
     before = os.environ.get("PYTHONPATH", "")

@@ -31,8 +31,8 @@ from typing import IO
 LOADED = (
     "coloop.cli.run",
     "coloop.runtime.start",
-    "coloop.cluster.local",
-    "coloop.hosts.worker",
+    "coloop.workers.cluster.local",
+    "coloop.workers.worker",
     "coloop_server.cli",
     "coloop_server.app",
     "torch.distributed.fsdp",

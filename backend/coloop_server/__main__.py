@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from coloop import collecting
+from coloop.workers import collecting
 
 with collecting.not_while_loading():
     from coloop_server.cli import serve

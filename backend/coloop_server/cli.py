@@ -22,8 +22,8 @@ from pydantic import ValidationError
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
-from coloop import collecting
 from coloop.sandbox.memory import keep_private
+from coloop.workers import collecting
 from coloop_server.app import create_app
 from coloop_server.connections import impatient
 from coloop_server.database.connect import migrate, open_engine, open_sessions

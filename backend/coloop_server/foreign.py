@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from coloop.diagnostics import Diagnostic
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop_server.errors import Conflict, NotAllowed
 from coloop_server.paths import overridden

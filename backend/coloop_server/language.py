@@ -6,15 +6,15 @@ The same functions of `coloop` stand behind the command line, so both say the sa
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic, Report
 from coloop.errors import SpecProblem
-from coloop.estimate import Estimate
+from coloop.plan.cost import Estimate
 from coloop.plan.refused import outlook_of
 from coloop.plan.unrolled import Unrolled
-from coloop.presets import patched
+from coloop.spec.diagnostics import Change, Diagnostic, Report
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.paths import apply_overrides, check_path
+from coloop.spec.presets import patched
 from coloop.validate import validate
 from coloop_server.errors import Conflict, Invalid
 from coloop_server.foreign import check_remote_code, remote_code

@@ -13,7 +13,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
-from coloop.events import ControlRequest, RunEvent
+from coloop.runtime.run_files.events import ControlRequest, RunEvent
 from coloop_server.errors import ErrorBody
 from coloop_server.runs.schemas import StreamMessage
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from coloop.data.files.links import TooManyEntries, entry_outside
 from coloop.errors import SpecProblem
-from coloop.links import TooManyEntries, entry_outside
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides
 from coloop_server.errors import NotAllowed

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from coloop.presets import presets_root
+from coloop.spec.presets import presets_root
 from coloop_server.paths import Roots
 
 DEFAULT_DATA_DIR = Path(".coloop")

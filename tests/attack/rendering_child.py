@@ -12,10 +12,10 @@ import time
 import warnings
 from pathlib import Path
 
-from coloop.templates import budget
-from coloop.templates.chat import render_chat
-from coloop.templates.names import names_of
-from coloop.templates.rendering import RenderProblem, render_text
+from coloop.data.templates import budget
+from coloop.data.templates.chat import render_chat
+from coloop.data.templates.names import names_of
+from coloop.data.templates.rendering import RenderProblem, render_text
 from coloop.validate.text_names import names_in_text
 
 ROOM = 1024 * 2**20

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.spec.io import parse
 
 

@@ -18,14 +18,14 @@ import pytest
 from tests.attack.small_run import request_of
 
 from coloop.errors import CheckpointError
-from coloop.events import RunStateName, StopRequest
-from coloop.run_lock import LOCK_FILE
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.checkup import check_run
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.checkup import check_run
+from coloop.runtime.checkpoints.manifest import read_manifest, write_manifest
 from coloop.runtime.control import request
-from coloop.runtime.event_file import EVENT_FILE, read_events
-from coloop.runtime.manifest import read_manifest, write_manifest
-from coloop.runtime.recorder import CallbackSink
+from coloop.runtime.run_files.event_file import EVENT_FILE, read_events
+from coloop.runtime.run_files.events import RunStateName, StopRequest
+from coloop.runtime.run_files.recorder import CallbackSink
+from coloop.runtime.run_files.run_lock import LOCK_FILE
 from coloop.runtime.start import run
 from coloop.spec.io import parse
 

@@ -12,7 +12,7 @@ import torch
 from torch._C._distributed_c10d import TCPStore
 
 from coloop.errors import WeightsNotUpdated
-from coloop.sync.group import GroupChannel
+from coloop.workers.sync.group import GroupChannel
 
 pytestmark = pytest.mark.attack
 

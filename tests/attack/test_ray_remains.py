@@ -18,7 +18,7 @@ import pytest
 from tests.backend.servers import SOURCES
 from tests.engine.smallest import GRPO
 
-from coloop.ray_remains import RayWatcher
+from coloop.workers.ray.ray_remains import RayWatcher
 from coloop_server.launchers import has_ray
 
 pytestmark = [
@@ -40,7 +40,7 @@ sys.stdin.read()
 DRIVER = """
 import os, subprocess, sys
 from pathlib import Path
-from coloop.ray_remains import RayWatcher
+from coloop.workers.ray.ray_remains import RayWatcher
 
 root, hold = Path(sys.argv[1]), sys.argv[2]
 
@@ -64,7 +64,7 @@ sys.stdin.read()
 ENDS = """
 import os, shutil, sys
 from pathlib import Path
-from coloop.ray_remains import RayWatcher
+from coloop.workers.ray.ray_remains import RayWatcher
 
 root, me = Path(sys.argv[1]), os.getpid()
 watcher = RayWatcher(root)

@@ -21,7 +21,7 @@ from tests.backend.conftest import eventually  # noqa: F401
 from tests.backend.postgres import is_up, running
 from tests.backend.servers import SOURCES, Server, pump, wait_for_url
 
-from coloop.presets import load_loop_text
+from coloop.spec.presets import load_loop_text
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import free_ports
 from coloop_server.own_ray.folder import list_jobs

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 
 from coloop.data.parsing import column_of
 from coloop.data.patterns import PatternProblem, pattern
+from coloop.data.rewards.builtin import judge_of, score_builtin
+from coloop.data.rewards.scoring import ScoringRow
 from coloop.data.tasks import TASKS, check_row, task_rows
-from coloop.rewards.builtin import judge_of, score_builtin
-from coloop.rewards.scoring import ScoringRow
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.shaping import ParseJson, ParseTag
 from coloop.validate.text_names import regex_problem

@@ -23,11 +23,11 @@ from tests.engine.smallest import GRPO
 from tests.forked import begin
 
 from coloop.errors import RunBusy, RunFolderExists
-from coloop.events import RunStateName
-from coloop.run_lock import LOCK_FILE, RunLock, holder, is_held
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.checkup import check_run
-from coloop.runtime.event_file import read_events
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.checkup import check_run
+from coloop.runtime.run_files.event_file import read_events
+from coloop.runtime.run_files.events import RunStateName
+from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock, holder, is_held
 from coloop.runtime.start import run
 
 pytestmark = pytest.mark.attack

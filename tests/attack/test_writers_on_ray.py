@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.engine.smallest import GRPO
 
-from coloop.run_lock import is_held
-from coloop.runtime.event_file import read_events
+from coloop.runtime.run_files.event_file import read_events
+from coloop.runtime.run_files.run_lock import is_held
 
 pytestmark = [pytest.mark.attack, pytest.mark.ray, pytest.mark.slow]
 

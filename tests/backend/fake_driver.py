@@ -23,7 +23,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from coloop.events import (
+from coloop.data.files.marks import Marks
+from coloop.runtime.checkpoints.manifest import write_manifest
+from coloop.runtime.run_files.events import (
     CONTROL_ADAPTER,
     MARK,
     CheckpointEvent,
@@ -42,8 +44,6 @@ from coloop.events import (
     StopRequest,
     utc_now,
 )
-from coloop.marks import Marks
-from coloop.runtime.manifest import write_manifest
 
 
 def read_options(text: str) -> dict[str, float]:

@@ -20,7 +20,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
-from coloop.events import ControlRequest, RunStateName
+from coloop.runtime.run_files.events import ControlRequest, RunStateName
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.on_own_ray import OwnRayLauncher

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coloop.events import MARK, EditRequest, StopRequest
+from coloop.runtime.run_files.events import MARK, EditRequest, StopRequest
 from coloop_server.launchers.follow import MarkedLog
 from coloop_server.runs.eventlog import RECENT, RECENT_BYTES, EventLog, entry_of
 from coloop_server.runs.folder import RunFolder

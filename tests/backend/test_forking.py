@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 from tests.backend.conftest import LOOP
 
-from coloop.marks import Marks
-from coloop.runtime.manifest import write_manifest
+from coloop.data.files.marks import Marks
+from coloop.runtime.checkpoints.manifest import write_manifest
 from coloop_server.errors import Conflict
 from coloop_server.runs import forking, service
 from coloop_server.settings import Settings

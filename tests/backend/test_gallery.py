@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from coloop import presets
+from coloop.spec import presets
 from coloop_server.presets import gallery
 from coloop_server.presets.gallery import KEPT, Gallery
 

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from tests.backend.postgres import execute, kept_handle, sqlite_only
 from tests.backend.signed_in import signed_in
 
-from coloop.run_lock import RunLock
+from coloop.runtime.run_files.run_lock import RunLock
 from coloop_server.launchers.process import ProcessLauncher
 from coloop_server.launchers.protocol import Handle, Order
 from coloop_server.processes import identity, of_launch

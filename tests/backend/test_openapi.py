@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from coloop.events import EVENT_TYPES
+from coloop.runtime.run_files.events import EVENT_TYPES
 from coloop_server.openapi import dump
 
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.backend.servers import settings_in
 from tests.backend.signed_in import signed_in
 
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.start import run
 from coloop.spec.io import parse
 from coloop_server.errors import Invalid, ServerError, TooMany

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from coloop.code_files import read_code
+from coloop.sandbox.code_files import read_code
 from coloop.spec.io import parse
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import LocalRay

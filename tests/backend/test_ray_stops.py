@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from coloop.events import StopRequest
+from coloop.runtime.run_files.events import StopRequest
 from coloop_server.launchers import has_ray
 from coloop_server.own_ray.folder import Head
 from coloop_server.processes import identity

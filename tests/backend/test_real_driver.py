@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 from tests.forked import drivers
 
-from coloop.events import EVENT_ADAPTER, Gauges
+from coloop.runtime.run_files.events import EVENT_ADAPTER, Gauges
 from coloop_server.settings import Settings
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the engine is not installed")

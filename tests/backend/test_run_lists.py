@@ -11,7 +11,7 @@ from tests.backend.signed_in import signed_in
 from tests.backend.test_long_runs import statements
 from tests.backend.test_run_curves import line
 
-from coloop.diagnostics import Change
+from coloop.spec.diagnostics import Change
 from coloop_server.runs.comparing import said
 from coloop_server.runs.eventlog import entry_of
 from coloop_server.runs.summary import Summary

@@ -19,13 +19,20 @@ from tests.bench.carriage import carried
 from tests.bench.results import Goal, Result, Table
 from tests.engine.roles.conftest import Bench, ScriptedHosts
 
-from coloop.batch import Sequence as TokenSequence
-from coloop.estimate import estimate
-from coloop.hosts.messages import Answer, HandOn, LearnReply, LearnRequest, PromptRequest, Sampling
-from coloop.hosts.packing import Packed, pack, unpack
-from coloop.presets import load_loop_text
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.tables import Tokens
+from coloop.plan.cost import estimate
 from coloop.spec.io import from_dict, parse
-from coloop.tables import Tokens
+from coloop.spec.presets import load_loop_text
+from coloop.workers.messages import (
+    Answer,
+    HandOn,
+    LearnReply,
+    LearnRequest,
+    PromptRequest,
+    Sampling,
+)
+from coloop.workers.packing import Packed, pack, unpack
 
 PRESET = "grpo-qwen2.5-7b-8xH100"
 PROMPTS, SIBLINGS, PROMPT_TOKENS = 64, 8, 256

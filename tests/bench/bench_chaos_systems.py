@@ -17,8 +17,8 @@ from tests.bench.killing import Disturbed, disturbed, text_of
 from tests.bench.results import Goal, Result, Table
 from tests.engine.runs.conftest import Ended
 
-from coloop.events import RunStateName
-from coloop.runtime.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.run_files.events import RunStateName
 
 KILLS = {
     "driver": int(os.environ.get("COLOOP_CHAOS_KILLS", "20")),

@@ -13,12 +13,12 @@ import httpx
 from tests.bench.results import Goal, Result, Table
 from tests.bench.server import BEARER, serve
 
-from coloop.estimate import estimate
 from coloop.plan.compile import compile_plan
+from coloop.plan.cost import estimate
 from coloop.plan.unrolled import Unrolled
-from coloop.presets import load_loop_text
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
+from coloop.spec.presets import load_loop_text
 from coloop.spec.text.emit import to_yaml
 from coloop.validate import validate
 

@@ -15,7 +15,7 @@ import psutil
 from tests.bench.results import Goal, Result, Table
 from tests.bench.server import BEARER, serve
 
-from coloop import presets
+from coloop.spec import presets
 
 LOOP = "grpo-arithmetic"
 SHORT = (("steps: 2000", "steps: 40"), ("steps: 400", "steps: 20"))

@@ -27,7 +27,7 @@ from tests.bench.bench_service import server
 from tests.bench.results import Goal, Result, Table
 from tests.bench.server import TOKEN
 
-from coloop.events import Gauges, NodeGauge, RunStateName, StageGauge, utc_now
+from coloop.runtime.run_files.events import Gauges, NodeGauge, RunStateName, StageGauge, utc_now
 from coloop.spec.text.emit import to_yaml
 
 CHAINS = 25

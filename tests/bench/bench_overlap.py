@@ -15,12 +15,12 @@ from tests.bench.results import Goal, Result, Table
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step
-from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.calls import Calls, StepContext
-from coloop.runtime.flights import Flight, Work
-from coloop.runtime.lanes import ThreadLanes
-from coloop.runtime.scheduler import Scheduler
-from coloop.runtime.window import Window
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.schedule.calls import Calls, StepContext
+from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.lanes import ThreadLanes
+from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
 

@@ -20,9 +20,9 @@ import torch
 from transformers import GenerationConfig
 
 from coloop.models import LoadedModel, build_model
-from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
-from coloop.sync import (
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.sync import (
     ChecksumVerifier,
     FilesChannel,
     LocalChannel,
@@ -30,7 +30,7 @@ from coloop.sync import (
     checksum_of_engine,
     checksum_of_model,
 )
-from coloop.sync.folders import SHARED_MEMORY, TransferFolders
+from coloop.workers.sync.folders import SHARED_MEMORY, TransferFolders
 
 PROMPTS, SAMPLES, NEW_TOKENS = 32, 8, 16
 GOAL_RATIO = 3.0

@@ -26,20 +26,20 @@ import numpy as np
 from tests.bench.carriage import carried
 from tests.bench.results import Goal, Result, Table
 
-from coloop.arrays import Numbers
-from coloop.cluster.protocol import Deadlines
-from coloop.cluster.ranks import Pools
-from coloop.estimate import estimate
-from coloop.hosts.answers import is_heard
-from coloop.hosts.messages import DRIVERS_WORD, LearnReply, LearnRequest, Poll, Sight
-from coloop.hosts.packing import Packed, pack, unpack
-from coloop.hosts.shares import own_requests
+from coloop.data.arrays import Numbers
+from coloop.data.tables import Tokens
+from coloop.plan.cost import estimate
 from coloop.plan.types import Plan
 from coloop.runtime import start
 from coloop.spec.io import dump, from_dict
-from coloop.sync import WeightChecksum, WeightTransfer
-from coloop.tables import Tokens
-from coloop.training import Ranks
+from coloop.workers.answers import is_heard
+from coloop.workers.cluster.protocol import Deadlines
+from coloop.workers.cluster.ranks import Pools
+from coloop.workers.messages import DRIVERS_WORD, LearnReply, LearnRequest, Poll, Sight
+from coloop.workers.packing import Packed, pack, unpack
+from coloop.workers.shares import own_requests
+from coloop.workers.sync import WeightChecksum, WeightTransfer
+from coloop.workers.training import Ranks
 
 PROMPT_TOKENS = 256
 POOLS = TRAIN, WRITE = "train", "write"

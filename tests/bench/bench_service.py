@@ -30,8 +30,8 @@ from tests.bench.results import Goal, Result, Table
 from tests.bench.server import BEARER, await_address, environment_in
 from websockets.sync.client import connect
 
-from coloop.events import utc_now
-from coloop.presets import load_loop_text
+from coloop.runtime.run_files.events import utc_now
+from coloop.spec.presets import load_loop_text
 from coloop_server.database.connect import open_engine
 from coloop_server.database.tables import RunLogRow, RunRow
 from coloop_server.runs.series import sidecar_of

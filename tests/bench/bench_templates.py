@@ -12,8 +12,8 @@ from jinja2 import ChainableUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tests.bench.results import Goal, Result, Table
 
-from coloop.templates.names import names_of
-from coloop.templates.rendering import render_text
+from coloop.data.templates.names import names_of
+from coloop.data.templates.rendering import render_text
 
 PASSES: Final = 7
 ROWS: Final = 1000

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen3Config
 
-from coloop.batch import Sequence, completion_sequence
-from coloop.recipes import recipe_of
+from coloop.algorithms.batch import Sequence, completion_sequence
+from coloop.algorithms.recipes import recipe_of
 from coloop.spec.algorithm import RewardsAlgorithm, Sft, resolve_rewards_algorithm
 from coloop.spec.training import Training
-from coloop.training import SingleBackend, TrainBatch
+from coloop.workers.training import SingleBackend, TrainBatch
 
 VOCABULARY = 51
 GOAL_SECONDS = 0.15

@@ -1,6 +1,6 @@
 """What an object store does to a call or a reply: its bytes lie in other memory afterwards."""
 
-from coloop.hosts.packing import Packed
+from coloop.workers.packing import Packed
 
 
 def carried(packed: Packed) -> Packed:

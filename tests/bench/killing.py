@@ -21,9 +21,9 @@ from tests.bench.machine import ROOT
 from tests.engine.rank_processes import ranks_of
 from tests.engine.runs.conftest import LOOPS, TINY
 
-from coloop.diagnostics import Change
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.event_file import read_events
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.run_files.event_file import read_events
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 
 Event = dict[str, Any]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from coloop.events import RunStateName
-from coloop.runtime.recorder import CallbackSink
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.checkpoints.run_folder import RunRequest
+from coloop.runtime.run_files.events import RunStateName
+from coloop.runtime.run_files.recorder import CallbackSink
 from coloop.runtime.start import run
 from coloop.spec.io import parse
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from tests.bench.machine import ROOT
 
-from coloop import presets
-from coloop.diagnostics import Change
 from coloop.errors import NothingLearned
+from coloop.spec import presets
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 
 LONGEST_RUN_SECONDS = 3600

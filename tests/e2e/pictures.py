@@ -22,7 +22,7 @@ from tests.e2e.conftest import (
     signed_in,
 )
 
-from coloop.diagnostics import Change
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 
 DOCS = ROOT / "docs"

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.e2e.conftest import WAIT_MS
 
-from coloop.events import (
+from coloop.runtime.run_files.events import (
     EdgeGauge,
     Gauges,
     NodeGauge,
@@ -23,7 +23,7 @@ from coloop.events import (
     StageGauge,
     utc_now,
 )
-from coloop.runtime.recorder import Recorder
+from coloop.runtime.run_files.recorder import Recorder
 from coloop.spec.io import parse
 from coloop.spec.ports import PORTS
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.presets.test_loops import JUDGED_FOUR_TIMES, SHORT
 
-from coloop.diagnostics import Change
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 
 if TYPE_CHECKING:

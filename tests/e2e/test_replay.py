@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.presets.test_loops import SHORT
 
-from coloop.diagnostics import Change
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from coloop.diagnostics import Change
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 
 if TYPE_CHECKING:

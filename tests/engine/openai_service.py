@@ -6,7 +6,7 @@ from typing import Any
 from tests.engine.web_service import Asked, Behaviour
 from transformers import PreTrainedTokenizerBase
 
-from coloop.rollout import GenerationRequest, RolloutEngine, generate
+from coloop.workers.rollout import GenerationRequest, RolloutEngine, generate
 
 
 def completions_of(engine: RolloutEngine, tokenizer: PreTrainedTokenizerBase) -> Behaviour:

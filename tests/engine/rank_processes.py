@@ -2,7 +2,7 @@
 
 import psutil
 
-FORK_SERVER = "coloop.cluster.fork_server_process"
+FORK_SERVER = "coloop.workers.cluster.fork_server_process"
 
 
 def fork_servers_of(driver: psutil.Process) -> list[psutil.Process]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coloop import presets
+from coloop.spec import presets
 from coloop.spec.io import parse
 from coloop.spec.nodes import TemplateNode
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coloop.arrays import are_equal, ids_of, joined, mask_of, numbers_of, owned
-from coloop.batch import Pair, Sequence
-from coloop.tables import Tokens
-from coloop.tables.row import child_row, root_row
+from coloop.algorithms.batch import Pair, Sequence
+from coloop.data.arrays import are_equal, ids_of, joined, mask_of, numbers_of, owned
+from coloop.data.tables import Tokens
+from coloop.data.tables.row import child_row, root_row
 
 
 def tokens(size: int = 4) -> Tokens:

@@ -4,8 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-from coloop import diagnostics
-from coloop.diagnostics import CODES
+from coloop.spec import diagnostics
+from coloop.spec.diagnostics import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFINED_IN = Path(diagnostics.__file__).resolve()

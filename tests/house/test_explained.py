@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from coloop.diagnostics import CODES
 from coloop.explain.codes import explain
 from coloop.explain.pages import all_codes
-from coloop.runtime.symptoms import BY_CODE
+from coloop.runtime.health.symptoms import BY_CODE
+from coloop.spec.diagnostics import CODES
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine" / "coloop"
 CODE = re.compile(r"^[a-z_]+\.[a-z_]+$")

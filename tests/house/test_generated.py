@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from coloop.presets import list_loops
 from coloop.spec.catalog import catalog
+from coloop.spec.presets import list_loops
 
 FRONTEND = Path(__file__).resolve().parents[2] / "frontend"
 RENEW = "run `npm run typegen` in frontend/ and commit the result"

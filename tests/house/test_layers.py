@@ -1,116 +1,114 @@
 """The import table: who may import whom, of ours and from outside."""
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = ROOT / "engine" / "coloop"
 
 LIGHT = {
     "errors",
-    "diagnostics",
-    "events",
-    "run_ids",
-    "run_lock",
-    "run_log",
-    "ray_remains",
-    "ray_settings",
-    "documents",
-    "links",
-    "code_files",
-    "chats",
-    "datafiles",
-    "json_schemas",
-    "portions",
     "spec",
-    "presets",
+    "data.chats",
+    "data.json_schemas",
+    "data.files",
+    "data.templates",
     "sandbox",
-    "sizing",
-    "estimate",
-    "templates",
-    "validate",
     "plan",
-    "rehearsal",
+    "plan.settings",
+    "plan.cost",
+    "validate",
     "explain",
+    "explain.rehearsal",
+    "runtime.run_files",
+    "runtime.health",
+    "workers.ray.ray_remains",
+    "workers.ray.ray_settings",
 }
+"""Rooms that load neither torch nor Ray."""
 
 OURS: dict[str, set[str]] = {
     "errors": set(),
-    "run_ids": set(),
-    "run_lock": {"errors"},
-    "run_log": set(),
-    "ray_remains": set(),
-    "ray_settings": {"errors"},
-    "ray_patience": set(),
-    "diagnostics": {"errors"},
-    "events": {"errors"},
-    "marks": set(),
-    "portions": set(),
-    "documents": set(),
-    "links": set(),
-    "code_files": set(),
-    "chats": set(),
-    "json_schemas": set(),
-    "datafiles": {"chats", "spec", "documents"},
-    "spec": {"errors", "diagnostics"},
-    "presets": {"spec", "errors", "diagnostics"},
-    "sizing": {"spec", "presets", "datafiles", "errors", "portions"},
-    "estimate": {"spec", "presets", "sizing", "plan", "errors", "diagnostics"},
-    "templates": {"chats"},
-    "validate": {
-        *("spec", "sizing", "plan", "estimate", "diagnostics", "presets", "errors", "templates"),
-        *("chats", "code_files", "datafiles", "documents", "json_schemas", "links", "sandbox"),
+    "spec": {"errors"},
+    "data.arrays": set(),
+    "data.chats": set(),
+    "data.json_schemas": set(),
+    "data.seeds": set(),
+    "data.files": {"data.chats", "spec"},
+    "data.templates": {"data.chats"},
+    "data.tables": {"data.arrays", "spec", "errors"},
+    "data": {
+        *("spec", "algorithms.batch", "data.tables", "data.templates", "data.chats"),
+        *("data.files", "errors"),
     },
-    "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
-    "rehearsal": {"spec", "sizing", "validate"},
-    "explain": {"spec", "diagnostics", "presets", "estimate", "plan", "runtime", "errors"},
-    "algos": set(),
-    "arrays": set(),
-    "fingerprint": set(),
-    "collecting": set(),
-    "batch": {"arrays"},
-    "tables": {"arrays", "spec", "errors"},
-    "data": {"spec", "batch", "tables", "templates", "chats", "datafiles", "documents", "errors"},
+    "data.services": {"spec", "errors", "data.seeds"},
+    "data.rewards": {
+        *("spec", "algorithms.batch", "data.tables", "data", "sandbox", "data.services", "errors"),
+    },
+    "data.tools": {"spec", "data", "sandbox", "data.templates", "errors"},
     "sandbox": {"errors"},
-    "services": {"spec", "errors", "seeds"},
-    "rewards": {"spec", "batch", "tables", "data", "sandbox", "services", "errors"},
-    "tools": {"spec", "data", "sandbox", "templates", "errors"},
-    "models": {"chats", "arrays", "spec", "presets", "templates", "errors", "marks"},
-    "rollout": {"fingerprint", "spec", "batch", "models", "services", "errors"},
-    "sync": {"fingerprint", "spec", "batch", "errors", "portions"},
-    "recipes": {"arrays", "spec", "batch", "algos", "errors"},
-    "training": {
-        *("arrays", "spec", "batch", "models", "algos", "recipes", "errors", "portions", "seeds"),
+    "plan.settings": {"spec", "data.files", "errors", "plan.portions"},
+    "plan.portions": set(),
+    "plan": {"spec", "plan.settings", "errors"},
+    "plan.cost": {"spec", "plan.settings", "plan", "errors"},
+    "validate": {
+        *("spec", "plan.settings", "plan", "plan.cost", "errors", "data.templates", "data.chats"),
+        *("data.files", "data.json_schemas", "sandbox"),
     },
-    "seeds": set(),
-    "hosts": {
-        *("plan", "spec", "batch", "tables", "models", "rollout", "training", "sync", "recipes"),
-        *("algos", "arrays", "errors", "fingerprint", "marks", "run_log", "seeds", "services"),
-        *("portions", "sizing"),
+    "explain": {"spec", "plan.cost", "plan", "runtime.health", "errors"},
+    "explain.rehearsal": {"spec", "plan.settings", "validate"},
+    "algorithms": set(),
+    "algorithms.batch": {"data.arrays"},
+    "algorithms.recipes": {"data.arrays", "spec", "algorithms.batch", "algorithms", "errors"},
+    "models": {
+        *("data.chats", "data.arrays", "spec", "data.templates", "errors", "data.files"),
     },
-    "roles": {
-        *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
-        *("arrays", "chats", "code_files", "sandbox", "seeds", "services", "tools"),
+    "workers.collecting": set(),
+    "workers.fingerprint": set(),
+    "workers.rollout": {
+        *("workers.fingerprint", "spec", "algorithms.batch", "models", "data.services", "errors"),
+        "workers.cpu",
     },
-    "cluster": {
-        "plan",
-        "hosts",
-        "collecting",
-        "errors",
-        "ray_patience",
-        "ray_remains",
-        "ray_settings",
+    "workers.sync": {
+        *("workers.fingerprint", "spec", "algorithms.batch", "errors", "plan.portions"),
+    },
+    "workers.training": {
+        *("data.arrays", "spec", "algorithms.batch", "models", "algorithms", "errors"),
+        *("algorithms.recipes", "plan.portions", "data.seeds", "workers.cpu"),
+    },
+    "workers.cpu": {"workers.rollout", "workers.training", "models", "algorithms.batch", "errors"},
+    "workers": {
+        *("plan", "spec", "algorithms.batch", "data.tables", "models", "workers.rollout"),
+        *("workers.training", "workers.sync", "algorithms.recipes", "algorithms", "data.arrays"),
+        *("errors", "workers.fingerprint", "data.files", "data.seeds", "data.services"),
+        *("plan.portions", "plan.settings", "runtime.run_files", "workers.cpu"),
+    },
+    "workers.ray.ray_remains": set(),
+    "workers.ray.ray_settings": {"errors"},
+    "workers.ray.ray_patience": set(),
+    "workers.ray": {
+        *("plan", "workers", "workers.cluster", "workers.collecting", "errors"),
+        *("workers.ray.ray_patience", "workers.ray.ray_remains", "workers.ray.ray_settings"),
+    },
+    "workers.cluster": {"plan", "workers", "workers.collecting", "errors", "workers.ray"},
+    "runtime.run_files": {"errors", "data.files"},
+    "runtime.health": {"spec", "errors"},
+    "runtime.roles": {
+        *("plan", "spec", "algorithms.batch", "data.tables", "data", "data.rewards", "workers"),
+        *("algorithms.recipes", "errors", "data.arrays", "data.chats", "sandbox", "data.seeds"),
+        *("data.services", "data.tools"),
     },
     "runtime": {
-        *("plan", "spec", "events", "batch", "tables", "data", "recipes", "hosts", "roles"),
-        *("cluster", "collecting", "marks", "sync", "sizing"),
-        *("errors", "diagnostics", "estimate", "run_ids", "run_lock", "run_log"),
+        *("plan", "plan.settings", "plan.cost", "spec", "algorithms.batch", "algorithms.recipes"),
+        *("data.tables", "data.files", "data", "workers", "workers.cluster", "workers.sync"),
+        *("workers.collecting", "workers.ray", "runtime.roles", "runtime.run_files"),
+        *("runtime.health", "errors"),
     },
 }
-"""By package, the packages of ours that it may import. `cli` may import anything."""
+"""By room, the rooms of ours that it may import. A file is in the room of the longest name that
+begins its own. `cli` may import anything."""
 
 HEAVY = {
     "torch",
@@ -125,50 +123,57 @@ HEAVY = {
 
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
-    "run_ids": set(),
-    "run_lock": set(),
-    "run_log": set(),
-    "ray_remains": set(),
-    "ray_settings": set(),
-    "ray_patience": {"ray"},
-    "diagnostics": {"pydantic"},
-    "events": {"pydantic"},
     "spec": {"pydantic", "pydantic_core", "ruamel", "typing_extensions", "yaml"},
-    "presets": set(),
+    "data.arrays": {"numpy"},
+    "data.tables": {"numpy"},
+    "data.templates": {"jinja2"},
+    "data.services": {"httpcore2"},
     "sandbox": set(),
-    "code_files": set(),
-    "sizing": set(),
-    "estimate": {"pydantic"},
-    "templates": {"jinja2"},
-    "validate": {"jinja2"},
     "plan": {"pydantic"},
-    "rehearsal": set(),
-    "marks": set(),
-    "portions": set(),
-    "services": {"httpcore2"},
-    "collecting": set(),
-    "arrays": {"numpy"},
-    "tables": {"numpy"},
-    "fingerprint": {"torch"},
-    "algos": {"torch", "numpy"},
-    "batch": {"torch", "numpy"},
-    "recipes": {"torch", "numpy"},
-    "cluster": {"ray"},
+    "plan.portions": set(),
+    "plan.settings": set(),
+    "plan.cost": {"pydantic"},
+    "validate": {"jinja2"},
+    "explain.rehearsal": set(),
+    "algorithms": {"torch", "numpy"},
+    "algorithms.batch": {"torch", "numpy"},
+    "algorithms.recipes": {"torch", "numpy"},
+    "workers.collecting": set(),
+    "workers.fingerprint": {"torch"},
+    "workers.cluster": set(),
+    "workers.ray": {"ray"},
+    "workers.ray.ray_remains": set(),
+    "workers.ray.ray_settings": set(),
+    "runtime.run_files": {"pydantic"},
+    "runtime.health": set(),
     "runtime": {"torch", "pydantic", "fsspec"},
 }
-"""By package, what it may import from outside of the standard library, where that is limited.
+"""By room, what it may import from outside of the standard library, where that is limited.
 typing_extensions comes with pydantic, which wants its TypedDict before Python 3.12."""
 
 INSIDE = {"vllm_worker.py"}
 """Files that such a library imports itself."""
 
 
+def room_of(module: str) -> str | None:
+    """The room of a module that is named within `coloop`: the longest name in the table that begins
+    it."""
+    while module and module not in OURS:
+        module = module.rpartition(".")[0]
+    return module or None
+
+
 def package_of(path: Path) -> str:
     return path.relative_to(ENGINE).parts[0].removesuffix(".py")
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, int, bool]]:
-    """Imported modules, their lines, and whether they stand at the top of the module."""
+def room_of_file(path: Path) -> str | None:
+    return room_of(".".join(path.relative_to(ENGINE).with_suffix("").parts))
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int, bool, list[str]]]:
+    """Imported modules, their lines, whether they stand at the top of the module, and the names
+    that are taken from them."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
         id(node)
@@ -182,9 +187,10 @@ def imports_of(path: Path) -> Iterator[tuple[str, int, bool]]:
             continue
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, node.lineno, id(node) in top
+                yield alias.name, node.lineno, id(node) in top, []
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module, node.lineno, id(node) in top
+            names = [alias.name for alias in node.names]
+            yield node.module, node.lineno, id(node) in top, names
 
 
 def engine_files() -> list[Path]:
@@ -195,53 +201,70 @@ def engine_files() -> list[Path]:
     )
 
 
-def test_every_package_has_a_line_in_the_table() -> None:
-    assert {package_of(path) for path in engine_files()} <= OURS.keys()
+def modules_in(module: str, names: list[str]) -> list[str]:
+    """What `from coloop.a import b` imports: `a.b` where that is a module, else `a`."""
+    base = ENGINE.joinpath(*module.split(".")) if module else ENGINE
+    return [
+        f"{module}.{name}".strip(".")
+        if (base / f"{name}.py").exists() or (base / name / "__init__.py").exists()
+        else module
+        for name in names
+    ]
 
 
-@pytest.mark.parametrize("path", engine_files(), ids=lambda path: str(path.relative_to(ENGINE)))
-def test_imports_follow_the_table(path: Path) -> None:
-    own = package_of(path)
+def test_every_file_is_in_a_room() -> None:
+    assert not [str(path) for path in engine_files() if room_of_file(path) is None]
+
+
+def test_imports_follow_the_table() -> None:
     wrong = []
-    for module, line, _ in imports_of(path):
-        head, _, rest = module.partition(".")
-        if head == "coloop":
-            package = rest.partition(".")[0]
-            if package and package != own and package not in OURS[own]:
-                wrong.append(f"line {line}: {own} may not import {module}")
-        elif head == "coloop_server":
-            wrong.append(f"line {line}: the engine may not import the service")
+    for path in engine_files():
+        own, name = room_of_file(path), path.relative_to(ENGINE)
+        for module, line, _, names in imports_of(path):
+            head, _, rest = module.partition(".")
+            if head == "coloop_server":
+                wrong.append(f"{name}:{line}: the engine may not import the service")
+            if head != "coloop":
+                continue
+            for imported in modules_in(rest, names):
+                room = room_of(imported)
+                if room and room != own and room not in OURS[own or ""]:
+                    wrong.append(f"{name}:{line}: {own} may not import {imported}")
 
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", engine_files(), ids=lambda path: str(path.relative_to(ENGINE)))
-def test_outside_imports_follow_the_table(path: Path) -> None:
-    import sys
-
-    own = package_of(path)
+def test_outside_imports_follow_the_table() -> None:
     wrong = []
-    for module, line, at_top in imports_of(path):
-        head = module.partition(".")[0]
-        if head in sys.stdlib_module_names or head in ("coloop", "coloop_server"):
-            continue
-        if own in LIGHT and head in HEAVY:
-            wrong.append(f"line {line}: {own} is light and may not import {module}")
-        if own in OUTSIDE and head not in OUTSIDE[own]:
-            wrong.append(f"line {line}: {own} may not import {module}")
-        if head in ("vllm", "deepspeed") and at_top and path.name not in INSIDE:
-            wrong.append(f"line {line}: {module} is imported inside the function that needs it")
+    for path in engine_files():
+        own, name = room_of_file(path) or "", path.relative_to(ENGINE)
+        for module, line, at_top, _ in imports_of(path):
+            head = module.partition(".")[0]
+            if head in sys.stdlib_module_names or head in ("coloop", "coloop_server"):
+                continue
+            if own in LIGHT and head in HEAVY:
+                wrong.append(f"{name}:{line}: {own} is light and may not import {module}")
+            if own in OUTSIDE and head not in OUTSIDE[own]:
+                wrong.append(f"{name}:{line}: {own} may not import {module}")
+            if head in ("vllm", "deepspeed") and at_top and path.name not in INSIDE:
+                wrong.append(f"{name}:{line}: {module} is imported inside the function needing it")
 
     assert not wrong, "\n".join(wrong)
+
+
+def test_light_rooms_import_light_rooms() -> None:
+    wrong = {room: OURS[room] - LIGHT - {"plan.portions"} for room in LIGHT}
+    assert not {room: heavy for room, heavy in wrong.items() if heavy}
 
 
 def test_ray_is_imported_only_in_its_files() -> None:
     found = {
-        str(path.relative_to(ENGINE))
+        path.name
         for path in engine_files()
-        for module, _, _ in imports_of(path)
+        for module, *_ in imports_of(path)
         if module.partition(".")[0] == "ray"
     }
 
-    cluster = {f"cluster/ray_{name}.py" for name in ("cluster", "joining", "probe", "spares")}
-    assert found == cluster | {"ray_patience.py"}
+    assert found == {
+        f"ray_{name}.py" for name in ("cluster", "joining", "patience", "probe", "spares")
+    }

@@ -9,23 +9,23 @@ HEAVY = ("numpy", "torch", "ray", "vllm", "deepspeed", "transformers")
 LIGHT = (
     "coloop",
     "coloop.errors",
-    "coloop.diagnostics",
-    "coloop.events",
-    "coloop.presets",
-    "coloop.run_lock",
+    "coloop.spec.diagnostics",
+    "coloop.runtime.run_files.events",
+    "coloop.spec.presets",
+    "coloop.runtime.run_files.run_lock",
     "coloop.spec.io",
     "coloop.spec.catalog",
     "coloop.spec.lineage",
-    "coloop.estimate",
+    "coloop.plan.cost",
     "coloop.validate",
     "coloop.plan.compile",
-    "coloop.rehearsal",
+    "coloop.explain.rehearsal",
     "coloop.explain.codes",
     "coloop.explain.algorithm",
     "coloop.cli.app",
     "coloop.data.tasks",
     "coloop.sandbox.process",
-    "coloop.services.service",
+    "coloop.data.services.service",
     "coloop_server.app",
 )
 
@@ -62,13 +62,19 @@ NOT_A_DRIVERS = (
         "torch._dynamo",
         "torch.distributed.tensor",
     ),
-    *("ray", "coloop.models", "coloop.training", "coloop.rollout", "coloop.hosts.worker"),
+    *(
+        "ray",
+        "coloop.models",
+        "coloop.workers.training",
+        "coloop.workers.rollout",
+        "coloop.workers.worker",
+    ),
 )
 
 
 @pytest.mark.parametrize(
     ("module", "its_own"),
-    [("coloop.runtime.start", ()), ("coloop.cluster.ray_cluster", ("ray", "pyarrow"))],
+    [("coloop.runtime.start", ()), ("coloop.workers.ray.ray_cluster", ("ray", "pyarrow"))],
 )
 def test_a_driver_loads_no_models(module: str, its_own: tuple[str, ...]) -> None:
     """Where the processes of its pools compute, it would hold 110 MiB for nothing."""

@@ -23,10 +23,10 @@ from tests.house.readers import (
 )
 
 import coloop.spec
-from coloop.diagnostics import Change
 from coloop.plan.reads import OF_BACKENDS, OF_ENGINES
 from coloop.plan.runnable import BEYOND_BACKENDS, check_runs
 from coloop.spec.base import Section
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
 from coloop.spec.nodes import BaseNode

@@ -6,11 +6,11 @@ from typing import Any, get_args
 
 import pytest
 
+from coloop.data.rewards.builtin import BUILTINS as REWARD_FUNCTIONS
+from coloop.data.rewards.checkers import CHECKERS as CHECKER_FILES
+from coloop.data.rewards.checkers import source_of
 from coloop.data.tasks import TASKS
 from coloop.plan.reads import OF_SEARCHES
-from coloop.rewards.builtin import BUILTINS as REWARD_FUNCTIONS
-from coloop.rewards.checkers import CHECKERS as CHECKER_FILES
-from coloop.rewards.checkers import source_of
 from coloop.spec.algorithm import PREFERENCE_NAMES, PRESETS, REWARDS_NAMES, family_of
 from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
@@ -52,7 +52,7 @@ def test_algorithms_have_presets_and_words() -> None:
 
 
 def test_every_algorithm_that_runs_has_a_recipe_and_every_recipe_a_name() -> None:
-    recipes = pytest.importorskip("coloop.recipes").RECIPES
+    recipes = pytest.importorskip("coloop.algorithms.recipes").RECIPES
 
     assert set(recipes) >= RUNNABLE_ALGORITHMS
     assert set(recipes) <= FAMILIES
@@ -61,7 +61,7 @@ def test_every_algorithm_that_runs_has_a_recipe_and_every_recipe_a_name() -> Non
 def test_every_method_of_a_search_is_carried_out() -> None:
     methods = {*get_args(SearchNode.model_fields["method"].annotation)}
 
-    assert methods == pytest.importorskip("coloop.roles.searching").METHODS.keys()
+    assert methods == pytest.importorskip("coloop.runtime.roles.searching").METHODS.keys()
     assert methods == OF_SEARCHES.keys()
 
 
@@ -100,8 +100,8 @@ def _words(annotation: Any) -> set[str]:
 
 
 def test_engines_and_backends_are_named_in_the_language() -> None:
-    engines = pytest.importorskip("coloop.rollout").ENGINES
-    backends = pytest.importorskip("coloop.training").BACKENDS
+    engines = pytest.importorskip("coloop.workers.rollout").ENGINES
+    backends = pytest.importorskip("coloop.workers.training").BACKENDS
 
     assert set(engines) <= set(get_args(Engine))
     assert set(backends) <= set(get_args(Backend))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from coloop import presets
-from coloop.estimate import explain
 from coloop.explain.about import about, traits, written_names
 from coloop.explain.nodes import describe_node
+from coloop.plan.cost import explain
+from coloop.spec import presets
 from coloop.spec.io import parse
 from coloop.spec.metrics import METRICS, PROBE_METRICS
 

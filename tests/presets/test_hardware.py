@@ -2,8 +2,8 @@
 
 import pytest
 
-from coloop import presets
 from coloop.errors import PresetNotFound
+from coloop.spec import presets
 
 GIB = 2**30
 

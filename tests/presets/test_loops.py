@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from coloop import presets
-from coloop.diagnostics import Change
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
+from coloop.spec import presets
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
 from coloop.validate import validate

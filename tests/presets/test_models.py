@@ -2,9 +2,9 @@
 
 import pytest
 
-from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.sizing.architecture import architecture_from_config, count_parameters
+from coloop.plan.settings.architecture import architecture_from_config, count_parameters
+from coloop.spec import presets
 
 FACTS = {
     "model_type",

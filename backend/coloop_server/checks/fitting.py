@@ -5,14 +5,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from coloop.diagnostics import Change
-from coloop.estimate.solving import Solution, Solved, solve
-from coloop.estimate.ways import Way, ways_of
+from coloop.plan.cost.solving import Solution, Solved, solve
+from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.refused import refused_because, refused_words
-from coloop.presets import patched
 from coloop.spec.base import title_of
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
+from coloop.spec.presets import patched
 from coloop.spec.solvable import LOCKS, locks_of
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
 from coloop_server.checks.schemas import LoopInput, PredictedTime

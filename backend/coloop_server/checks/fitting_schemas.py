@@ -4,9 +4,9 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from coloop.diagnostics import Change
-from coloop.estimate import Estimate
-from coloop.estimate.ways import Touches
+from coloop.plan.cost import Estimate
+from coloop.plan.cost.ways import Touches
+from coloop.spec.diagnostics import Change
 from coloop.spec.training import Backend
 from coloop_server.checks.schemas import LoopInput, Output, PredictedTime
 

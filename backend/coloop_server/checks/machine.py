@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from functools import lru_cache
 
-from coloop.sizing.machine import Machine
+from coloop.plan.settings.machine import Machine
 from coloop_server.settings import Settings
 
 ASK_SECONDS = 10

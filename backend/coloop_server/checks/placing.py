@@ -1,7 +1,7 @@
 """Where a loop would run faster, and which backends its learners are advised to use."""
 
-from coloop.estimate.backends import BackendAdvice, advise_backends
-from coloop.estimate.placing import Placement, place
+from coloop.plan.cost.backends import BackendAdvice, advise_backends
+from coloop.plan.cost.placing import Placement, place
 from coloop.spec.graph import LoopSpec
 from coloop_server.checks.fitting import edits_of, spec_of
 from coloop_server.checks.fitting_schemas import (

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Header, Response
 
-from coloop import presets
+from coloop.spec import presets
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
 from coloop_server.checks import fitting, placing, service

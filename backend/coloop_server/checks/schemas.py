@@ -4,10 +4,10 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from coloop.diagnostics import Change, Diagnostic
-from coloop.estimate import Estimate
-from coloop.estimate.report import Explanation, PhaseEstimate
+from coloop.plan.cost import Estimate
+from coloop.plan.cost.report import Explanation, PhaseEstimate
 from coloop.plan.ladder import Ladder
+from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.modes import ModeName
 
 MAX_YAML = 4 * 1024 * 1024

@@ -4,19 +4,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic, Severity
 from coloop.errors import ColoopError, SpecProblem
-from coloop.estimate import Explanation, explain
+from coloop.plan.cost import Explanation, explain
 from coloop.plan.explain import probe_line, update_line
 from coloop.plan.ladder import ladders_of
 from coloop.plan.refused import outlook_of
+from coloop.plan.settings import Resolved
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
-from coloop.presets import patched
-from coloop.sizing import Resolved
 from coloop.spec.changes import diff
+from coloop.spec.diagnostics import Change, Diagnostic, Severity
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import Parsed, content_hash, dump, from_dict, parse
+from coloop.spec.presets import patched
 from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
 from coloop.validate import validate

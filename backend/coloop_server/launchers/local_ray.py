@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coloop.errors import RayNotStarted
-from coloop.ray_settings import (
+from coloop.workers.ray.ray_settings import (
     AT_EVEN_PRIORITY,
     PATIENCE,
     RAY_STARTS,

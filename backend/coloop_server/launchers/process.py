@@ -12,7 +12,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-from coloop.events import ControlRequest
+from coloop.runtime.run_files.events import ControlRequest
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.private import ensure_private_file, ensure_private_folder
 from coloop_server.processes import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from coloop.events import ControlRequest
+from coloop.runtime.run_files.events import ControlRequest
 from coloop_server.runs.folder import RunFolder
 
 Handle = dict[str, Any]

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coloop.errors import ColoopError
-from coloop.events import ControlRequest
 from coloop.plan.compile import compile_plan
+from coloop.runtime.run_files.events import ControlRequest
 from coloop.spec.io import load
 from coloop_server.launchers.follow import Follower
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order

@@ -17,8 +17,8 @@ from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-from coloop.code_files import file_of, read_code
-from coloop.diagnostics import Change
+from coloop.sandbox.code_files import file_of, read_code
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse
 from coloop.spec.text.patch import patch
 from coloop_server.errors import ServerError

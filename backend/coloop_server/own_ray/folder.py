@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from coloop.ray_remains import end_writers
+from coloop.workers.ray.ray_remains import end_writers
 from coloop_server.private import ensure_private_file, ensure_private_folder
 from coloop_server.processes import identity, is_same
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import coloop
-from coloop import presets
-from coloop.estimate import explain
 from coloop.explain.about import traits_of
+from coloop.plan.cost import explain
+from coloop.plan.settings.processor import processor_here
 from coloop.plan.unrolled import Unrolled
-from coloop.sizing.processor import processor_here
+from coloop.spec import presets
 from coloop.spec.graph import LoopSpec
 from coloop_server import language
 from coloop_server.presets.schemas import LoopPresetEntry, Sketch, SketchEdge, SketchNode

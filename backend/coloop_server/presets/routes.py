@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Path
 
-from coloop import presets
 from coloop.explain.about import About
+from coloop.spec import presets
 from coloop_server.dependencies import GalleryOf
 from coloop_server.presets import service
 from coloop_server.presets.schemas import (

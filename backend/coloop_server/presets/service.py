@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
-from coloop import presets
 from coloop.errors import PresetNotFound
 from coloop.explain.about import About, about
+from coloop.spec import presets
 from coloop_server import language
 from coloop_server.errors import NotFound
 from coloop_server.presets.schemas import HardwareEntry, LoopPresetText, ModelEntry

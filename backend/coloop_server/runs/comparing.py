@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from coloop.diagnostics import Change
 from coloop.spec.changes import apply_change, diff
+from coloop.spec.diagnostics import Change
 from coloop.spec.documents import split_path
 from coloop.spec.io import parse, to_dict
 from coloop_server.language import require_document

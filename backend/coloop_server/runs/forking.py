@@ -23,9 +23,9 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from coloop.data.files.marks import write_whole
 from coloop.errors import CheckpointError
-from coloop.marks import write_whole
-from coloop.runtime.manifest import read_manifest
+from coloop.runtime.checkpoints.manifest import read_manifest
 from coloop_server.errors import Conflict
 from coloop_server.paths import Roots
 from coloop_server.private import FOLDER_MODE

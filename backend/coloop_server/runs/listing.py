@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 from coloop_server.database.tables import RunRow, UtcDateTime
 from coloop_server.errors import Invalid
 from coloop_server.runs.repository import OUTLINE

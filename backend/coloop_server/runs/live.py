@@ -18,14 +18,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from coloop.errors import RunBusy
-from coloop.events import (
+from coloop.runtime.run_files.events import (
     ControlRequest,
     RunError,
     RunStateEvent,
     RunStateName,
     StopRequest,
 )
-from coloop.run_lock import RunLock, holder, is_held
+from coloop.runtime.run_files.run_lock import RunLock, holder, is_held
 from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Liveness
 from coloop_server.processes import last_words
 from coloop_server.runs.watch import Watch

@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict
 from coloop_server.runs import repository

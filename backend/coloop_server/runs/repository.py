@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, defer
 
-from coloop.events import RunError, RunStateName
+from coloop.runtime.run_files.events import RunError, RunStateName
 from coloop_server.database.tables import RunLogRow, RunRow, UtcDateTime
 from coloop_server.errors import NotFound
 from coloop_server.runs.folder import Stamp

@@ -8,7 +8,7 @@ from fastapi import Path as PathParameter
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound

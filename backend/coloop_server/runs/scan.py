@@ -16,8 +16,8 @@ from pathlib import Path
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from coloop.events import RunError, RunStateName
-from coloop.run_lock import is_held
+from coloop.runtime.run_files.events import RunError, RunStateName
+from coloop.runtime.run_files.run_lock import is_held
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict, Invalid

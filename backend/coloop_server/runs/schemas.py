@@ -12,7 +12,7 @@ from pydantic import (
     StringConstraints,
 )
 
-from coloop.events import Gauges, RunError, RunEvent, RunStateName
+from coloop.runtime.run_files.events import Gauges, RunError, RunEvent, RunStateName
 from coloop_server.runs.summary import finite_or_none, is_number
 
 MAX_YAML = 4 * 1024 * 1024

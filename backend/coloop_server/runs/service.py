@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from coloop.events import EditRequest, RunStateName, utc_now
-from coloop.run_lock import holder
+from coloop.runtime.run_files.events import EditRequest, RunStateName, utc_now
+from coloop.runtime.run_files.run_lock import holder
 from coloop.spec.io import content_hash
 from coloop_server import language
 from coloop_server.database.tables import RunRow

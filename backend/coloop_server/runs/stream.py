@@ -20,7 +20,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 from coloop_server.database.connect import Sessions
 from coloop_server.errors import NotFound
 from coloop_server.runs import repository

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ValidationError
 
-from coloop.events import RunError, RunStateName
+from coloop.runtime.run_files.events import RunError, RunStateName
 
 if TYPE_CHECKING:
     from coloop_server.runs.eventlog import Entry

@@ -25,7 +25,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from coloop.events import ControlRequest, RunStateName
+from coloop.runtime.run_files.events import ControlRequest, RunStateName
 from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow

@@ -15,13 +15,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from coloop import presets
 from coloop.cli.gallery import NOT_FOUND
 from coloop.cli.output import complain, console, print_json
-from coloop.diagnostics import Change
 from coloop.errors import PresetNotFound
+from coloop.spec import presets
 from coloop.spec.base import NAME_PATTERN
 from coloop.spec.data import FileSource
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch
 from coloop.spec.modes import MODES, ModeName
 from coloop.spec.nodes import DatasetNode

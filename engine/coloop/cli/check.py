@@ -8,11 +8,11 @@ from rich.markup import escape
 from coloop.cli.output import complain, console, count, print_diagnostics, print_json
 from coloop.cli.overrides import with_settings
 from coloop.cli.source import UNREADABLE, Source, parse_source, read_source
-from coloop.diagnostics import Diagnostic, Report
 from coloop.errors import SpecProblem, SpecUnreadable
-from coloop.estimate import Explanation, explain
+from coloop.plan.cost import Explanation, explain
 from coloop.plan.refused import Outlook, outlook_of
 from coloop.plan.unrolled import Unrolled
+from coloop.spec.diagnostics import Diagnostic, Report
 from coloop.spec.graph import LoopSpec
 from coloop.validate import validate
 

@@ -17,7 +17,7 @@ def check_command(
 ) -> None:
     """Read a run folder whole and name what is damaged: loop, plan, events, samples, checkpoints
     and their copies, by size and SHA-256. Writes nothing."""
-    from coloop.runtime.checkup import check_run
+    from coloop.runtime.checkpoints.checkup import check_run
 
     console = Console(soft_wrap=True, stderr=as_json)
     folder = next((one for one in (Path(run), runs_dir / run) if _is_run(one)), None)

@@ -22,13 +22,13 @@ from rich.table import Table
 from coloop.cli.libraries import LIBRARIES
 from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
-from coloop.presets import hardware
+from coloop.plan.settings.precision import LEAST_PARAMETERS
+from coloop.plan.settings.processor import Processor, processor_here
+from coloop.plan.settings.threads import WIDTH_OF_THREAD
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import wall_here
 from coloop.sandbox.words import WORDS
-from coloop.sizing.precision import LEAST_PARAMETERS
-from coloop.sizing.processor import Processor, processor_here
-from coloop.sizing.threads import WIDTH_OF_THREAD
+from coloop.spec.presets import hardware
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
 

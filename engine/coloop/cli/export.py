@@ -30,9 +30,9 @@ def export_command(
 
 
 def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
-    from coloop.marks import Marks
+    from coloop.data.files.marks import Marks
     from coloop.models.export import export_model
-    from coloop.runtime.checkpoint import list_checkpoints
+    from coloop.runtime.checkpoints.checkpoint import list_checkpoints
     from coloop.spec.groups import owner_of
     from coloop.spec.io import parse
 

@@ -9,15 +9,15 @@ from rich.markup import escape
 from coloop.cli.check import Checked, checked_spec
 from coloop.cli.output import complain, console, gib, seconds
 from coloop.cli.source import UNREADABLE
-from coloop.diagnostics import Change
-from coloop.estimate.fit import Fit, fit
-from coloop.estimate.missing import unknown_hint
-from coloop.estimate.solving import solve
-from coloop.estimate.ways import Way, ways_of
-from coloop.marks import write_whole
+from coloop.data.files.marks import write_whole
+from coloop.plan.cost.fit import Fit, fit
+from coloop.plan.cost.missing import unknown_hint
+from coloop.plan.cost.solving import solve
+from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.refused import outlook_of, refused_because, refused_words
-from coloop.presets import patched
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
+from coloop.spec.presets import patched
 from coloop.spec.solvable import locks_of
 from coloop.validate import validate
 

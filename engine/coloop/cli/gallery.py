@@ -5,9 +5,9 @@ import sys
 from rich.markup import escape
 from rich.table import Table
 
-from coloop import presets
 from coloop.cli.output import complain, console, print_json
 from coloop.errors import PresetNotFound
+from coloop.spec import presets
 
 NOT_FOUND = 2
 

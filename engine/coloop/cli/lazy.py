@@ -12,9 +12,9 @@ import typer
 from typer import _click
 from typer.core import TyperGroup
 
-from coloop import collecting
 from coloop.cli.libraries import extra_of
 from coloop.errors import SettingInvalid
+from coloop.workers import collecting
 
 DELEGATED: dict[str, tuple[str, str]] = {
     "new": ("coloop.cli.begin", "new_command"),

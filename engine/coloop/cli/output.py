@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from coloop.diagnostics import Diagnostic, Severity
+from coloop.spec.diagnostics import Diagnostic, Severity
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.HINT: "cyan"}
 WIDTH_WITHOUT_TERMINAL = 120

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from coloop.cli.source import Source
-from coloop.diagnostics import Change
 from coloop.errors import SpecProblem
-from coloop.presets import patched
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.paths import field_info
+from coloop.spec.presets import patched
 from coloop.spec.text.reader import Reading, read
 
 

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from coloop.cli.check import checked_spec, print_outlook
 from coloop.cli.output import console, gib, print_json, rate, seconds
-from coloop.estimate import Estimate, Explanation
-from coloop.estimate.missing import unknown_hint
-from coloop.estimate.report import GpuEstimate
+from coloop.plan.cost import Estimate, Explanation
+from coloop.plan.cost.missing import unknown_hint
+from coloop.plan.cost.report import GpuEstimate
 from coloop.plan.refused import outlook_of
 
 PARTS = (

@@ -17,11 +17,11 @@ from rich.table import Table
 
 from coloop.cli.check import checked_spec
 from coloop.cli.output import complain, console, count, print_diagnostics, print_json, seconds
-from coloop.diagnostics import Diagnostic
 from coloop.errors import PlanRefused, SpecProblem
+from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
 from coloop.plan.refused import outlook_of
-from coloop.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
 from coloop.sandbox.memory import keep_private
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump
 
@@ -71,8 +71,8 @@ def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalRe
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from coloop.runtime.event_file import read_events
-    from coloop.runtime.run_folder import RunRequest
+    from coloop.runtime.checkpoints.run_folder import RunRequest
+    from coloop.runtime.run_files.event_file import read_events
     from coloop.runtime.start import run
 
     with tempfile.TemporaryDirectory(prefix="coloop-rehearsal-") as folder:

@@ -16,13 +16,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from coloop import collecting
 from coloop.cli.display import RunDisplay, print_event
 from coloop.cli.output import print_diagnostics
 from coloop.cli.overrides import with_settings
 from coloop.cli.source import Source, read_source
 from coloop.cli.waiting import Waiting, awaited
-from coloop.diagnostics import Diagnostic
 from coloop.errors import (
     ColoopError,
     PlanRefused,
@@ -33,13 +31,15 @@ from coloop.errors import (
 )
 from coloop.plan.refused import outlook_of
 from coloop.plan.runnable import check_runs
-from coloop.run_ids import new_run_id
-from coloop.run_lock import busy_words, patient_holder
-from coloop.runtime.origin import read_origin
+from coloop.runtime.run_files.origin import read_origin
+from coloop.runtime.run_files.run_ids import new_run_id
+from coloop.runtime.run_files.run_lock import busy_words, patient_holder
 from coloop.sandbox.memory import keep_private
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse
 from coloop.validate import validate
+from coloop.workers import collecting
 
 EXIT = {"finished": 0, "failed": 3, "stopped": 130}
 INVALID = 1
@@ -141,8 +141,8 @@ def _run(
 ) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if cluster == "local" else "1")
     with collecting.not_while_loading():
-        from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
-        from coloop.runtime.run_folder import RunRequest
+        from coloop.runtime.checkpoints.run_folder import RunRequest
+        from coloop.runtime.run_files.recorder import CallbackSink, MarkedLinesSink, Sink
         from coloop.runtime.start import run
 
     display = RunDisplay(console)

@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from coloop import collecting
 from coloop.cli.output import complain
+from coloop.workers import collecting
 
 MISSING = 1
 

@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from coloop import presets
 from coloop.errors import PresetNotFound, SpecUnreadable
+from coloop.spec import presets
 from coloop.spec.io import Parsed, parse
 
 MOST_BYTES = 8 * 2**20

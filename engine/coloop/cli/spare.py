@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from coloop import collecting
+from coloop.workers import collecting
 
 IDLE_SECONDS = 900.0
 """For which a spare driver waits for its run."""
@@ -62,13 +62,13 @@ def _listen(told: "queue.Queue[Told]") -> None:
 def _load() -> None:
     """What `coloop run` imports as well, sooner or later."""
     with collecting.not_while_loading():
-        for name in ("coloop.cli.run", "coloop.runtime.start", "coloop.cluster.ray_cluster"):
+        for name in ("coloop.cli.run", "coloop.runtime.start", "coloop.workers.ray.ray_cluster"):
             import_module(name)
 
 
 def _join(address: str, hosts: int) -> dict[str, Any]:
-    from coloop.cluster.ray_joining import join
-    from coloop.cluster.ray_spares import SPARES
+    from coloop.workers.ray.ray_joining import join
+    from coloop.workers.ray.ray_spares import SPARES
 
     try:
         join(address)

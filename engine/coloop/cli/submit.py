@@ -15,7 +15,7 @@ from coloop.cli.display import Listener, RunDisplay, print_event
 from coloop.cli.source import Source
 from coloop.cli.watch import follow_run
 from coloop.errors import RunFolderExists
-from coloop.events import StopRequest
+from coloop.runtime.run_files.events import StopRequest
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Order
 from coloop_server.launchers.ray_job import RayJobLauncher
 from coloop_server.runs.folder import RunFolder

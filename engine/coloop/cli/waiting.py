@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from coloop.ray_settings import starting_words
+from coloop.workers.ray.ray_settings import starting_words
 
 PATIENCE_SECONDS = 10.0
 """After which the first line comes; each next one comes after twice as long."""

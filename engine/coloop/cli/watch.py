@@ -13,7 +13,7 @@ from rich.table import Table
 
 from coloop.cli.checkup import check_command
 from coloop.cli.display import FINAL, Listener, RunDisplay
-from coloop.runtime.event_file import event_of
+from coloop.runtime.run_files.event_file import event_of
 
 POLL_SECONDS = 0.25
 CHECK_SECONDS = 5.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import exp
 from typing import Any
 
-from coloop.chats import is_chat, plain_answer
+from coloop.data.chats import is_chat, plain_answer
 from coloop.errors import DataError
 from coloop.spec.shaping import SideColumns, SoftLabels
 

@@ -11,11 +11,11 @@ from typing import Any, Self
 from jinja2 import meta
 
 from coloop.data.template import Drawn, TemplateRow
+from coloop.data.templates.environment import environment
+from coloop.data.templates.names import names_of
+from coloop.data.templates.rendering import RenderProblem, compiled, render_text
 from coloop.errors import UserCodeError
 from coloop.spec.reading import PromptTemplate
-from coloop.templates.environment import environment
-from coloop.templates.names import names_of
-from coloop.templates.rendering import RenderProblem, compiled, render_text
 
 
 @dataclass(frozen=True, kw_only=True)

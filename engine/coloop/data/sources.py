@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from coloop.data.files import RawRows, RowProblem, ValueProblem, open_file, read_values
+from coloop.data.files.documents import documents_in
 from coloop.data.tasks import TaskProblem, rows_of
-from coloop.datafiles import RawRows, RowProblem, ValueProblem, open_file, read_values
-from coloop.documents import documents_in
 from coloop.errors import DataError
 from coloop.spec.data import LINED, FileSource, HubSource, InlineSource, unknown_format
 from coloop.spec.nodes import DatasetNode

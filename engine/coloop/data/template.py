@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from coloop.chats import is_chat, written_chat
+from coloop.data.chats import is_chat, written_chat
 from coloop.data.parsing import column_of
 from coloop.data.patterns import PatternProblem, PatternTimeout
 from coloop.data.tasks.draw import stable_hash
+from coloop.data.templates.names import names_of
+from coloop.data.templates.rendering import RenderProblem, compiled, render_text
 from coloop.errors import UserCodeError
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import Message
-from coloop.templates.names import names_of
-from coloop.templates.rendering import RenderProblem, compiled, render_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.estimate import Explanation
-from coloop.estimate import explain as explain_estimate
 from coloop.explain.nodes import describe_node
+from coloop.plan.cost import Explanation
+from coloop.plan.cost import explain as explain_estimate
+from coloop.spec import presets
 from coloop.spec.algorithm import family_of, node_algorithms
 from coloop.spec.catalog_texts import ALGORITHM_TEXTS
 from coloop.spec.graph import LoopSpec

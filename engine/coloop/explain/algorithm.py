@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from coloop.diagnostics import closest
 from coloop.explain.curves import Curve, curves_of
 from coloop.explain.formulas import Formula, formulas_of
 from coloop.explain.maths import MathElement, to_mathml, to_text
 from coloop.spec.algorithm import PORTS_OF, Algorithm, family_of
 from coloop.spec.algorithm_presets import PRESETS
 from coloop.spec.catalog_texts import ALGORITHM_TEXTS
+from coloop.spec.diagnostics import closest
 
 ANY_ALGORITHM: TypeAdapter[Algorithm] = TypeAdapter(Algorithm)
 ARXIV = "https://arxiv.org/abs/"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from coloop.diagnostics import closest
 from coloop.explain.examples import Example, example_of
 from coloop.explain.pages import all_codes, fixes_of, page_of, title_of
+from coloop.spec.diagnostics import closest
 
 
 class Explanation(BaseModel):

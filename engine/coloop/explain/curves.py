@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from coloop.runtime.symptoms import SYMPTOMS
+from coloop.runtime.health.symptoms import SYMPTOMS
 from coloop.spec.algorithm import (
     Algorithm,
     BradleyTerry,

@@ -13,13 +13,13 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop import presets
 from coloop.errors import ModelUnavailable
 from coloop.models.chats import set_template
 from coloop.models.pretrained import load_or_wait, load_outline
 from coloop.models.scratch import build_config, build_scratch
 from coloop.models.to_come import WeightsToCome
 from coloop.models.tokenizer import TOKENIZERS
+from coloop.spec import presets
 from coloop.spec.model import ComputeDtype, Dtype, Model, PretrainedModel, ScratchModel
 
 DTYPES: dict[ComputeDtype, torch.dtype] = {

@@ -22,9 +22,9 @@ from typing import Any, Final
 from tokenizers import Encoding
 from transformers import PreTrainedTokenizerFast
 
-from coloop.chats import without_nulls
+from coloop.data.chats import without_nulls
+from coloop.data.templates.chat import render_chat
 from coloop.errors import RequestRefused
-from coloop.templates.chat import render_chat
 
 Messages = Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]] | None

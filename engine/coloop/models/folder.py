@@ -19,8 +19,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from coloop.data.files.marks import settle, settle_one
 from coloop.errors import CheckpointError, StorageFull, is_full
-from coloop.marks import settle, settle_one
 from coloop.models.on_disk import Conversion, Part, from_disk, outline_from
 from coloop.models.quiet import without_bars
 from coloop.models.weights_file import damage_of_weights

@@ -15,7 +15,7 @@ import numpy as np
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coloop.arrays import Ids
+from coloop.data.arrays import Ids
 from coloop.errors import RequestRefused
 from coloop.models.characters import (
     BOS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from coloop.marks import Marks
+from coloop.data.files.marks import Marks
 
 COUNT_BYTES = 8
 LONGEST_HEADER = 100_000_000

@@ -11,6 +11,7 @@ from coloop.plan.invariants import check_stages
 from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of
 from coloop.plan.placement import pools_of
 from coloop.plan.rows import rows_of, with_rows
+from coloop.plan.settings import Conditions, Resolved
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     Decision,
@@ -22,7 +23,6 @@ from coloop.plan.types import (
     WeightsPlan,
 )
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
-from coloop.sizing import Conditions, Resolved
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, weights_groups

@@ -4,9 +4,9 @@ they do not tell apart, labels that nobody says."""
 from collections.abc import Iterator
 from typing import Final
 
-from coloop.diagnostics import Diagnostic
 from coloop.plan.refusal import refusal
 from coloop.spec.algorithm import LabelCrossEntropy, node_algorithms
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of, label_words
 from coloop.spec.nodes import RewardNode, VerifierNode

@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from coloop.plan.settings import Resolved
 from coloop.plan.types import Learner, PhasePlan, Plan, Rows, Update
-from coloop.sizing import Resolved
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.homes import rollout_of

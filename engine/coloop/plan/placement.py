@@ -1,11 +1,11 @@
 """Pools: parts of the hardware, and the weights groups that live in them."""
 
+from coloop.plan.settings.machine import Machine, PoolShare
 from coloop.plan.types import PoolPlan
-from coloop.presets import hardware
-from coloop.sizing.machine import Machine, PoolShare
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.homes import DEFAULT_POOL, holding_pool, writing_pools
+from coloop.spec.presets import hardware
 
 
 def pools_of(spec: LoopSpec, machine: Machine) -> tuple[PoolPlan, ...]:

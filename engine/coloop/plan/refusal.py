@@ -1,6 +1,6 @@
 """One finding about what this version can draw, check, plan and estimate, but not yet run."""
 
-from coloop.diagnostics import Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, Severity
 
 CODE = "run.not_yet_runnable"
 NOT_YET = "not yet runnable: "

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coloop.diagnostics import Diagnostic
 from coloop.plan.compile import compile_plan
 from coloop.plan.refusal import cause_of
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 
 

@@ -6,16 +6,16 @@ crash.
 
 from collections.abc import Iterator, Mapping
 
-from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.plan.compile import compile_plan
 from coloop.plan.judging import check_judges
 from coloop.plan.refusal import LATER, refusal
 from coloop.plan.searches import SEARCH_HANDLES, objections
+from coloop.plan.settings.facts import resolve_architecture
+from coloop.plan.settings.settings import SPLIT_FAMILIES
 from coloop.plan.types import EnginePlan, Plan, WeightsPlan
 from coloop.plan.unread import check_unread, unread_by_backend, unread_by_engine
-from coloop.sizing.facts import resolve_architecture
-from coloop.sizing.settings import SPLIT_FAMILIES
 from coloop.spec.algorithm import ValueLoss, node_algorithms
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of, heads_of_group

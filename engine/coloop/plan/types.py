@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from coloop.sizing.settings import Channel, Sleep, UpdateSettings
+from coloop.plan.settings.settings import Channel, Sleep, UpdateSettings
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.rollout import Engine
 

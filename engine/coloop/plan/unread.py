@@ -8,11 +8,11 @@ happens anyway is no finding.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.plan.reads import LEAVE_OUT, OF_BACKENDS, OF_ENGINES, OF_NODES, OF_WAYS, Idle
 from coloop.plan.refusal import LATER, NOT_YET, UNREAD, refusal
 from coloop.spec.algorithm import PORTS_OF, LabelCrossEntropy, node_algorithms
 from coloop.spec.algorithm_reads import Unread, unread_fields
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import RewardNode, VerifierNode
 from coloop.spec.reading import Read

@@ -13,11 +13,11 @@ from typing import Any
 
 from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of, flat_phases, live_ports
 from coloop.plan.probes import plan_probe
+from coloop.plan.settings import Conditions, Resolved, conditions_here, resolve
+from coloop.plan.settings.rows import steps_of_epochs
+from coloop.plan.settings.survey import PhaseLoad
 from coloop.plan.stages import Goals, Step, Unrolling
 from coloop.plan.types import ProbePlan, Refill, Stage
-from coloop.sizing import Conditions, Resolved, conditions_here, resolve
-from coloop.sizing.rows import steps_of_epochs
-from coloop.sizing.survey import PhaseLoad
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec

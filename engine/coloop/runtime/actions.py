@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from coloop.data.files.marks import Mark
 from coloop.errors import CheckpointError
-from coloop.marks import Mark
 from coloop.plan.types import PhasePlan, Plan
-from coloop.roles.protocol import Context, Role
-from coloop.runtime.checkpoint import Checkpoints
-from coloop.runtime.fields import Fields
-from coloop.runtime.timeline import Entry, Timeline
+from coloop.runtime.checkpoints.checkpoint import Checkpoints
+from coloop.runtime.phases.fields import Fields
+from coloop.runtime.phases.timeline import Entry, Timeline
+from coloop.runtime.roles.protocol import Context, Role
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.model import CopyModel, RefreshAt, RefreshEvery, SnapshotModel

@@ -3,45 +3,45 @@ checkpoint where a run goes on."""
 
 from pathlib import Path
 
-from coloop.cluster import Cluster
-from coloop.events import AlertEvent
-from coloop.hosts.messages import Poll
-from coloop.hosts.weight_sync import WeightSync
-from coloop.hosts.worker_group import WorkerGroup
 from coloop.plan.compile import Compiler
 from coloop.plan.needs import READS
 from coloop.plan.types import Plan, WeightsPlan
-from coloop.roles import build_group_roles, build_roles
-from coloop.roles.evaluate import EvaluateRole
-from coloop.roles.protocol import Context, Role
 from coloop.runtime.actions import Actions, early_copies
-from coloop.runtime.calls import Calls
-from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.checkpoints.checkpoint import Checkpoints
+from coloop.runtime.checkpoints.edits import edits_since
+from coloop.runtime.checkpoints.pick_up import pick_up
+from coloop.runtime.checkpoints.recovery import Recovery
+from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, RunRequest, storage_of
+from coloop.runtime.checkpoints.storage import is_address
 from coloop.runtime.control import Control
-from coloop.runtime.edits import edits_since
-from coloop.runtime.fields import Fields
-from coloop.runtime.lanes import Lanes
-from coloop.runtime.moments import Moments
-from coloop.runtime.notices import Notices
-from coloop.runtime.phase_stages import PhaseStages
-from coloop.runtime.pick_up import pick_up
+from coloop.runtime.phases.fields import Fields
+from coloop.runtime.phases.moments import Moments
+from coloop.runtime.phases.phase_stages import PhaseStages
+from coloop.runtime.phases.sources import RunSources
+from coloop.runtime.phases.timeline import Timeline, entries_of
+from coloop.runtime.phases.triggers import TriggerWatch
 from coloop.runtime.probes import Probes
-from coloop.runtime.recorder import Recorder
-from coloop.runtime.recovery import Recovery
-from coloop.runtime.run_folder import CHECKPOINTS, RunRequest, storage_of
-from coloop.runtime.samples import Samples
-from coloop.runtime.scheduler import Scheduler, Watcher
+from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.samples import Samples
+from coloop.runtime.roles import build_group_roles, build_roles
+from coloop.runtime.roles.evaluate import EvaluateRole
+from coloop.runtime.roles.protocol import Context, Role
+from coloop.runtime.run_files.events import AlertEvent
+from coloop.runtime.run_files.recorder import Recorder
+from coloop.runtime.schedule.calls import Calls
+from coloop.runtime.schedule.lanes import Lanes
+from coloop.runtime.schedule.scheduler import Scheduler, Watcher
+from coloop.runtime.schedule.window import Window
 from coloop.runtime.session import Parts, Session
-from coloop.runtime.sources import RunSources
-from coloop.runtime.storage import is_address
-from coloop.runtime.timeline import Timeline, entries_of
-from coloop.runtime.triggers import TriggerWatch
-from coloop.runtime.window import Window
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
 from coloop.spec.model import CopyModel, RefreshEvery, SnapshotModel
 from coloop.spec.nodes import model_of
-from coloop.sync.folders import TransferFolders
+from coloop.workers.cluster import Cluster
+from coloop.workers.messages import Poll
+from coloop.workers.sync.folders import TransferFolders
+from coloop.workers.weight_sync import WeightSync
+from coloop.workers.worker_group import WorkerGroup
 
 
 def build_session(

@@ -16,8 +16,13 @@ from types import FrameType
 
 from pydantic import ValidationError
 
-from coloop.events import CONTROL_ADAPTER, ControlRequest, EditRequest, StopRequest
-from coloop.runtime.edits import answered
+from coloop.runtime.checkpoints.edits import answered
+from coloop.runtime.run_files.events import (
+    CONTROL_ADAPTER,
+    ControlRequest,
+    EditRequest,
+    StopRequest,
+)
 
 CONTROL_FILE = "control.jsonl"
 SAME_INTERRUPT_SECONDS = 1.0

@@ -4,8 +4,8 @@ import logging
 import traceback
 
 from coloop.errors import ColoopError, StorageFull, UserCodeError
-from coloop.events import RunError, RunStateEvent, RunStateName
-from coloop.runtime.recorder import Recorder
+from coloop.runtime.run_files.events import RunError, RunStateEvent, RunStateName
+from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.session import Session
 
 logger = logging.getLogger(__name__)

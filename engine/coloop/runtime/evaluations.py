@@ -4,16 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from coloop.roles.protocol import Context
-from coloop.runtime.calls import StepContext
-from coloop.runtime.event_reporter import EventReporter
-from coloop.runtime.flights import Flight
-from coloop.runtime.foresight import watched_by
-from coloop.runtime.moments import Moments
+from coloop.runtime.phases.foresight import watched_by
+from coloop.runtime.phases.moments import Moments
+from coloop.runtime.phases.timeline import StepPosition, Timeline
 from coloop.runtime.probes import Grades, Probes
-from coloop.runtime.readings import Readings
-from coloop.runtime.scheduler import Scheduler
-from coloop.runtime.timeline import StepPosition, Timeline
+from coloop.runtime.reporting.event_reporter import EventReporter
+from coloop.runtime.reporting.readings import Readings
+from coloop.runtime.roles.protocol import Context
+from coloop.runtime.schedule.calls import StepContext
+from coloop.runtime.schedule.flights import Flight
+from coloop.runtime.schedule.scheduler import Scheduler
 
 UNMEASURED = "evaluation.unmeasured"
 _OF_SAMPLES = (

@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from coloop.data.tables import Row, Table
+from coloop.data.tables.row import root_row
+from coloop.data.tables.table import concat_tables
 from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan, Plan, ProbePlan, Stage
-from coloop.roles.evaluate import EvaluateRole
-from coloop.roles.protocol import Call, Context, Input
-from coloop.roles.teaching import COMPARED
-from coloop.runtime.calls import StepContext, Unrolled
-from coloop.runtime.scheduler import Scheduler
+from coloop.runtime.roles.credit.teaching import COMPARED
+from coloop.runtime.roles.evaluate import EvaluateRole
+from coloop.runtime.roles.protocol import Call, Context, Input
+from coloop.runtime.schedule.calls import StepContext, Unrolled
+from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
-from coloop.tables import Row, Table
-from coloop.tables.row import root_row
-from coloop.tables.table import concat_tables
 
 Grades = Callable[[str, int], None]
 """Is told what each edge into a probe brought: its key, and how many rows."""

@@ -21,34 +21,34 @@ from coloop.errors import (
     StopRequested,
     StorageFull,
 )
-from coloop.events import CheckpointRequest, EditRequest, RunStateName
-from coloop.hosts.messages import Poll
 from coloop.plan.types import Plan, Stage
-from coloop.roles.protocol import Role
 from coloop.runtime.actions import Actions, has_averages
-from coloop.runtime.arrivals import Arrivals
-from coloop.runtime.checkpoint import Checkpoints
-from coloop.runtime.checkpoint_manager import CheckpointManager
+from coloop.runtime.checkpoints.checkpoint import Checkpoints
+from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
+from coloop.runtime.checkpoints.edits import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.control import Control
-from coloop.runtime.doctor import Finding
-from coloop.runtime.edits import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.event_reporter import EventReporter
-from coloop.runtime.failures import stage_failure
-from coloop.runtime.fields import Fields
-from coloop.runtime.moments import Moments
-from coloop.runtime.notices import Notices
-from coloop.runtime.pace import Pace
-from coloop.runtime.phase_stages import PhaseStages
+from coloop.runtime.health.doctor import Finding
+from coloop.runtime.health.truths import truths_of
+from coloop.runtime.phases.fields import Fields
+from coloop.runtime.phases.moments import Moments
+from coloop.runtime.phases.phase_stages import PhaseStages
+from coloop.runtime.phases.timeline import Timeline
+from coloop.runtime.phases.triggers import TriggerWatch
 from coloop.runtime.probes import Probes
-from coloop.runtime.readings import Readings
-from coloop.runtime.recorder import Recorder
-from coloop.runtime.samples import Samples
-from coloop.runtime.scheduler import Scheduler, Watcher
+from coloop.runtime.reporting.event_reporter import EventReporter
+from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.pace import Pace
+from coloop.runtime.reporting.readings import Readings
+from coloop.runtime.reporting.samples import Samples
+from coloop.runtime.roles.protocol import Role
+from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunStateName
+from coloop.runtime.run_files.recorder import Recorder
+from coloop.runtime.schedule.arrivals import Arrivals
+from coloop.runtime.schedule.failures import stage_failure
+from coloop.runtime.schedule.scheduler import Scheduler, Watcher
 from coloop.runtime.steps import Steps
-from coloop.runtime.timeline import Timeline
-from coloop.runtime.triggers import TriggerWatch
-from coloop.runtime.truths import truths_of
+from coloop.workers.messages import Poll
 
 logger = logging.getLogger(__name__)
 

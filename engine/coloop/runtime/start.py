@@ -6,44 +6,50 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coloop import collecting
-from coloop.cluster import Cluster
-from coloop.cluster.local import LocalCluster
 from coloop.errors import (
     PlanRefused,
     StageStalled,
     StopRequested,
     WorkerDied,
 )
-from coloop.events import AlertEvent, DiagnosticEvent, RunError, RunStateEvent, RunStateName
-from coloop.hosts.settings import HostSettings
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
+from coloop.plan.settings import conditions_here
 from coloop.plan.types import Plan
-from coloop.run_log import LOG_FILE, log_into
 from coloop.runtime.assembly import build_session
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.control import Control
-from coloop.runtime.earlier_runs import earlier_weights, note_folders, with_folders
-from coloop.runtime.endings import AT_ONCE, error_of, last_word, say_last
-from coloop.runtime.event_file import DAMAGED, LOST, damaged_words
-from coloop.runtime.kept_plan import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
-from coloop.runtime.lanes import ThreadLanes
-from coloop.runtime.loop import run_loop
-from coloop.runtime.notices import Notices
-from coloop.runtime.recorder import Recorder
-from coloop.runtime.recovery import REPLACED, Recovery
-from coloop.runtime.report import write_report
-from coloop.runtime.run_folder import (
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.earlier_runs import earlier_weights, note_folders, with_folders
+from coloop.runtime.checkpoints.kept_plan import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
+from coloop.runtime.checkpoints.recovery import REPLACED, Recovery
+from coloop.runtime.checkpoints.run_folder import (
     CHECKPOINTS,
     RunRequest,
     choose_folder,
     held_folder,
     transfer_roots,
 )
+from coloop.runtime.control import Control
+from coloop.runtime.endings import AT_ONCE, error_of, last_word, say_last
+from coloop.runtime.loop import run_loop
+from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.report import write_report
+from coloop.runtime.run_files.event_file import DAMAGED, LOST, damaged_words
+from coloop.runtime.run_files.events import (
+    AlertEvent,
+    DiagnosticEvent,
+    RunError,
+    RunStateEvent,
+    RunStateName,
+)
+from coloop.runtime.run_files.recorder import Recorder
+from coloop.runtime.run_files.run_log import LOG_FILE, log_into
+from coloop.runtime.schedule.lanes import ThreadLanes
 from coloop.runtime.session import Session
-from coloop.sizing import conditions_here
-from coloop.sync.folders import TransferFolders
+from coloop.workers import collecting
+from coloop.workers.cluster import Cluster
+from coloop.workers.cluster.local import LocalCluster
+from coloop.workers.settings import HostSettings
+from coloop.workers.sync.folders import TransferFolders
 
 logger = logging.getLogger(__name__)
 
@@ -222,7 +228,7 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
     if request.cluster == "local":
         return LocalCluster(plan, settings, request.deadlines)
     with collecting.not_while_loading():
-        from coloop.cluster.ray_cluster import RayCluster
+        from coloop.workers.ray.ray_cluster import RayCluster
 
     return RayCluster(
         plan, settings, address=request.address, run_id=folder.name, deadlines=request.deadlines

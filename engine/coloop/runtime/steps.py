@@ -14,28 +14,28 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from coloop.errors import ColoopError
-from coloop.events import SampleEvent
 from coloop.plan.types import Stage
-from coloop.roles.protocol import Outcome, Role, printed_by
 from coloop.runtime.actions import Actions
-from coloop.runtime.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
-from coloop.runtime.arrivals import CODE as MISSING_ROWS
-from coloop.runtime.calls import StepContext
-from coloop.runtime.checkpoint_manager import CheckpointManager
+from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.event_reporter import EventReporter
-from coloop.runtime.failures import stage_failure
-from coloop.runtime.fields import Fields
-from coloop.runtime.flights import Flight, Work
-from coloop.runtime.idleness import Idleness
-from coloop.runtime.moments import Moments
-from coloop.runtime.notices import Notices
-from coloop.runtime.phase_stages import PhaseStages
-from coloop.runtime.readings import Readings
-from coloop.runtime.samples import Samples
-from coloop.runtime.scheduler import Scheduler
-from coloop.runtime.timeline import StepPosition, Timeline
+from coloop.runtime.health.idleness import Idleness
+from coloop.runtime.phases.fields import Fields
+from coloop.runtime.phases.moments import Moments
+from coloop.runtime.phases.phase_stages import PhaseStages
+from coloop.runtime.phases.timeline import StepPosition, Timeline
+from coloop.runtime.reporting.event_reporter import EventReporter
+from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.readings import Readings
+from coloop.runtime.reporting.samples import Samples
+from coloop.runtime.roles.protocol import Outcome, Role, printed_by
+from coloop.runtime.run_files.events import SampleEvent
+from coloop.runtime.schedule.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
+from coloop.runtime.schedule.arrivals import CODE as MISSING_ROWS
+from coloop.runtime.schedule.calls import StepContext
+from coloop.runtime.schedule.failures import stage_failure
+from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, get_args
 
-from coloop.diagnostics import CODES, UNFINISHED
 from coloop.spec.algorithm import deviation_of
 from coloop.spec.algorithm_fields import (
     PORTS_OF,
@@ -34,6 +33,7 @@ from coloop.spec.catalog_texts import (
 )
 from coloop.spec.catalog_types import Catalog, PresetInfo
 from coloop.spec.charts import CHARTS
+from coloop.spec.diagnostics import CODES, UNFINISHED
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
 from coloop.spec.migrate import VERSION

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic, did_you_mean
 from coloop.errors import SpecProblem
+from coloop.spec.diagnostics import Change, Diagnostic, did_you_mean
 from coloop.spec.documents import (
     Parts,
     edge_names,

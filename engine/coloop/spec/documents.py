@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from coloop.diagnostics import Diagnostic
 from coloop.errors import SpecProblem
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.fields import look
 from coloop.spec.graph import Edge
 

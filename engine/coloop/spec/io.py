@@ -21,10 +21,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from coloop.diagnostics import Diagnostic, Report
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
 from coloop.spec.changes import apply_changes, diff
+from coloop.spec.diagnostics import Diagnostic, Report
 from coloop.spec.documents import edge_names, split_path, words_of_key
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.migrate import migrate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coloop.diagnostics import closest, did_you_mean
 from coloop.spec.base import Section
+from coloop.spec.diagnostics import closest, did_you_mean
 from coloop.spec.fields import field_type, fields_by_key
 
 OTHER_NAMES: dict[str, str] = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coloop.diagnostics import Diagnostic, closest
+from coloop.spec.diagnostics import Diagnostic, closest
 
 VERSION = 1
 """The version that this program reads and writes."""

@@ -20,10 +20,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from coloop.diagnostics import Diagnostic, did_you_mean
 from coloop.errors import SpecProblem
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section
+from coloop.spec.diagnostics import Diagnostic, did_you_mean
 from coloop.spec.documents import (
     Parts,
     edge_names,

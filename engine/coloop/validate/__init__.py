@@ -14,9 +14,9 @@ fields is found earlier, when the text is read.
 
 from pathlib import Path
 
-from coloop.diagnostics import Diagnostic, Report, Severity
-from coloop.estimate import Estimate
+from coloop.plan.cost import Estimate
 from coloop.plan.unrolled import Unrolled
+from coloop.spec.diagnostics import Diagnostic, Report, Severity
 from coloop.spec.graph import LoopSpec
 from coloop.validate import (
     adapters,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.sizing.facts import adapted_widths
+from coloop.plan.settings.facts import adapted_widths
 from coloop.spec.adapters import standing_of, stays
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.model import SharedModel
 from coloop.validate.facts import Facts, found
 from coloop.validate.numerics import architecture

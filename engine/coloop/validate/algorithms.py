@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.algorithm import (
     PORTS_OF,
     Algorithm,
@@ -13,6 +12,7 @@ from coloop.spec.algorithm import (
     reads,
 )
 from coloop.spec.base import Section
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.lineage import Levels
 from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.validate import next_steps

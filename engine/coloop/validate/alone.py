@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from coloop.diagnostics import Diagnostic
 from coloop.spec.base import as_tuple
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.lineage.counts import NONE
 from coloop.spec.nodes import FilterNode
 from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.lineage.counts import Count, RowCounts
 from coloop.spec.ports import PORTS
 from coloop.validate.divisors import divisors

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity, likeness
-from coloop.estimate import Estimate, estimate
-from coloop.estimate.missing import unknown_hint
-from coloop.estimate.report import GpuEstimate, UnknownModel
+from coloop.plan.cost import Estimate, estimate
+from coloop.plan.cost.missing import unknown_hint
+from coloop.plan.cost.report import GpuEstimate, UnknownModel
 from coloop.plan.refused import outlook_of, refused_words
+from coloop.plan.settings.flow import observed_tokens
+from coloop.plan.settings.rows import rows_of
 from coloop.plan.unrolled import Unrolled
-from coloop.sizing.flow import observed_tokens
-from coloop.sizing.rows import rows_of
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, likeness
 from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import turns_of
 from coloop.spec.nodes import DatasetNode

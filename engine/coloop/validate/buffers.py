@@ -3,9 +3,9 @@ they balance."""
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.algorithm import compares_groups
 from coloop.spec.base import as_tuple
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.lineage.levels import Relation
 from coloop.spec.nodes import BufferNode
 from coloop.validate.facts import Facts, PhaseFacts, found

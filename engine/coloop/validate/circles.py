@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import FilterNode
 from coloop.spec.ports import HANDLES, PORTS

@@ -4,9 +4,9 @@ meant."""
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from coloop.diagnostics import Diagnostic, did_you_mean
 from coloop.spec.algorithm import PORTS_OF, BradleyTerry
 from coloop.spec.builtins import SCORE_TO_SCORE
+from coloop.spec.diagnostics import Diagnostic, did_you_mean
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.written import template_columns
 from coloop.spec.nodes import (

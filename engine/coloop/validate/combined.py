@@ -3,8 +3,8 @@ make of them is not always 0."""
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.builtins import Weighted
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import RewardNode
 from coloop.validate.columns import score_fields

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.data import FileSource, InlineSource, unknown_format
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.lineage.written import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource

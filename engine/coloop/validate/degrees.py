@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import gcd
 
-from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.training import Training
 from coloop.validate.divisors import divisors
 from coloop.validate.facts import Facts, found

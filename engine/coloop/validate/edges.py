@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
 from coloop.spec.graph import Edge, PortRef
 from coloop.spec.ports import HANDLES, PORTS, PortType, accepts
 from coloop.validate.facts import Facts, a, found

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Diagnostic
 from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import Edge
 from coloop.spec.lineage import Level, Relation, ancestors
 from coloop.validate.facts import Facts, PhaseFacts, found

@@ -14,9 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coloop.diagnostics import Diagnostic, Fix, Severity
 from coloop.errors import SpecProblem
-from coloop.presets import HardwarePreset
 from coloop.spec.algorithm import (
     Algorithm,
     ResolvedRewards,
@@ -26,6 +24,7 @@ from coloop.spec.algorithm import (
     resolve_rewards_algorithm,
 )
 from coloop.spec.base import as_tuple
+from coloop.spec.diagnostics import Diagnostic, Fix, Severity
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import WeightsGroup, training_of, weights_groups
 from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineage, relate_pair
@@ -34,6 +33,7 @@ from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
 from coloop.spec.paths import find
 from coloop.spec.ports import PORTS
+from coloop.spec.presets import HardwarePreset
 from coloop.spec.rollout import Rollout
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
 from coloop.spec.training import Training

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.sizing.facts import config_in
-from coloop.sizing.families import refusal_of
+from coloop.plan.settings.facts import config_in
+from coloop.plan.settings.families import refusal_of
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.model import PretrainedModel
 from coloop.spec.remotes import (
     AllowedRemotes,

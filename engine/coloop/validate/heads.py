@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final, get_args
 
-from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.algorithm import (
     PORTS_OF,
     Algorithm,
@@ -11,6 +10,7 @@ from coloop.spec.algorithm import (
     RewardsAlgorithm,
 )
 from coloop.spec.base import Section
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.heads import OF_CLASSES, can_learn, classes_of, head_of, label_words, taught_at
 from coloop.validate.facts import Facts, found
 

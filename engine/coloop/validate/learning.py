@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.sizing.facts import config_in, origin_of
-from coloop.sizing.families import dropout_in
+from coloop.plan.settings.facts import config_in, origin_of
+from coloop.plan.settings.families import dropout_in
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.model import PretrainedModel
 from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
 from coloop.validate import next_steps

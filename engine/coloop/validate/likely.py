@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coloop.diagnostics import Change, Fix, closest
 from coloop.errors import SpecProblem
+from coloop.spec.diagnostics import Change, Fix, closest
 from coloop.spec.nodes import DatasetNode
 from coloop.spec.paths import find
 from coloop.validate.facts import Facts

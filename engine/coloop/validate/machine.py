@@ -1,9 +1,9 @@
 """The machine that a loop names: its preset, and the pools on it."""
 
-from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.presets import HardwarePreset
+from coloop.spec import presets
 from coloop.spec.placement import Hardware
+from coloop.spec.presets import HardwarePreset
 
 MAIN_POOL = "main"
 """The pool over everything, where a loop names none."""

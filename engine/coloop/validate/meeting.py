@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from coloop.diagnostics import Diagnostic
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT
 from coloop.spec.lineage.levels import Level, Relation, ordered, relate

@@ -4,7 +4,6 @@ measured."""
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.algorithm import (
     ImplicitPrm,
     PreferenceAlgorithm,
@@ -14,6 +13,7 @@ from coloop.spec.algorithm import (
     reads,
 )
 from coloop.spec.base import Section
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.metrics import METRICS, OF_KIND, PROBE_METRICS, described, metric_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.validate.facts import Facts, a, found

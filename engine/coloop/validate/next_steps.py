@@ -8,9 +8,9 @@ circle within one step of training. A node that is added begins as the loop's mo
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from coloop.diagnostics import Change, Fix
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.catalog_texts import KIND_TEXTS
+from coloop.spec.diagnostics import Change, Fix
 from coloop.spec.graph import PortRef
 from coloop.spec.modes import MODES, begins_as
 from coloop.spec.ports import PORTS, accepts, is_of_use

@@ -5,9 +5,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.sizing.architecture import Architecture, UnknownArchitecture
-from coloop.sizing.facts import architecture_of, origin_of
+from coloop.plan.settings.architecture import Architecture, UnknownArchitecture
+from coloop.plan.settings.facts import architecture_of, origin_of
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.homes import turns_of
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of

@@ -4,9 +4,9 @@ divide."""
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coloop import presets
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
 from coloop.errors import PresetNotFound
+from coloop.spec import presets
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
 from coloop.spec.model import ScratchModel
 from coloop.spec.nodes import ToolNode
 from coloop.validate.facts import Facts, found

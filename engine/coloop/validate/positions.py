@@ -3,8 +3,8 @@ who wants one number a row."""
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.builtins import Gate, Margin, TurnAllocation, Weighted
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge
 from coloop.spec.lineage import Levels, relate
 from coloop.spec.lineage.levels import Relation

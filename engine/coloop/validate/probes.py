@@ -8,7 +8,7 @@ wrong before is not told again.
 import copy
 from collections.abc import Iterator
 
-from coloop.diagnostics import Diagnostic
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.lineage.columns import Columns
 from coloop.spec.lineage.names import shared
 from coloop.spec.nodes import DatasetNode, EvaluateNode

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.validate.facts import Facts, PhaseFacts, found
 
 WITHOUT_RATIO = frozenset({"policy_gradient"})

@@ -7,8 +7,8 @@ other rules.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.base import as_tuple
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.lineage import Level
 from coloop.spec.nodes import (
     ActorNode,

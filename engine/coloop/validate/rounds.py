@@ -9,8 +9,8 @@ text failed.
 
 from collections.abc import Collection, Iterator
 
-from coloop.diagnostics import Diagnostic, Severity
 from coloop.spec.builtins import TurnAllocation
+from coloop.spec.diagnostics import Diagnostic, Severity
 from coloop.spec.graph import Edge
 from coloop.spec.lineage import RoundsRegion
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest
 from coloop.errors import SpecProblem
 from coloop.spec.base import as_tuple
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, closest
 from coloop.spec.modes import ModeName
 from coloop.spec.nodes import EvaluateNode
 from coloop.spec.paths import apply_overrides, check_path

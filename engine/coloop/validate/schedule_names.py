@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.base import as_tuple
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.paths import check_path
 from coloop.spec.ports import PORTS
 from coloop.spec.schedule import EpochsOf

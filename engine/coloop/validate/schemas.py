@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from coloop.diagnostics import Diagnostic
 from coloop.spec.builtins import JsonSchema
 from coloop.spec.data import FileSource, InlineSource
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.validate.facts import Facts, found
 from coloop.validate.sources import PlacedRows, first_problem
@@ -107,7 +107,7 @@ def _problem_in_text(text: str) -> str | None:
 
 def _problem_of(schema: Any) -> str | None:
     # A check of a loop without a schema does without the library.
-    from coloop.json_schemas import schema_problem
+    from coloop.data.json_schemas import schema_problem
 
     return schema_problem(schema)
 

@@ -3,9 +3,9 @@ nothing in any step."""
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Diagnostic
 from coloop.plan.searches import TREES
-from coloop.sizing.searches import branches
+from coloop.plan.settings.searches import branches
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import PortRef
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import SearchNode

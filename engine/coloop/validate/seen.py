@@ -7,7 +7,7 @@ that were seen. What they find then and not before is told as a warning, with wh
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from coloop.diagnostics import Diagnostic, Severity
+from coloop.spec.diagnostics import Diagnostic, Severity
 from coloop.validate.columns import RULES as NAME_RULES
 from coloop.validate.columns import fields_name_columns, texts_are_there_to_read
 from coloop.validate.facts import Facts

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.adapters import refreshed
 from coloop.spec.algorithm import (
     PORTS_OF,
@@ -11,6 +10,7 @@ from coloop.spec.algorithm import (
     RewardsAlgorithm,
     resolve_rewards_algorithm,
 )
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.model import SnapshotModel
 from coloop.spec.nodes import FilterNode, VerifierNode
 from coloop.spec.reading import Read

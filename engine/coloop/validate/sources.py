@@ -19,7 +19,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from coloop.datafiles import (
+from coloop.data.files import (
     RowProblem,
     ValueProblem,
     first_rows,
@@ -28,8 +28,8 @@ from coloop.datafiles import (
     read_values,
     start_of,
 )
-from coloop.documents import COLUMNS, documents_in
-from coloop.links import TooManyEntries, entry_outside
+from coloop.data.files.documents import COLUMNS, documents_in
+from coloop.data.files.links import TooManyEntries, entry_outside
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode

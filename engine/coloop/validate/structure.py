@@ -3,7 +3,7 @@ uses."""
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.nodes import (
     PairsNode,
     ToolNode,

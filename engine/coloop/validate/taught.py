@@ -7,7 +7,6 @@ of a file are its own business.
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.algorithm import (
     SOFT_LOSSES,
     Algorithm,
@@ -17,6 +16,7 @@ from coloop.spec.algorithm import (
     ResolvedPreference,
     resolve_algorithm,
 )
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.graph import Edge
 from coloop.spec.heads import learns_steps, scored_at
 from coloop.spec.nodes import PairsNode, RewardNode, SearchNode, VerifierNode

@@ -12,8 +12,8 @@ from typing import Final
 
 from jinja2 import TemplateSyntaxError, meta, nodes
 
+from coloop.data.templates.environment import environment
 from coloop.spec.regexes import why_too_large
-from coloop.templates.environment import environment
 
 TEXT_FUNCTIONS: Final = frozenset({"others", "past"})
 """Functions of the loop language in texts; their first argument names a column."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from coloop.code_files import text_of
-from coloop.diagnostics import Diagnostic
+from coloop.data.templates.chat import chat_template_problem
+from coloop.sandbox.code_files import text_of
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.nodes import (
     FilterNode,
     Node,
@@ -22,7 +23,6 @@ from coloop.spec.nodes import (
 from coloop.spec.reading import PromptTemplate
 from coloop.spec.reward import PythonSource
 from coloop.spec.tools import ARGUMENTS
-from coloop.templates.chat import chat_template_problem
 from coloop.validate.facts import Facts, found
 from coloop.validate.text_names import (
     FunctionNames,

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from coloop.diagnostics import UNFINISHED, Diagnostic, Fix
 from coloop.errors import SpecProblem
+from coloop.spec.diagnostics import UNFINISHED, Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import apply_changes, from_dict, to_dict
 from coloop.spec.nodes import DatasetNode, EvaluateNode

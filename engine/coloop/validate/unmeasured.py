@@ -7,8 +7,8 @@ filter. Found in the unrolled steps.
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Diagnostic, Severity
 from coloop.plan.unrolled import Unrolled
+from coloop.spec.diagnostics import Diagnostic, Severity
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
 from coloop.validate.facts import found

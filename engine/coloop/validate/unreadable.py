@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from coloop.datafiles import RowProblem, start_of
+from coloop.data.files import RowProblem, start_of
 from coloop.spec.data import LINED, FileFormat, FileSource
 from coloop.validate.sources import glance_at
 

@@ -15,10 +15,10 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from coloop.code_files import CodeFile, file_of, needed_by, read_code
-from coloop.diagnostics import Diagnostic, Severity, did_you_mean
+from coloop.sandbox.code_files import CodeFile, file_of, needed_by, read_code
 from coloop.sandbox.foreseen import closed_calls
 from coloop.sandbox.inside.closed import INSTEAD, sentence
+from coloop.spec.diagnostics import Diagnostic, Severity, did_you_mean
 from coloop.validate.facts import Facts, found
 from coloop.validate.texts import code_file_of, codes_of, path_of_code
 

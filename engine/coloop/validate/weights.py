@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.groups import WeightsGroup, updates_by_member
 from coloop.spec.heads import scorers_of
 from coloop.spec.nodes import RewardNode, VerifierNode

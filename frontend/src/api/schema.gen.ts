@@ -4794,7 +4794,7 @@ export interface components {
             /**
              * Tokens
              * @description A file of the run folder, where a line says what the loss saw of each token of a row: its
-             *     fields are told at `coloop.runtime.samples`.
+             *     fields are told at `coloop.runtime.reporting.samples`.
              */
             tokens?: string | null;
             /**

@@ -16,8 +16,8 @@ from tests.bench.grpo.turns import Arm, take_turns
 from tests.bench.grpo.work import PROMPTS, SAMPLES, SIZES, Work
 from tests.bench.results import Goal
 
-from coloop import presets
 from coloop.errors import PresetNotFound
+from coloop.spec import presets
 
 DECODE_SHARE, UPDATE_SHARE = 0.6, 0.4
 BATCH, NEW_TOKENS, PROMPT_TOKENS = 256, 256, 64
@@ -96,7 +96,7 @@ def decode_share(folder: str, bandwidth: float) -> float:
     """Bytes that decoding must read, by those that the memory could give in the time it took."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from coloop.rollout import GenerationRequest, TorchEngine, generate
+    from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
 
     size = SIZES["0.5B"]
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to("cuda")

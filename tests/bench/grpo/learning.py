@@ -18,7 +18,7 @@ from tests.bench.grpo.work import Work, read_rows, score
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.models.tokenizer import decode, encode_prompt
-from coloop.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
 
 NEW_TOKENS = 4
 LEARNING_RATE = 2e-4

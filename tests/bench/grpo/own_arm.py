@@ -18,10 +18,10 @@ import torch
 from tests.bench.grpo.arm import Ended, Meter
 from tests.bench.grpo.work import PROMPTS, SAMPLES, Work
 
-from coloop.events import RunStateName
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.recorder import NullSink
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.run_folder import RunRequest
+from coloop.runtime.run_files.events import RunStateName
+from coloop.runtime.run_files.recorder import NullSink
 from coloop.runtime.start import run
 from coloop.spec.io import from_dict
 

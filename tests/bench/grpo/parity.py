@@ -24,15 +24,15 @@ from tests.bench.machine import ROOT
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from coloop.batch import completion_sequence
+from coloop.algorithms.batch import completion_sequence
+from coloop.algorithms.recipes import recipe_of
+from coloop.algorithms.recipes.protocol import CreditInput, EdgeScores
 from coloop.models.tokenizer import decode, encode_prompt
-from coloop.recipes import recipe_of
-from coloop.recipes.protocol import CreditInput, EdgeScores
-from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.algorithm import RewardsAlgorithm, resolve_rewards_algorithm
 from coloop.spec.training import Credit, Training
-from coloop.training import TrainBatch
-from coloop.training.single import SingleBackend
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.training import TrainBatch
+from coloop.workers.training.single import SingleBackend
 
 UPDATES = 3
 NEW_TOKENS = 4

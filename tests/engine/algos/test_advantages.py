@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.engine.numerics import assert_near, near
 
-from coloop.algos import advantages
+from coloop.algorithms import advantages
 
 
 def random_groups(seed: int) -> tuple[list[float], list[int]]:

@@ -4,8 +4,8 @@ import pytest
 import torch
 from tests.engine.numerics import near
 
-from coloop.algos.aggregation import aggregate, divisor, token_weights
-from coloop.algos.masks import last_true_position, masked_mean, masked_sum
+from coloop.algorithms.aggregation import aggregate, divisor, token_weights
+from coloop.algorithms.masks import last_true_position, masked_mean, masked_sum
 
 MODES = ["token_mean", "sequence_mean", "sequence_sum", "constant"]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.engine.numerics import near
 
-from coloop.algos import advantages, aggregation, correction, kl, losses, value
+from coloop.algorithms import advantages, aggregation, correction, kl, losses, value
 
 SCORES = torch.tensor([1.0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5])
 GROUPS = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])

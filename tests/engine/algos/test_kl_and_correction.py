@@ -6,13 +6,13 @@ import pytest
 import torch
 from tests.engine.numerics import near
 
-from coloop.algos.correction import (
+from coloop.algorithms.correction import (
     correction_weights,
     geometric_mask_weights,
     off_policy_weights,
 )
-from coloop.algos.kl import adapted_coefficient, kl_divergence
-from coloop.algos.value import explained_variance, value_loss
+from coloop.algorithms.kl import adapted_coefficient, kl_divergence
+from coloop.algorithms.value import explained_variance, value_loss
 
 MASK = torch.tensor([[True, True, False], [True, True, True]])
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.engine.numerics import assert_near, near
 
-from coloop.algos import losses
+from coloop.algorithms import losses
 
 
 def random_case(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.engine.numerics import assert_near, near
 
-from coloop.algos import preference
+from coloop.algorithms import preference
 from coloop.spec.algorithm import SOFT_LOSSES
 
 A, B, BETA = 0.8, -0.4, 0.5

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from coloop import presets
+from coloop.spec import presets
 from coloop.spec.io import parse
 from coloop.spec.modes import MODES
 

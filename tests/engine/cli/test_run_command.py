@@ -7,10 +7,10 @@ import os
 import pytest
 
 from coloop.errors import RunFolderExists
-from coloop.events import LogEvent
-from coloop.run_lock import RunLock
-from coloop.runtime.origin import write_origin
-from coloop.runtime.recorder import Recorder
+from coloop.runtime.run_files.events import LogEvent
+from coloop.runtime.run_files.origin import write_origin
+from coloop.runtime.run_files.recorder import Recorder
+from coloop.runtime.run_files.run_lock import RunLock
 
 FILE = "{type: file, path: mine.jsonl}"
 TASK = "{type: task, task: arithmetic}"

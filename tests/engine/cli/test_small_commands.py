@@ -10,9 +10,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from coloop import presets
 from coloop.cli import doctor, lazy
 from coloop.explain import about
+from coloop.spec import presets
 from coloop.spec.io import parse
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend

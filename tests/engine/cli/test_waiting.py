@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from coloop import ray_settings
 from coloop.cli.waiting import LOADING, Waiting, awaited, tell_waiting
+from coloop.workers.ray import ray_settings
 
 
 def lines_until(most: int) -> tuple[list[str], list[float]]:

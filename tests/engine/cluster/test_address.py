@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from coloop.cluster import ray_joining
-from coloop.cluster.ray_joining import REACH_SECONDS, kept_signals, named_ray, reach
 from coloop.errors import ClusterNotReached
+from coloop.workers.ray import ray_joining
+from coloop.workers.ray.ray_joining import REACH_SECONDS, kept_signals, named_ray, reach
 
 SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """How a gRPC server begins (RFC 9113, 6.5); here an empty one."""

@@ -12,8 +12,6 @@ from typing import Any
 import psutil
 import pytest
 
-from coloop.cluster import Cluster, Deadlines
-from coloop.cluster.local import LocalCluster
 from coloop.errors import (
     CheckpointError,
     ModelUnavailable,
@@ -23,12 +21,14 @@ from coloop.errors import (
     StopRequested,
     WorkerDied,
 )
-from coloop.hosts.messages import Poll, PromptRequest, Sampling
-from coloop.hosts.settings import HostSettings
-from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
 from coloop.spec.io import parse
+from coloop.workers.cluster import Cluster, Deadlines
+from coloop.workers.cluster.local import LocalCluster
+from coloop.workers.messages import Poll, PromptRequest, Sampling
+from coloop.workers.settings import HostSettings
+from coloop.workers.worker import Worker
 
 LOOP = """
 coloop: 1
@@ -72,7 +72,7 @@ def build(kind: str, root: Path, text: str = LOOP, **changes: Any) -> Cluster:
     }
     if kind == "local":
         return LocalCluster(plan, settings, deadlines)
-    from coloop.cluster.ray_cluster import RayCluster
+    from coloop.workers.ray.ray_cluster import RayCluster
 
     return RayCluster(plan, settings, run_id=f"test-{root.name}", deadlines=deadlines)
 
@@ -236,10 +236,12 @@ def test_a_host_adds_what_it_logs_to_the_log_of_its_run(tmp_path: Path) -> None:
     log = tmp_path / "engine.log"
 
     Worker(HostSettings(spec=spec, weights=(), root=tmp_path, seed=0, threads=1, log=log))
-    logging.getLogger("coloop.rollout").warning("the cache is small")
+    logging.getLogger("coloop.workers.rollout").warning("the cache is small")
 
     try:
-        assert "WARNING coloop.rollout: the cache is small" in log.read_text(encoding="utf-8")
+        assert "WARNING coloop.workers.rollout: the cache is small" in log.read_text(
+            encoding="utf-8"
+        )
     finally:
         logging.getLogger("coloop").handlers.pop().close()
 
@@ -316,7 +318,7 @@ class Asked:
 def test_ranks_of_a_node_stand_side_by_side(
     tmp_path: Path, local_ray: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coloop.cluster import ray_cluster
+    from coloop.workers.ray import ray_cluster
 
     told = {"bundles_to_node_id": {2: "north", 1: "south", 0: "north"}}
     monkeypatch.setattr(ray_cluster, "placement_group_table", lambda group: told)
@@ -389,7 +391,7 @@ def test_a_ray_of_its_own_asks_for_its_token_whatever_the_environment_says(
 ) -> None:
     import ray
 
-    from coloop.cluster import ray_joining
+    from coloop.workers.ray import ray_joining
 
     found: list[str | None] = []
     monkeypatch.setattr(ray, "init", lambda **_: found.append(os.environ.get("RAY_AUTH_MODE")))

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from tests.engine.rank_processes import fork_servers_of
 
-from coloop.cluster.fork_server import ForkedRank, ForkServer
-from coloop.cluster.processes import start_fork_server
+from coloop.workers.cluster.fork_server import ForkedRank, ForkServer
+from coloop.workers.cluster.processes import start_fork_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -135,7 +135,7 @@ def test_where_loading_starts_a_thread_each_rank_loads_for_itself(
     rank, ours = rank_of(fork_server)
 
     pid = rank.pid.result(LONG)
-    assert "coloop.cluster.rank_process" in psutil.Process(pid).cmdline()
+    assert "coloop.workers.cluster.rank_process" in psutil.Process(pid).cmdline()
     for one in ours:
         one.close()
     assert rank.wait(LONG) == 1

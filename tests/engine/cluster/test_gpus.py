@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from coloop.cluster import local
-from coloop.cluster.local import LocalCluster
 from coloop.errors import PlacementTimeout
-from coloop.hosts.settings import HostSettings
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
 from coloop.spec.io import parse
+from coloop.workers.cluster import local
+from coloop.workers.cluster.local import LocalCluster
+from coloop.workers.settings import HostSettings
 
 TWO_POOLS = """
 coloop: 1
@@ -104,6 +104,6 @@ def test_pools_that_want_more_gpus_together_than_there_are_do_not_begin(
     ],
 )
 def test_ranks_of_a_node_follow_one_another(nodes: dict[int, str], expected: list[int]) -> None:
-    from coloop.cluster.ray_cluster import by_node
+    from coloop.workers.ray.ray_cluster import by_node
 
     assert by_node(nodes) == expected

@@ -19,12 +19,7 @@ import torch
 from tests.engine.numerics import assert_near
 from tests.engine.rank_processes import fork_servers_of, ranks_of
 
-from coloop.batch import completion_sequence
-from coloop.cluster import Deadlines, local
-from coloop.cluster.fork_server import ForkServer
-from coloop.cluster.local import LocalCluster
-from coloop.cluster.processes import answered, start_fork_server
-from coloop.cluster.ranks import Pools, RankEnded
+from coloop.algorithms.batch import completion_sequence
 from coloop.errors import (
     CheckpointError,
     PlacementTimeout,
@@ -34,15 +29,20 @@ from coloop.errors import (
     WeightsNotUpdated,
     WorkerDied,
 )
-from coloop.hosts.answers import MERGES
-from coloop.hosts.messages import LearnRequest, Poll, PortBatch, PromptRequest, Sampling, TooLong
-from coloop.hosts.settings import HostSettings
-from coloop.hosts.shares import own_part, own_requests
-from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import parse
-from coloop.sync import WeightChecksum
-from coloop.training import Ranks
+from coloop.workers.answers import MERGES
+from coloop.workers.cluster import Deadlines, local
+from coloop.workers.cluster.fork_server import ForkServer
+from coloop.workers.cluster.local import LocalCluster
+from coloop.workers.cluster.processes import answered, start_fork_server
+from coloop.workers.cluster.ranks import Pools, RankEnded
+from coloop.workers.messages import LearnRequest, Poll, PortBatch, PromptRequest, Sampling, TooLong
+from coloop.workers.settings import HostSettings
+from coloop.workers.shares import own_part, own_requests
+from coloop.workers.sync import WeightChecksum
+from coloop.workers.training import Ranks
+from coloop.workers.worker import Worker
 
 LONG_WAIT = 60.0
 SOON = Deadlines(start_seconds=0.3, stalled_after_seconds=0.3, settle_seconds=0.3)
@@ -312,7 +312,7 @@ def test_a_driver_beside_processes_computes_with_one_thread(
 ) -> None:
     cluster: Any = cluster_of(size, tmp_path)
     if kind == "on_ray":
-        module = pytest.importorskip("coloop.cluster.ray_cluster")
+        module = pytest.importorskip("coloop.workers.ray.ray_cluster")
         cluster = module.RayCluster(cluster._plan, cluster._settings, run_id="never-started")
         for part in ("_connect", "_place"):
             monkeypatch.setattr(cluster, part, lambda *given: None)

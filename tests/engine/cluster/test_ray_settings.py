@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from coloop import ray_patience, ray_settings
 from coloop.errors import RayNotStarted
-from coloop.ray_patience import wait_for_slow_nodes
-from coloop.ray_settings import (
+from coloop.workers.ray import ray_patience, ray_settings
+from coloop.workers.ray.ray_patience import wait_for_slow_nodes
+from coloop.workers.ray.ray_settings import (
     SOCKET,
     SOCKET_BYTES,
     default_ray_folder,

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ray
 @pytest.fixture
 def spares(local_ray: None) -> Iterator[Any]:
     """None is loaded yet; none is left."""
-    from coloop.cluster.ray_spares import SPARES
+    from coloop.workers.ray.ray_spares import SPARES
 
     assert SPARES.actors == []
     yield SPARES

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from coloop.cluster.turns import Turns
 from coloop.errors import StopRequested
+from coloop.workers.cluster.turns import Turns
 
 PATIENCE = 60.0
 

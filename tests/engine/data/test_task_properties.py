@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coloop.data.rewards.checkers import proof as kernel
 from coloop.data.tasks import check_row, task_rows
-from coloop.rewards.checkers import proof as kernel
-from coloop.tools.calculator import calculated
-from coloop.tools.proof import ProofEnvironment
-from coloop.tools.protocol import ToolFailure
+from coloop.data.tools.calculator import calculated
+from coloop.data.tools.proof import ProofEnvironment
+from coloop.data.tools.protocol import ToolFailure
 
 Rows = list[dict[str, Any]]
 

@@ -344,7 +344,7 @@ def test_the_order_of_a_walk_is_a_permutation(size: int) -> None:
 
 def test_tasks_load_neither_torch_nor_transformers() -> None:
     code = (
-        "import sys, coloop.data.template, coloop.data.sources, coloop.rewards.builtin; "
+        "import sys, coloop.data.template, coloop.data.sources, coloop.data.rewards.builtin; "
         "print([m for m in ('torch', 'transformers', 'ray') if m in sys.modules])"
     )
     done = subprocess.run(

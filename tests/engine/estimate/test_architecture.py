@@ -2,13 +2,13 @@
 
 import pytest
 
-from coloop import presets
-from coloop.sizing.architecture import (
+from coloop.plan.settings.architecture import (
     UnknownArchitecture,
     architecture_from_config,
     count_parameters,
     kv_bytes_per_token,
 )
+from coloop.spec import presets
 
 TOTALS = {
     "qwen2.5-0.5b": 494_032_768,

@@ -3,7 +3,7 @@
 import pytest
 from tests.engine.estimate.conftest import loop_of, parts_of, stage_of
 
-from coloop.estimate import estimate, explain
+from coloop.plan.cost import estimate, explain
 from coloop.spec.io import to_dict
 
 GIB = 2**30

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.engine.estimate.conftest import loop_of
 
-from coloop.estimate import estimate, explain
+from coloop.plan.cost import estimate, explain
 from coloop.spec.io import parse
 
 EXAMPLES = Path(__file__).resolve().parents[3].parent / "shared/language/examples"

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.engine.estimate.conftest import stage_of
 
-from coloop.estimate import estimate, explain
+from coloop.plan.cost import estimate, explain
 from coloop.plan.unrolled import Unrolled
 
 RL = {"name": "rl", "learn": ["actor"]}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coloop.estimate import estimate
-from coloop.estimate.fit import fit
+from coloop.plan.cost import estimate
+from coloop.plan.cost.fit import fit
 from coloop.plan.refused import outlook_of
 from coloop.spec.paths import get_value
 

@@ -11,14 +11,14 @@ import re
 import pytest
 from tests.engine.measurements import Measurements
 
-from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.sizing.activations import forward_bytes
-from coloop.sizing.architecture import architecture_from_config, count_parameters
-from coloop.sizing.overhead import fragmentation_bytes, process_bytes
-from coloop.sizing.serving import ServingSetup, serve_from_budget
-from coloop.sizing.states import Precision, compute_states, resting_bytes_per_parameter
-from coloop.sizing.training import TrainingStep, peak_instant
+from coloop.plan.settings.activations import forward_bytes
+from coloop.plan.settings.architecture import architecture_from_config, count_parameters
+from coloop.plan.settings.overhead import fragmentation_bytes, process_bytes
+from coloop.plan.settings.serving import ServingSetup, serve_from_budget
+from coloop.plan.settings.states import Precision, compute_states, resting_bytes_per_parameter
+from coloop.plan.settings.training import TrainingStep, peak_instant
+from coloop.spec import presets
 
 GIB = 2**30
 TABLE = Measurements("memory")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coloop.estimate import estimate, explain
-from coloop.estimate.fit import fit
+from coloop.plan.cost import estimate, explain
+from coloop.plan.cost.fit import fit
 from coloop.spec.io import from_dict, parse
 
 EXAMPLES = Path(__file__).resolve().parents[3].parent / "shared/language/examples"

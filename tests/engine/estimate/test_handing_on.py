@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from coloop.estimate import Estimate, estimate
-from coloop.portions import GPU_BYTES, portion_bytes
-from coloop.sizing.architecture import MixtureOfExperts
-from coloop.sizing.memory import largest_weight
-from coloop.sizing.survey import Survey
+from coloop.plan.cost import Estimate, estimate
+from coloop.plan.portions import GPU_BYTES, portion_bytes
+from coloop.plan.settings.architecture import MixtureOfExperts
+from coloop.plan.settings.memory import largest_weight
+from coloop.plan.settings.survey import Survey
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import load
 

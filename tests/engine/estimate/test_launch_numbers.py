@@ -4,14 +4,14 @@ gradients that wait, widths of engines, processors, and loops that do not fit.""
 import pytest
 from tests.engine.estimate.conftest import parts_of, stage_of
 
-from coloop.estimate import estimate, explain
-from coloop.estimate.fit import fit
-from coloop.estimate.solving import solve
-from coloop.estimate.ways import ways_of
+from coloop.plan.cost import estimate, explain
+from coloop.plan.cost.fit import fit
+from coloop.plan.cost.solving import solve
+from coloop.plan.cost.ways import ways_of
 from coloop.plan.refused import outlook_of
-from coloop.sizing.cores import Core, Texts, written_seconds
-from coloop.sizing.facts import architecture_of
-from coloop.sizing.processor import Processor
+from coloop.plan.settings.cores import Core, Texts, written_seconds
+from coloop.plan.settings.facts import architecture_of
+from coloop.plan.settings.processor import Processor
 from coloop.spec.model import ScratchModel
 from coloop.spec.paths import apply_overrides
 
@@ -219,7 +219,7 @@ def test_narrower_weights_are_written_with_faster(grpo):
     ],
 )
 def test_products_follow_the_instructions(tmp_path, monkeypatch, flags, allowed, share):
-    from coloop.sizing import processor
+    from coloop.plan.settings import processor
 
     file = tmp_path / "cpuinfo"
     file.write_text(f"processor : 0\nflags : {flags}\n" if flags else "", encoding="utf-8")
@@ -253,7 +253,7 @@ def test_a_run_and_its_prediction_count_the_same_tokens(grpo):
 
 
 def test_a_short_phase_before_a_long_one_has_a_time_of_its_own():
-    from coloop import presets
+    from coloop.spec import presets
     from coloop.spec.io import parse
 
     found = explain(parse(presets.load_loop_text("grpo-arithmetic")).spec)

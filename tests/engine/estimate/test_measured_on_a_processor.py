@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 from tests.engine.estimate.conftest import loop_of, stage_of
 
-from coloop.estimate import Estimate, estimate
-from coloop.sizing import conditions
-from coloop.sizing.processor import Processor
+from coloop.plan.cost import Estimate, estimate
+from coloop.plan.settings import conditions
+from coloop.plan.settings.processor import Processor
 
 GIB = 2**30
 SMOLLM2 = {

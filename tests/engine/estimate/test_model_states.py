@@ -3,7 +3,7 @@
 import pytest
 from tests.engine.estimate.conftest import parts_of
 
-from coloop.estimate import estimate
+from coloop.plan.cost import estimate
 
 GIB = 2**30
 

@@ -3,9 +3,9 @@
 import pytest
 from tests.engine.estimate.conftest import parts_of
 
-from coloop.estimate import estimate
-from coloop.sizing import conditions
-from coloop.sizing.processor import Processor
+from coloop.plan.cost import estimate
+from coloop.plan.settings import conditions
+from coloop.plan.settings.processor import Processor
 
 GIB = 2**30
 SPREAD = {"backend": "fsdp2", "reshard_after_forward": True}

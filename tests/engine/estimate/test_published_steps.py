@@ -5,7 +5,7 @@ import pytest
 from tests.engine.estimate.conftest import build
 from tests.engine.measurements import Measurements
 
-from coloop.estimate import estimate
+from coloop.plan.cost import estimate
 
 TABLE = Measurements("throughput")
 DAPO = {"prompts": 512, "each": 16, "has_reference": False, "algorithm": "dapo"}

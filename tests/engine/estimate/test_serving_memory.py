@@ -2,9 +2,9 @@
 
 import pytest
 
-from coloop import presets
-from coloop.sizing.architecture import architecture_from_config, count_parameters
-from coloop.sizing.serving import ServingSetup, serve_from_budget, serve_static
+from coloop.plan.settings.architecture import architecture_from_config, count_parameters
+from coloop.plan.settings.serving import ServingSetup, serve_from_budget, serve_static
+from coloop.spec import presets
 
 GIB = 2**30
 

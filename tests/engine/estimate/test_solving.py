@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 from tests.engine.estimate.conftest import build
 
-from coloop import presets
-from coloop.estimate import estimate
-from coloop.estimate.backends import advise_backends
-from coloop.estimate.fit import fit
-from coloop.estimate.placing import place
-from coloop.estimate.solving import solve
-from coloop.estimate.ways import ways_of
+from coloop.plan.cost import estimate
+from coloop.plan.cost.backends import advise_backends
+from coloop.plan.cost.fit import fit
+from coloop.plan.cost.placing import place
+from coloop.plan.cost.solving import solve
+from coloop.plan.cost.ways import ways_of
 from coloop.plan.refused import outlook_of
+from coloop.spec import presets
 from coloop.spec.io import parse
 from coloop.spec.paths import apply_overrides, get_value
 from coloop.spec.solvable import SOLVABLE, is_solvable, locks_of

@@ -3,9 +3,9 @@
 import pytest
 from tests.engine.estimate.conftest import stage_of
 
-from coloop.estimate import estimate
+from coloop.plan.cost import estimate
+from coloop.plan.settings.throughput import STAGE_SECONDS
 from coloop.plan.unrolled import Unrolled
-from coloop.sizing.throughput import STAGE_SECONDS
 
 
 def test_rates_and_seconds_belong_together(grpo):

@@ -9,10 +9,10 @@ import dataclasses
 
 import pytest
 
-from coloop import presets
-from coloop.sizing.architecture import architecture_from_config, count_parameters
-from coloop.sizing.states import Precision, compute_states
-from coloop.sizing.training import TrainingStep, peak_instant, step_instants
+from coloop.plan.settings.architecture import architecture_from_config, count_parameters
+from coloop.plan.settings.states import Precision, compute_states
+from coloop.plan.settings.training import TrainingStep, peak_instant, step_instants
+from coloop.spec import presets
 
 GIB = 2**30
 FP32_MASTER = Precision(compute_bytes=2, master_bytes=4, frozen_bytes=2, engine_bytes=2)

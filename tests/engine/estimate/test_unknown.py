@@ -6,7 +6,7 @@ import time
 import pytest
 from tests.engine.estimate.conftest import stage_of
 
-from coloop.estimate import estimate, explain
+from coloop.plan.cost import estimate, explain
 
 
 def test_an_unknown_model_is_a_gap_and_no_crash(tiny):
@@ -20,7 +20,7 @@ def test_an_unknown_model_is_a_gap_and_no_crash(tiny):
 
 
 def test_a_local_folder_is_read_under_the_root_only(tiny, tmp_path):
-    from coloop import presets
+    from coloop.spec import presets
 
     (tmp_path / "mine").mkdir()
     config = presets.architecture("tiny-qwen3-wide")

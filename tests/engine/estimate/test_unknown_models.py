@@ -5,14 +5,18 @@ import json
 import pytest
 from tests.engine.estimate.conftest import stage_of
 
-from coloop import presets
-from coloop.estimate import estimate, explain
-from coloop.estimate.fit import fit
-from coloop.estimate.solving import solve
-from coloop.estimate.ways import ways_of
-from coloop.sizing import counted
-from coloop.sizing.architecture import UnknownArchitecture, count_parameters, kv_bytes_per_token
-from coloop.sizing.facts import architecture_of
+from coloop.plan.cost import estimate, explain
+from coloop.plan.cost.fit import fit
+from coloop.plan.cost.solving import solve
+from coloop.plan.cost.ways import ways_of
+from coloop.plan.settings import counted
+from coloop.plan.settings.architecture import (
+    UnknownArchitecture,
+    count_parameters,
+    kv_bytes_per_token,
+)
+from coloop.plan.settings.facts import architecture_of
+from coloop.spec import presets
 from coloop.spec.model import PretrainedModel
 from coloop.validate import validate
 

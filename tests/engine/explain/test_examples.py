@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.diagnostics import CODES
 from coloop.explain.codes import explain
 from coloop.explain.edits import Document, Edit, changed
 from coloop.explain.pages import Page, all_codes, page_of
 from coloop.plan.refused import outlook_of
-from coloop.runtime.symptom import Look
-from coloop.runtime.symptoms import BY_CODE
+from coloop.runtime.health.symptom import Look
+from coloop.runtime.health.symptoms import BY_CODE
+from coloop.spec.diagnostics import CODES
 from coloop.spec.io import parse
 from coloop.validate import validate
 

@@ -14,19 +14,19 @@ from tests.engine.training.processes import on_ranks
 from tests.matrix import also
 from torch import Tensor
 
+from coloop.data.tables import Tokens
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.hosts.messages import LearnRequest, PortBatch, PromptRequest, Sampling
-from coloop.hosts.worker import Worker
 from coloop.models import read_adapter, weights_in
 from coloop.models.adapters import is_own
 from coloop.plan.compile import compile_plan
-from coloop.roles.texts import drawn_sequence
-from coloop.sizing.survey import Survey
+from coloop.plan.settings.survey import Survey
+from coloop.runtime.roles.rows.texts import drawn_sequence
 from coloop.spec.io import from_dict
-from coloop.sync import ChecksumVerifier, FilesChannel
-from coloop.tables import Tokens
-from coloop.training import ALONE, Ranks, leave
-from coloop.training.frozen_adapters import FrozenAdapter
+from coloop.workers.messages import LearnRequest, PortBatch, PromptRequest, Sampling
+from coloop.workers.sync import ChecksumVerifier, FilesChannel
+from coloop.workers.training import ALONE, Ranks, leave
+from coloop.workers.training.frozen_adapters import FrozenAdapter
+from coloop.workers.worker import Worker
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
 

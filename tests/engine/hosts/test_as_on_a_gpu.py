@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import torch
 
-from coloop import presets
-from coloop.diagnostics import Change
-from coloop.hosts.beginnings import Beginnings, Home
-from coloop.hosts.trainer import Trainer
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
+from coloop.spec import presets
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
-from coloop.training import forward, fsdp2, single
-from coloop.training.packing import ATTENTION
+from coloop.workers.beginnings import Beginnings, Home
+from coloop.workers.trainer import Trainer
+from coloop.workers.training import forward, fsdp2, single
+from coloop.workers.training.packing import ATTENTION
 
 LOOPS = presets.presets_root() / "loops"
 SCRATCH = {"type": "scratch", "architecture": "tiny-qwen3"}

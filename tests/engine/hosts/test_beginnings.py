@@ -18,18 +18,18 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from coloop import portions
-from coloop.hosts.beginnings import Beginnings, Home
 from coloop.models import character_tokenizer, save_hf, with_head
 from coloop.models.tokenizer import byte_tokenizer
+from coloop.plan import portions
 from coloop.plan.compile import compile_plan
 from coloop.spec.groups import training_of
 from coloop.spec.io import from_dict
 from coloop.spec.nodes import model_of
-from coloop.training import Ranks, leave
-from coloop.training.adapters import add_adapter
-from coloop.training.forward import TokenModel
-from coloop.training.frozen_adapters import FrozenAdapter
+from coloop.workers.beginnings import Beginnings, Home
+from coloop.workers.training import Ranks, leave
+from coloop.workers.training.adapters import add_adapter
+from coloop.workers.training.forward import TokenModel
+from coloop.workers.training.frozen_adapters import FrozenAdapter
 
 Document = dict[str, Any]
 

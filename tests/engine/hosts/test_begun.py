@@ -8,11 +8,11 @@ import pytest
 from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 from tests.engine.numerics import near
 
+from coloop.data.tables import Tokens
 from coloop.errors import DataError
-from coloop.hosts.messages import Begun, PromptRequest, Reply, Sampling, TooLong
-from coloop.hosts.worker import Worker
-from coloop.roles.texts import drawn_sequence
-from coloop.tables import Tokens
+from coloop.runtime.roles.rows.texts import drawn_sequence
+from coloop.workers.messages import Begun, PromptRequest, Reply, Sampling, TooLong
+from coloop.workers.worker import Worker
 
 SAMPLING = Sampling(max_new_tokens=12)
 SEEDS = (3, 4, 5)

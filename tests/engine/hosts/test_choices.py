@@ -4,10 +4,10 @@ import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coloop.batch import Choice, Sequence, Text, completion_sequence
+from coloop.algorithms.batch import Choice, Sequence, Text, completion_sequence
 from coloop.errors import DataError
-from coloop.hosts.encoder import Encoder
 from coloop.models import character_tokenizer
+from coloop.workers.encoder import Encoder
 
 LABELS = ("Yes", "No")
 

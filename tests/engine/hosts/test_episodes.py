@@ -15,14 +15,14 @@ from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 from tests.engine.hosts.test_writing import learn
 from tests.engine.numerics import rounding
 
+from coloop.data.tables import Tokens
 from coloop.errors import StopRequested
-from coloop.hosts import listeners, writing
-from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import Answer, Branches, Pause, PromptRequest, Sampling
-from coloop.hosts.worker import Worker
-from coloop.hosts.worker_group import WorkerGroup
-from coloop.rollout import GenerationRequest, generate
-from coloop.tables import Tokens
+from coloop.workers import listeners, writing
+from coloop.workers.encoder import Encoder
+from coloop.workers.messages import Answer, Branches, Pause, PromptRequest, Sampling
+from coloop.workers.rollout import GenerationRequest, generate
+from coloop.workers.worker import Worker
+from coloop.workers.worker_group import WorkerGroup
 
 PATIENCE = 60.0
 CALLS = tuple("0123456789abcde")

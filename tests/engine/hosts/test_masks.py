@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 
-from coloop.hosts.encoder import Encoder
-from coloop.hosts.worker import Worker
+from coloop.workers.encoder import Encoder
+from coloop.workers.worker import Worker
 
 
 @pytest.fixture

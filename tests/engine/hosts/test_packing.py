@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tests.engine.tables.test_serialize import rows
 
-from coloop.batch import Pair, Sequence, Text, Unit, completion_sequence
-from coloop.hosts.messages import PortBatch
-from coloop.hosts.packing import IN_HEAD_BYTES, Packed, pack, unpack
-from coloop.tables import Row
+from coloop.algorithms.batch import Pair, Sequence, Text, Unit, completion_sequence
+from coloop.data.tables import Row
+from coloop.workers.messages import PortBatch
+from coloop.workers.packing import IN_HEAD_BYTES, Packed, pack, unpack
 
 
 def carried(packed: Packed) -> Packed:

@@ -10,17 +10,17 @@ import torch
 from tests.engine.training.conftest import random_rows, tiny_model
 from tests.engine.training.processes import on_ranks
 
-from coloop.hosts.beginnings import Beginnings
-from coloop.hosts.frozen_model import FrozenModel
-from coloop.hosts.weights import HeldWeights
 from coloop.models import LoadedModel, character_tokenizer
 from coloop.plan.compile import compile_plan
-from coloop.sizing.survey import Survey
+from coloop.plan.settings.survey import Survey
 from coloop.spec.dtypes import uniform
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
-from coloop.training import Hooks, Ranks
-from coloop.training.frozen_adapters import FrozenAdapter
+from coloop.workers.beginnings import Beginnings
+from coloop.workers.frozen_model import FrozenModel
+from coloop.workers.training import Hooks, Ranks
+from coloop.workers.training.frozen_adapters import FrozenAdapter
+from coloop.workers.weights import HeldWeights
 
 ROWS = random_rows(5, seed=1)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.engine.smallest import GRPO
 
-from coloop.batch import Sequence, Text, completion_sequence
-from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import PortBatch
-from coloop.hosts.train_batches import TrainBatches
+from coloop.algorithms.batch import Sequence, Text, completion_sequence
 from coloop.models.tokenizer import character_tokenizer
 from coloop.spec.io import parse
+from coloop.workers.encoder import Encoder
+from coloop.workers.messages import PortBatch
+from coloop.workers.train_batches import TrainBatches
 
 TOKENIZER = character_tokenizer()
 

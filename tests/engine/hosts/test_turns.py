@@ -9,11 +9,11 @@ import pytest
 from tests.engine.hosts.test_worker import EDGES, NODES, learn, score, settings_of, write
 
 from coloop.errors import StopRequested
-from coloop.hosts.messages import PromptRequest, Sampling
-from coloop.hosts.worker import Worker
 from coloop.plan.compile import compile_plan
-from coloop.rollout import TorchEngine
 from coloop.spec.io import from_dict
+from coloop.workers.messages import PromptRequest, Sampling
+from coloop.workers.rollout import TorchEngine
+from coloop.workers.worker import Worker
 
 MakeHost = Callable[..., Worker]
 
@@ -89,7 +89,7 @@ def test_what_is_being_written_keeps_its_engine_awake(
     host = make_host("cache")
     tokens = write(host, 1.0)
     monkeypatch.setattr(
-        "coloop.hosts.rollout_generator.for_a_moment", lambda: lambda finished: True
+        "coloop.workers.rollout_generator.for_a_moment", lambda: lambda finished: True
     )
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(1, 2))
     sampling = Sampling(max_new_tokens=40, on_sync="resume")
@@ -112,7 +112,7 @@ def test_where_learning_breaks_off_the_engine_wakes_as_it_was(
     def fails(*arguments: Any, **options: Any) -> Any:
         raise reason
 
-    monkeypatch.setattr("coloop.training.single.SingleBackend.update", fails)
+    monkeypatch.setattr("coloop.workers.training.single.SingleBackend.update", fails)
     with pytest.raises(type(reason)):
         learn(host, before)
 

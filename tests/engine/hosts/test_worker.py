@@ -12,12 +12,17 @@ from tests.engine.numerics import near, rounding
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from coloop.arrays import ids_of
-from coloop.batch import Pair, Sequence, split_units
+from coloop.algorithms.batch import Pair, Sequence, split_units
+from coloop.data.arrays import ids_of
+from coloop.data.tables import Tokens
 from coloop.errors import DataError, StopRequested
-from coloop.hosts.beginnings import Beginnings
-from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import (
+from coloop.models import character_tokenizer, load_weights, weights_in
+from coloop.plan.compile import compile_plan
+from coloop.runtime.roles.rows.texts import drawn_sequence
+from coloop.spec.io import from_dict
+from coloop.workers.beginnings import Beginnings
+from coloop.workers.encoder import Encoder
+from coloop.workers.messages import (
     LearnReply,
     LearnRequest,
     Poll,
@@ -26,16 +31,11 @@ from coloop.hosts.messages import (
     Sampling,
     TooLong,
 )
-from coloop.hosts.settings import HostSettings
-from coloop.hosts.weights import HeldWeights
-from coloop.hosts.worker import Worker
-from coloop.models import character_tokenizer, load_weights, weights_in
-from coloop.plan.compile import compile_plan
-from coloop.roles.texts import drawn_sequence
-from coloop.spec.io import from_dict
-from coloop.tables import Tokens
-from coloop.training import leave
-from coloop.training.forward import TokenModel
+from coloop.workers.settings import HostSettings
+from coloop.workers.training import leave
+from coloop.workers.training.forward import TokenModel
+from coloop.workers.weights import HeldWeights
+from coloop.workers.worker import Worker
 
 SCRATCH = {"type": "scratch", "architecture": "tiny-qwen3"}
 ACTOR: dict[str, Any] = {

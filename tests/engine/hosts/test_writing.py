@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 
+from coloop.data.tables import Tokens
 from coloop.errors import RequestRefused, StopRequested
-from coloop.hosts import writing
-from coloop.hosts.messages import LearnRequest, PortBatch, PromptRequest, Reply, Sampling, TooLong
-from coloop.hosts.worker import Worker
-from coloop.roles.texts import drawn_sequence
-from coloop.rollout import GenerationRequest
+from coloop.runtime.roles.rows.texts import drawn_sequence
 from coloop.spec.rollout import OnSync
-from coloop.tables import Tokens
+from coloop.workers import writing
+from coloop.workers.messages import LearnRequest, PortBatch, PromptRequest, Reply, Sampling, TooLong
+from coloop.workers.rollout import GenerationRequest
+from coloop.workers.worker import Worker
 
 SAMPLING = Sampling(max_new_tokens=40)
 TWO_AT_ONCE = {

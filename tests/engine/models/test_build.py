@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from coloop import presets
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.fingerprint import fingerprint
 from coloop.models import LoadedModel, build_model, copy_model, save_hf
 from coloop.models.folder import load_weights
 from coloop.models.pretrained import find_source
 from coloop.models.weights_file import damage_of_weights
+from coloop.spec import presets
 from coloop.spec.model import PretrainedModel, ScratchModel, SnapshotModel
+from coloop.workers.fingerprint import fingerprint
 
 HERE = Path()
 

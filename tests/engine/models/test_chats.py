@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from coloop.batch import Sequence, Text
+from coloop.algorithms.batch import Sequence, Text
 from coloop.errors import RequestRefused
-from coloop.hosts.encoder import Encoder
 from coloop.models.chats import rendered_prompt, set_template
 from coloop.models.tokenizer import byte_tokenizer, decode, encode_chat
+from coloop.workers.encoder import Encoder
 
 CHATML = Path(__file__).parents[1] / "templates" / "chats" / "chatml.jinja"
 

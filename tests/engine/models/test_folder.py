@@ -10,7 +10,6 @@ from tests.engine.numerics import assert_near, forward_terms
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.errors import CheckpointError, StorageFull
-from coloop.fingerprint import fingerprint
 from coloop.models import (
     LoadedModel,
     build_model,
@@ -21,6 +20,7 @@ from coloop.models import (
     save_hf,
 )
 from coloop.spec.model import ScratchModel
+from coloop.workers.fingerprint import fingerprint
 
 
 @pytest.fixture

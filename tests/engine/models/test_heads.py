@@ -9,7 +9,7 @@ import torch
 from tests.engine.training.conftest import CONFIGS, tiny_model
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
-from coloop.batch import Sequence
+from coloop.algorithms.batch import Sequence
 from coloop.errors import ModelUnavailable
 from coloop.models import (
     HeadSpec,
@@ -29,8 +29,8 @@ from coloop.models.heads import (
     writing_part,
 )
 from coloop.models.pretrained import load_pretrained
-from coloop.sizing.architecture import architecture_from_config, count_parameters
-from coloop.training import Scorer
+from coloop.plan.settings.architecture import architecture_from_config, count_parameters
+from coloop.workers.training import Scorer
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

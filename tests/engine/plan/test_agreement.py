@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coloop.errors import PlanInconsistent
-from coloop.estimate import explain
 from coloop.plan.compile import compile_plan
+from coloop.plan.cost import explain
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from coloop.estimate import explain
 from coloop.plan.compile import compile_plan
+from coloop.plan.cost import explain
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
 from coloop.validate import Facts, validate

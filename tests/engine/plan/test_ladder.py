@@ -2,10 +2,10 @@
 
 import pytest
 
-from coloop import presets
 from coloop.plan.compile import compile_plan
 from coloop.plan.ladder import ladders_of
 from coloop.plan.unrolled import Unrolled
+from coloop.spec import presets
 from coloop.spec.groups import owner_of
 from coloop.spec.io import parse
 

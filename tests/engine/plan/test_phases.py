@@ -8,8 +8,8 @@ import pytest
 from coloop.plan.compile import Compiler, compile_plan
 from coloop.plan.phases import turns
 from coloop.plan.types import Plan
-from coloop.runtime.phase_stages import PhaseStages
-from coloop.runtime.timeline import Timeline, entries_of
+from coloop.runtime.phases.phase_stages import PhaseStages
+from coloop.runtime.phases.timeline import Timeline, entries_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
 

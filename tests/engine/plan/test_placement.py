@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from coloop.diagnostics import Change
 from coloop.plan.compile import compile_plan
+from coloop.plan.settings import Conditions
+from coloop.plan.settings.processor import Processor
 from coloop.plan.types import Plan
-from coloop.sizing import Conditions
-from coloop.sizing.processor import Processor
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch
 
 LOOP = """

@@ -7,9 +7,9 @@ import pytest
 from tests.engine.plan.conftest import loop
 from tests.engine.plan.refusals import ALL, refused_loop
 
-from coloop.diagnostics import Diagnostic
 from coloop.plan.reads import OF_NODES, OF_WAYS, Passed
 from coloop.plan.unread import check_unread, unread_by_backend, unread_by_engine
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump, parse, patch, require
 from coloop.spec.rollout import Rollout

@@ -21,8 +21,8 @@ from tests.engine.slow.test_scorers import LEARNS as SCORERS_LEARN
 from tests.engine.training.test_invariance import VARIANTS
 from tests.presets.test_loops import SHORT
 
-from coloop import presets
-from coloop.recipes import RECIPES
+from coloop.algorithms.recipes import RECIPES
+from coloop.spec import presets
 from coloop.spec.algorithm import PORTS_OF, family_of, node_algorithms
 from coloop.spec.io import parse, require
 

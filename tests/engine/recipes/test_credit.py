@@ -11,8 +11,8 @@ import pytest
 from tests.engine.numerics import near
 from tests.engine.recipes.literals import literal, literals
 
-from coloop.recipes import CreditInput, CreditOutput, EdgeScores, recipe_of
-from coloop.recipes.credit import GROUP_OF_ONE
+from coloop.algorithms.recipes import CreditInput, CreditOutput, EdgeScores, recipe_of
+from coloop.algorithms.recipes.credit import GROUP_OF_ONE
 from coloop.spec.algorithm import (
     ResolvedRewards,
     RewardsAlgorithm,
@@ -695,7 +695,7 @@ def test_nothing_is_padded_where_rows_earn_once(monkeypatch: pytest.MonkeyPatch)
     def refuse(*given: object) -> None:
         raise AssertionError("rows are padded to one length")
 
-    monkeypatch.setattr("coloop.recipes.rows.pad", refuse)
+    monkeypatch.setattr("coloop.algorithms.recipes.rows.pad", refuse)
 
     output = run(rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS), settings())
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tests.engine.numerics import near
 
-from coloop.batch import Batch, Pair, PairBatch, Sequence, collate, collate_pairs
-from coloop.recipes import ModelOutputs, recipe_of
+from coloop.algorithms.batch import Batch, Pair, PairBatch, Sequence, collate, collate_pairs
+from coloop.algorithms.recipes import ModelOutputs, recipe_of
 from coloop.spec.algorithm import (
     BradleyTerry,
     ImplicitPrm,

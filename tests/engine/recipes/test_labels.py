@@ -9,8 +9,8 @@ import torch
 from tests.engine.numerics import near
 from tests.engine.recipes.literals import literal
 
-from coloop.batch import Batch, Sequence, collate
-from coloop.recipes import ModelOutputs, recipe_of
+from coloop.algorithms.batch import Batch, Sequence, collate
+from coloop.algorithms.recipes import ModelOutputs, recipe_of
 from coloop.spec.algorithm import ImplicitPrm, Outcome, Regression
 
 

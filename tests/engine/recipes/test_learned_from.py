@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from coloop.recipes import Needs, recipe_of
+from coloop.algorithms.recipes import Needs, recipe_of
 from coloop.spec.algorithm import PORTS_OF, resolve_algorithm
 from coloop.spec.heads import LEARNED_FROM, Reading
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.recipes import RECIPES, CreditInput, EdgeScores, ModelOutputs, recipe_of
+from coloop.algorithms.batch import Batch, Pair, Sequence, collate, collate_pairs
+from coloop.algorithms.recipes import RECIPES, CreditInput, EdgeScores, ModelOutputs, recipe_of
 from coloop.spec.algorithm import (
     REWARDS_NAMES,
     BradleyTerry,

@@ -11,9 +11,9 @@ import torch
 from tests.engine.numerics import assert_near, near
 from tests.engine.recipes.literals import literal, literals
 
-from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.recipes import RECIPES, ModelOutputs, recipe_of, table
-from coloop.recipes.kl_control import KlController
+from coloop.algorithms.batch import Batch, Pair, Sequence, collate, collate_pairs
+from coloop.algorithms.recipes import RECIPES, ModelOutputs, recipe_of, table
+from coloop.algorithms.recipes.kl_control import KlController
 from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
     REWARDS_NAMES,

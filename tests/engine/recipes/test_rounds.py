@@ -2,8 +2,8 @@
 
 import pytest
 
-from coloop.recipes.protocol import Score
-from coloop.recipes.rounds import returns_over_rounds
+from coloop.algorithms.recipes.protocol import Score
+from coloop.algorithms.recipes.rounds import returns_over_rounds
 
 
 def returns(

@@ -7,7 +7,7 @@ from tests.engine.numerics import near
 from tests.engine.recipes.test_recipes import golden_batch, loss_of, policy, rewards
 from torch import Tensor
 
-from coloop.recipes import recipe_of
+from coloop.algorithms.recipes import recipe_of
 
 
 def shown() -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.engine.recipes import literals, table
 
-from coloop.recipes import RECIPES
+from coloop.algorithms.recipes import RECIPES
 
 README = Path(__file__).resolve().parents[3] / "engine" / "coloop" / "recipes" / "README.md"
 BEGIN, END = "<!-- table -->\n", "\n<!-- end of table -->"

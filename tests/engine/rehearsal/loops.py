@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from coloop import presets
 from coloop.cli.rehearse import rehearse
-from coloop.rehearsal import RehearsalResult, rehearsed
+from coloop.explain.rehearsal import RehearsalResult, rehearsed
+from coloop.spec import presets
 from coloop.spec.io import load
 
 ROOT = Path(__file__).resolve().parents[3]

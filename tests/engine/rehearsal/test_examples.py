@@ -3,8 +3,8 @@
 import pytest
 from tests.engine.rehearsal.loops import EXAMPLES, NAMES, PRESETS, told_of
 
-from coloop import presets
 from coloop.errors import PlanRefused
+from coloop.spec import presets
 
 LOOPS = [loop.name for loop in presets.list_loops()]
 

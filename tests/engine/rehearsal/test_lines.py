@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from coloop.rehearsal.lines import lines_of
+from coloop.explain.rehearsal.lines import lines_of
 from coloop.spec.io import from_dict, require
 
 RIGHT = ("$answer", "$target", "$chosen", "$rejected")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coloop.rehearsal import rehearsed
+from coloop.explain.rehearsal import rehearsed
 from coloop.spec.io import from_dict, load, require, to_dict
 from coloop.validate import validate
 

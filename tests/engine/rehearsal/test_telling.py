@@ -1,6 +1,6 @@
 """What is made of a rehearsal's events."""
 
-from coloop.rehearsal import tell
+from coloop.explain.rehearsal import tell
 
 BEGUN = {"type": "phase", "phase": "rl", "learn": ["actor.rewards"], "state": "started"}
 ENDED = {**BEGUN, "state": "finished"}

@@ -6,10 +6,10 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
+from coloop.data.rewards.builtin import BUILTINS, score_builtin
+from coloop.data.rewards.scoring import Score, ScoringRow
 from coloop.data.tasks import task_rows
 from coloop.errors import DataError
-from coloop.rewards.builtin import BUILTINS, score_builtin
-from coloop.rewards.scoring import Score, ScoringRow
 from coloop.spec.builtins import BUILTIN_NAMES, SCORE_TO_SCORE, BuiltinSource
 
 OPTIONS: TypeAdapter[Any] = TypeAdapter(BuiltinSource)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from coloop.data.rewards import judging
+from coloop.data.rewards.builtin import BuiltinScores, judge_of, score_builtin
+from coloop.data.rewards.judging import LibraryJudge, source_of
+from coloop.data.rewards.scoring import Question, ScoringRow
+from coloop.data.rewards.user_code import OnError
 from coloop.errors import DataError
-from coloop.rewards import judging
-from coloop.rewards.builtin import BuiltinScores, judge_of, score_builtin
-from coloop.rewards.judging import LibraryJudge, source_of
-from coloop.rewards.scoring import Question, ScoringRow
-from coloop.rewards.user_code import OnError
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import Sandbox
 from coloop.spec.builtins import BuiltinSource

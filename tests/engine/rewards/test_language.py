@@ -5,9 +5,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
-from coloop.rewards.builtin import score_builtin
-from coloop.rewards.language import _identifier, pieces_of
-from coloop.rewards.scoring import Score, ScoringRow
+from coloop.data.rewards.builtin import score_builtin
+from coloop.data.rewards.language import _identifier, pieces_of
+from coloop.data.rewards.scoring import Score, ScoringRow
 from coloop.spec.builtins import BuiltinSource, LanguageCode
 
 ENGLISH = "She sells the remainder at the farmers' market daily for two dollars per fresh egg."

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from pydantic import TypeAdapter
 
-from coloop.rewards.builtin import score_builtin
-from coloop.rewards.judging import LibraryJudge
-from coloop.rewards.math_text import are_equal, final_answer
-from coloop.rewards.scoring import ScoringRow
+from coloop.data.rewards.builtin import score_builtin
+from coloop.data.rewards.judging import LibraryJudge
+from coloop.data.rewards.math_text import are_equal, final_answer
+from coloop.data.rewards.scoring import ScoringRow
 from coloop.spec.builtins import BuiltinSource
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from coloop.data.rewards.builtin import BuiltinScores, score_builtin
+from coloop.data.rewards.program_tests import program_of, read_tests, wanted_by
+from coloop.data.rewards.scoring import Score, ScoringRow
 from coloop.errors import DataError
-from coloop.rewards.builtin import BuiltinScores, score_builtin
-from coloop.rewards.program_tests import program_of, read_tests, wanted_by
-from coloop.rewards.scoring import Score, ScoringRow
 from coloop.spec.builtins import BuiltinSource
 
 ADD = "def add(a, b):\n    return a + b\n"

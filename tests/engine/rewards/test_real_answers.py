@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from coloop.data.rewards.builtin import score_builtin
+from coloop.data.rewards.scoring import Score, ScoringRow
 from coloop.data.sources import all_rows, open_source
-from coloop.rewards.builtin import score_builtin
-from coloop.rewards.scoring import Score, ScoringRow
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.nodes import DatasetNode
 

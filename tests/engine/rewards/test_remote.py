@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.engine.web_service import Asked, WebService, serving
 
+from coloop.data.rewards.remote import RemoteReward, read_scores
+from coloop.data.services import service as at_work
+from coloop.data.services.endpoint import Endpoint
+from coloop.data.services.replies import Nonsense
 from coloop.errors import DataError, ServiceFailed
-from coloop.rewards.remote import RemoteReward, read_scores
-from coloop.services import service as at_work
-from coloop.services.endpoint import Endpoint
-from coloop.services.replies import Nonsense
 from coloop.spec.reward import ScoreAs
 
 

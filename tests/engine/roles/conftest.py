@@ -9,10 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coloop.arrays import Ids, Numbers, numbers_of
-from coloop.batch import Pair
-from coloop.batch import Sequence as TokenSequence
-from coloop.hosts.messages import (
+from coloop.algorithms.batch import Pair
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import Ids, Numbers, numbers_of
+from coloop.data.tables import Row, Table, Tokens
+from coloop.plan.compile import compile_plan
+from coloop.plan.stages import Step, Unrolling
+from coloop.runtime.checkpoints.side_files import SideFiles
+from coloop.runtime.probes import Probes
+from coloop.runtime.roles import build_group_roles, build_roles
+from coloop.runtime.roles.protocol import Context, Outcome
+from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
+from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.lanes import InlineLanes, Lanes
+from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.window import Window
+from coloop.spec.graph import LoopSpec
+from coloop.spec.heads import Reading
+from coloop.spec.io import from_dict
+from coloop.spec.lineage import compute_lineage
+from coloop.workers.messages import (
     Answer,
     HandOn,
     LearnReply,
@@ -21,22 +37,6 @@ from coloop.hosts.messages import (
     Reply,
     Sampling,
 )
-from coloop.plan.compile import compile_plan
-from coloop.plan.stages import Step, Unrolling
-from coloop.roles import build_group_roles, build_roles
-from coloop.roles.protocol import Context, Outcome
-from coloop.runtime.calls import Calls, StepContext, Unrolled
-from coloop.runtime.flights import Flight, Work
-from coloop.runtime.lanes import InlineLanes, Lanes
-from coloop.runtime.probes import Probes
-from coloop.runtime.scheduler import Scheduler
-from coloop.runtime.side_files import SideFiles
-from coloop.runtime.window import Window
-from coloop.spec.graph import LoopSpec
-from coloop.spec.heads import Reading
-from coloop.spec.io import from_dict
-from coloop.spec.lineage import compute_lineage
-from coloop.tables import Row, Table, Tokens
 
 MODEL = {"type": "scratch", "architecture": "tiny-qwen3"}
 ACTOR = {"kind": "actor", "model": MODEL, "rollout": {"completions_per_prompt": 2}}

@@ -17,7 +17,7 @@ from tests.engine.plan.refusals import places
 from tests.engine.roles.node_contracts import CONTRACTS
 from tests.engine.roles.node_forms import Form, all_forms, forms_in, forms_of
 
-from coloop import presets
+from coloop.spec import presets
 from coloop.spec.io import parse, to_dict
 
 RUNS = Path(__file__).resolve().parents[1] / "runs"

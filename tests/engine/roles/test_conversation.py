@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coloop.hosts.messages import Pause, Silence
-from coloop.roles.conversation import (
+from coloop.data.tools.protocol import Answered, Forgetful, ToolFailure
+from coloop.runtime.roles.writing.conversation import (
     Callee,
     Conversation,
     ConversationResult,
@@ -14,7 +14,7 @@ from coloop.roles.conversation import (
 )
 from coloop.spec.nodes import ToolNode
 from coloop.spec.rollout import Rollout, Turns
-from coloop.tools.protocol import Answered, Forgetful, ToolFailure
+from coloop.workers.messages import Pause, Silence
 
 
 class Echo(Forgetful):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coloop.runtime.calls import StepContext
 from coloop.runtime.probes import Probes
+from coloop.runtime.schedule.calls import StepContext
 
 Bench = Callable[..., Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from coloop.data.tables import Table
 from coloop.errors import DataError
-from coloop.hosts.messages import Sampling
-from coloop.tables import Table
+from coloop.workers.messages import Sampling
 
 Bench = Callable[..., Any]
 

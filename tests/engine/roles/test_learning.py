@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from tests.engine.numerics import near
 
-from coloop.batch import Sequence, Text
-from coloop.hosts.messages import LearnRequest, PortBatch
-from coloop.hosts.settings import HostSettings
-from coloop.hosts.weight_sync import WeightSync
-from coloop.hosts.worker import Worker
-from coloop.hosts.worker_group import WorkerGroup
-from coloop.roles.texts import drawn_sequence
-from coloop.sync.folders import TransferFolders
-from coloop.tables import Tokens
+from coloop.algorithms.batch import Sequence, Text
+from coloop.data.tables import Tokens
+from coloop.runtime.roles.rows.texts import drawn_sequence
+from coloop.workers.messages import LearnRequest, PortBatch
+from coloop.workers.settings import HostSettings
+from coloop.workers.sync.folders import TransferFolders
+from coloop.workers.weight_sync import WeightSync
+from coloop.workers.worker import Worker
+from coloop.workers.worker_group import WorkerGroup
 
 Bench = Callable[..., Any]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from coloop.batch import Pair, Sequence
+from coloop.algorithms.batch import Pair, Sequence
 from coloop.data.sources import open_source
+from coloop.data.tables.row import Row, root_row
 from coloop.errors import DataError
-from coloop.hosts.encoder import Encoder
 from coloop.models.tokenizer import byte_tokenizer
-from coloop.roles.texts import as_pair, as_sequence, as_stranger
+from coloop.runtime.roles.rows.texts import as_pair, as_sequence, as_stranger
 from coloop.spec.nodes import DatasetNode
-from coloop.tables.row import Row, root_row
+from coloop.workers.encoder import Encoder
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 ASKED = {"role": "user", "content": "1+1= é"}

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from coloop.tables import Table
+from coloop.data.tables import Table
 
 Bench = Callable[..., Any]
 

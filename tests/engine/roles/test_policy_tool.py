@@ -2,9 +2,9 @@
 
 import pytest
 
-from coloop.roles.policy_tool import Asked, first_fit_decreasing, tables_beside
-from coloop.tables import Tokens
-from coloop.tables.row import child_row, root_row
+from coloop.data.tables import Tokens
+from coloop.data.tables.row import child_row, root_row
+from coloop.runtime.roles.writing.policy_tool import Asked, first_fit_decreasing, tables_beside
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coloop.arrays import Numbers
-from coloop.batch import Sequence as TokenSequence
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import Numbers
 from coloop.errors import RequestRefused
-from coloop.hosts.messages import TooLong
+from coloop.workers.messages import TooLong
 
 Bench = Callable[..., Any]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from coloop.data.rewards import judging
 from coloop.errors import DataError, UserCodeError
-from coloop.rewards import judging
 
 Bench = Callable[..., Any]
 

@@ -15,9 +15,9 @@ from coloop.errors import DataError
 from coloop.plan.runnable import check_drawn
 from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan
-from coloop.roles.protocol import Outcome
-from coloop.runtime.calls import StepContext
-from coloop.runtime.flights import Work
+from coloop.runtime.roles.protocol import Outcome
+from coloop.runtime.schedule.calls import StepContext
+from coloop.runtime.schedule.flights import Work
 from coloop.spec.io import from_dict
 from coloop.spec.paths import apply_overrides
 from coloop.validate import validate

@@ -9,15 +9,15 @@ import pytest
 from pydantic import ValidationError
 from tests.engine.roles.conftest import ACTOR, ScriptedHosts
 
-from coloop.arrays import ids_of, mask_of, numbers_of
+from coloop.data.arrays import ids_of, mask_of, numbers_of
+from coloop.data.tables import Tokens
 from coloop.errors import DataError
-from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling
-from coloop.roles.searching.binary_search import State, pick, value
-from coloop.roles.searching.labels import labels_of
-from coloop.roles.searching.search_budget import SearchBudget
-from coloop.roles.searching.trees import ExpansionRequest, Path
+from coloop.runtime.roles.searching.binary_search import State, pick, value
+from coloop.runtime.roles.searching.labels import labels_of
+from coloop.runtime.roles.searching.search_budget import SearchBudget
+from coloop.runtime.roles.searching.trees import ExpansionRequest, Path
 from coloop.spec.search import Budget, RelativeProgress, Select
-from coloop.tables import Tokens
+from coloop.workers.messages import HandOn, PromptRequest, Reply, Sampling
 
 Bench = Callable[..., Any]
 Wrong = Callable[[str, int], str]

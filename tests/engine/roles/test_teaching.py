@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.engine.numerics import near
 
-from coloop.batch import Text
+from coloop.algorithms.batch import Text
 from coloop.errors import DataError
 
 Bench = Callable[..., Any]

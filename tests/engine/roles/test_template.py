@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.batch import Text
+from coloop.algorithms.batch import Text
 from coloop.errors import UserCodeError
 
 Bench = Callable[..., Any]

@@ -10,15 +10,15 @@ import pytest
 from tests.engine.roles.conftest import ACTOR, ScriptedHosts
 from tests.engine.roles.test_search import RIGHT
 
-from coloop.arrays import ids_of, mask_of, numbers_of
-from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling
-from coloop.roles.searching.proofs import ProofTree, proof_of
-from coloop.roles.searching.puct import exploration, pick, priors, shares, wanted
-from coloop.roles.searching.text_tree import TextTree
-from coloop.roles.searching.trees import Path, chance_of
+from coloop.data.arrays import ids_of, mask_of, numbers_of
+from coloop.data.tables import Tokens
+from coloop.runtime.roles.searching.proofs import ProofTree, proof_of
+from coloop.runtime.roles.searching.puct import exploration, pick, priors, shares, wanted
+from coloop.runtime.roles.searching.text_tree import TextTree
+from coloop.runtime.roles.searching.trees import Path, chance_of
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Expand, Progressive, Select
-from coloop.tables import Tokens
+from coloop.workers.messages import HandOn, PromptRequest, Reply, Sampling
 
 Bench = Callable[..., Any]
 Say = Callable[[str, str, int], tuple[str, float]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coloop.arrays import numbers_of
+from coloop.data.arrays import numbers_of
 from coloop.data.tasks import task_rows
 from coloop.data.tasks.proof import check_proof
 from coloop.errors import DataError

@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from coloop.models import character_tokenizer
-from coloop.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 
 SIZES = {
     "vocab_size": 128,

@@ -11,7 +11,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from coloop.rollout.graphs import Work
+from coloop.workers.rollout.graphs import Work
 
 WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "item", "is_nonzero"}
 """Operations for which the host waits."""

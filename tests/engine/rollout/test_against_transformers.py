@@ -7,7 +7,7 @@ import torch
 from tests.engine.numerics import forward_terms, near
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

@@ -11,8 +11,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import WeightsNotUpdated
-from coloop.rollout import GenerationRequest, TorchEngine, generate
-from coloop.rollout.aside import Aside
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout.aside import Aside
 
 MIB = 2**20
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3

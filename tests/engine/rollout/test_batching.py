@@ -10,7 +10,8 @@ from tests.engine.numerics import forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import StopRequested
-from coloop.rollout import Generation, GenerationRequest, TorchEngine, generate, lean_decoder
+from coloop.workers.cpu import lean_decoder
+from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, generate
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

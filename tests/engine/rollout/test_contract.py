@@ -1,4 +1,4 @@
-"""The contract of every rollout engine, as `rollout/protocol.py` has it."""
+"""The contract of every rollout engine, as `workers/rollout/protocol.py` has it."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -15,8 +15,9 @@ from tests.engine.web_service import serving
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from coloop.data.services.endpoint import Endpoint
 from coloop.errors import RequestRefused, StopRequested, WeightsNotUpdated
-from coloop.rollout import (
+from coloop.workers.rollout import (
     ENGINES,
     Generation,
     GenerationRequest,
@@ -24,7 +25,6 @@ from coloop.rollout import (
     RolloutEngine,
     generate,
 )
-from coloop.services.endpoint import Endpoint
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

@@ -16,8 +16,8 @@ from tests.engine.rollout.conftest import build
 from tests.engine.rollout.tape import Counting, Rerun, Tape
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.rollout import Generation, GenerationRequest, TorchEngine, generate, graphs
-from coloop.rollout.graphs import (
+from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, generate, graphs
+from coloop.workers.rollout.graphs import (
     MOST_GRAPHS,
     CudaRecorder,
     Recorder,
@@ -54,7 +54,7 @@ def build_engine(
 ) -> Build:
     """Engines on a CPU whose cache and matrices lie as on a GPU."""
     monkeypatch.setattr(graphs, "LEAST_LENGTH", 16)
-    monkeypatch.setattr("coloop.rollout.lean_decoder.can_pack", lambda weights: False)
+    monkeypatch.setattr("coloop.workers.cpu.lean_decoder.can_pack", lambda weights: False)
 
     def built(
         recorder: Recorder | None = None, model: PreTrainedModel | None = None, **options: Any
@@ -280,7 +280,7 @@ def test_steps_are_recorded_where_the_decoder_and_who_builds_it_allow(
         return TorchEngine(models(family), tokenizer, **options)._schedule._graphs is not None
 
     assert not records("qwen3")
-    monkeypatch.setattr("coloop.rollout.torch_engine.recorder_of", lambda device: Tape())
+    monkeypatch.setattr("coloop.workers.rollout.torch_engine.recorder_of", lambda device: Tape())
     assert records("qwen3")
     assert not records("qwen3", enforce_eager=True)
     assert not records("gpt2")

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from coloop.rollout.counter import uniforms
-from coloop.rollout.sampling import KEEP_ALL, Draw, Settings, draw
+from coloop.workers.rollout.counter import uniforms
+from coloop.workers.rollout.sampling import KEEP_ALL, Draw, Settings, draw
 
 VOCABULARY = 50
 ONE_WAY, SWAP = "one way", "swap"
@@ -29,7 +29,7 @@ GIVEN: list[dict[str, Any]] = [
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module that runs in vLLM's worker; where vLLM is not installed, beside names of it."""
-    name = "coloop.rollout.vllm_worker"
+    name = "coloop.workers.rollout.vllm_worker"
     if find_spec("vllm") is None:
         reload = ModuleType("vllm.model_executor.model_loader.reload")
         reload.finalize_layerwise_reload = None  # type: ignore[attr-defined]

@@ -11,10 +11,10 @@ from tests.engine.openai_service import completions_of
 from tests.engine.web_service import Asked, WebService, serving
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from coloop.data.services.endpoint import Endpoint
+from coloop.data.services.service import Service
 from coloop.errors import RequestRefused, ServiceFailed, StopRequested, WeightsNotUpdated
-from coloop.rollout import RemoteEngine, TorchEngine, generate
-from coloop.services.endpoint import Endpoint
-from coloop.services.service import Service
+from coloop.workers.rollout import RemoteEngine, TorchEngine, generate
 
 Ask = Callable[..., Any]
 PROMPT = [5, 6, 7]
@@ -150,7 +150,7 @@ def test_an_answer_that_is_none_is_told_and_leaves_nothing_behind(
 def test_a_service_that_fails_for_a_while_is_asked_again(
     served: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coloop.services.service.FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("coloop.data.services.service.FIRST_PAUSE_SECONDS", 0.001)
     answers = iter([(503, "later"), choice()])
     engine, _ = served(lambda asked: next(answers), retries=1)
 

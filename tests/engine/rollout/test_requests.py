@@ -6,7 +6,7 @@ import pytest
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused
-from coloop.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

@@ -6,7 +6,7 @@ import pytest
 from tests.engine.numerics import forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

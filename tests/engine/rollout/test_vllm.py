@@ -11,8 +11,13 @@ from tests.engine.rollout.conftest import build
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import BackendMissing
-from coloop.rollout import GenerationRequest, TorchEngine, VllmEngine, generate, vllm_engine
-from coloop.sync import ChecksumVerifier, LocalChannel, checksum_of_engine, checksum_of_model
+from coloop.workers.rollout import GenerationRequest, TorchEngine, VllmEngine, generate, vllm_engine
+from coloop.workers.sync import (
+    ChecksumVerifier,
+    LocalChannel,
+    checksum_of_engine,
+    checksum_of_model,
+)
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

@@ -11,9 +11,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import BackendMissing, WeightsNotUpdated
-from coloop.fingerprint import fingerprint
-from coloop.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine, generate
 from coloop.spec.rollout import Engine
+from coloop.workers.fingerprint import fingerprint
+from coloop.workers.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine, generate
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

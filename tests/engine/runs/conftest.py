@@ -10,15 +10,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from coloop.diagnostics import Change
-from coloop.events import RunError, RunStateName, StopRequest
 from coloop.models import weights_in
-from coloop.runtime.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.control import request
-from coloop.runtime.event_file import read_events
-from coloop.runtime.recorder import CallbackSink, Sink
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.run_files.event_file import read_events
+from coloop.runtime.run_files.events import RunError, RunStateName, StopRequest
+from coloop.runtime.run_files.recorder import CallbackSink, Sink
 from coloop.runtime.start import run
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
 

@@ -24,12 +24,12 @@ import psutil
 import ray
 from ray.cluster_utils import Cluster
 
-from coloop.cluster import Deadlines
-from coloop.hosts import weight_sync
-from coloop.runtime.recorder import CallbackSink
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.checkpoints.run_folder import RunRequest
+from coloop.runtime.run_files.recorder import CallbackSink
 from coloop.runtime.start import run
 from coloop.spec.io import parse
+from coloop.workers import weight_sync
+from coloop.workers.cluster import Deadlines
 
 WAIT_SECONDS = 120.0
 HIDE = "mount -t tmpfs tmpfs {folder} && mount -t tmpfs -o size=1g tmpfs /dev/shm && exec {ray}"

@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from coloop.cli.app import app
-from coloop.events import RunStateName
 from coloop.models import SCORE, build_model, read_adapter, save_hf, weights_in
-from coloop.runtime.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.model import ScratchModel
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from coloop.events import RunStateName
-from coloop.rewards import judging
+from coloop.data.rewards import judging
+from coloop.runtime.run_files.events import RunStateName
 
 MATHS = r"""
 coloop: 1

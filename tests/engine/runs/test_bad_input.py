@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from coloop.errors import RunFolderExists
-from coloop.events import CheckpointRequest, EditRequest, RunStateName
-from coloop.runtime import samples
 from coloop.runtime.control import request
-from coloop.runtime.recorder import JsonlSink
+from coloop.runtime.reporting import samples
+from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunStateName
+from coloop.runtime.run_files.recorder import JsonlSink
 
 KEEPING = """
 coloop: 1
@@ -252,7 +252,7 @@ def test_a_run_goes_on_when_the_disk_has_room_again(
 
     with monkeypatch.context() as patched:
         on_event = lambda event, folder: (  # noqa: E731
-            patched.setattr("coloop.hosts.weights.save_hf", full)
+            patched.setattr("coloop.workers.weights.save_hf", full)
             if event["type"] == "checkpoint" and event["step"] == 4
             else None
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 
 RL_ONLY = {"schedule.phases": [{"name": "rl", "steps": 3, "learn": ["actor.rewards"]}]}
 

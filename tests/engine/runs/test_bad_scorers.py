@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from coloop.events import RunError, RunStateName
 from coloop.models import build_model, save_hf
+from coloop.runtime.run_files.events import RunError, RunStateName
 from coloop.spec.model import ScratchModel
 
 Runner = Callable[..., Any]

@@ -16,14 +16,14 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from typer.testing import CliRunner
 
 from coloop.cli.app import app
-from coloop.events import RunStateName
 from coloop.models import save_hf
 from coloop.models.tokenizer import byte_tokenizer
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.sizing.families import causal_types, refusal_of
+from coloop.plan.settings.families import causal_types, refusal_of
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.io import parse
-from coloop.training import BACKENDS, SingleBackend
 from coloop.validate import validate
+from coloop.workers.training import BACKENDS, SingleBackend
 
 LOOP = """
 coloop: 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Change
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch
 from coloop.validate import validate
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 
 LOOP = """
 coloop: 1

@@ -11,8 +11,8 @@ from tests.engine.runs.conftest import load
 from torch import Tensor
 
 from coloop.errors import ModelUnavailable
-from coloop.events import RunStateName
-from coloop.runtime.earlier_runs import with_folders
+from coloop.runtime.checkpoints.earlier_runs import with_folders
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.model import PretrainedModel
 from coloop.spec.nodes import model_of
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from coloop.events import RunStateName
-from coloop.hosts.worker import Worker
-from coloop.roles import reward
-from coloop.training.single import SingleBackend
+from coloop.runtime.roles import reward
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.training.single import SingleBackend
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 Equal = Callable[..., bool]

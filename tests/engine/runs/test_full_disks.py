@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from coloop.events import RunStateName
-from coloop.hosts.messages import Sight
-from coloop.hosts.worker import Worker
-from coloop.runtime.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.messages import Sight
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 Text = Callable[..., str]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.engine.runs.conftest import Ended, Runner, load
 
-from coloop.diagnostics import Change
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 from coloop.validate import validate
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from coloop.events import RunStateName
-from coloop.hosts.settings import HostSettings
-from coloop.hosts.worker import Worker
-from coloop.runtime.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE, begun_in
-from coloop.sizing import Begun
+from coloop.plan.settings import Begun
+from coloop.runtime.checkpoints.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE, begun_in
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.settings import HostSettings
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 

@@ -15,11 +15,11 @@ from tests.engine.numerics import near
 from tests.engine.smallest import AHEAD
 from tests.matrix import also
 
-from coloop.batch import Sequence
-from coloop.events import RunStateName
-from coloop.hosts.worker import Worker
-from coloop.recipes import policy
-from coloop.training import Scorer
+from coloop.algorithms.batch import Sequence
+from coloop.algorithms.recipes import policy
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.training import Scorer
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 

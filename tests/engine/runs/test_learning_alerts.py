@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.engine.runs.conftest import SMALL
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 
 NEVER = {"type": "builtin", "name": "regex", "pattern": r"never (\d)", "on_no_match": 0.0}
 """A reward that is 0 for every text of a random model."""

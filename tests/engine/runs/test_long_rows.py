@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from coloop.events import RunStateName
-from coloop.hosts.messages import TooLong
-from coloop.hosts.weights import HeldWeights
-from coloop.roles.fits import Fits
+from coloop.runtime.roles.rows.fits import Fits
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.messages import TooLong
+from coloop.workers.weights import HeldWeights
 
 Run = Callable[..., Any]
 LIMIT = 24
@@ -51,7 +51,7 @@ def loop(*prompts: str) -> str:
 def few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models read no more than LIMIT tokens."""
     monkeypatch.setattr(HeldWeights, "positions", property(lambda self: LIMIT))
-    engine = "coloop.rollout.torch_engine.TorchEngine"
+    engine = "coloop.workers.rollout.torch_engine.TorchEngine"
     monkeypatch.setattr(f"{engine}.max_length", property(lambda self: LIMIT))
 
 

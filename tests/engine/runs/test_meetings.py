@@ -22,15 +22,15 @@ from tests.engine.runs.test_ranks import (
 from torch import Tensor
 
 from coloop.errors import WeightsNotUpdated, WorkerDied
-from coloop.events import RunStateName
-from coloop.hosts.weight_sync import WeightSync
 from coloop.plan.compile import compile_plan
-from coloop.runtime.recorder import CallbackSink
-from coloop.runtime.recovery import REPLACED
-from coloop.sizing.engines import Engines
+from coloop.plan.settings.engines import Engines
+from coloop.runtime.checkpoints.recovery import REPLACED
+from coloop.runtime.run_files.events import RunStateName
+from coloop.runtime.run_files.recorder import CallbackSink
 from coloop.spec.io import from_dict
-from coloop.sync import GroupChannel, WeightChecksum, WeightTransfer
-from coloop.sync.folders import TransferFolders
+from coloop.workers.sync import GroupChannel, WeightChecksum, WeightTransfer
+from coloop.workers.sync.folders import TransferFolders
+from coloop.workers.weight_sync import WeightSync
 
 PATIENCE = 60.0
 

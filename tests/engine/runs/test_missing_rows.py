@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from coloop.events import RunStateName
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
+from coloop.runtime.run_files.events import RunStateName
 
 KL = {"rewards": {"name": "grpo", "kl": {"coefficient": 0.01}}, "demonstrations": {"name": "sft"}}
 

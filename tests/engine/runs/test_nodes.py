@@ -12,9 +12,9 @@ import pytest
 from safetensors.torch import load_file
 from tests.engine.smallest import AHEAD
 
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.event_file import read_events
-from coloop.runtime.recovery import REPLACED
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.recovery import REPLACED
+from coloop.runtime.run_files.event_file import read_events
 
 WEIGHTS = "model.safetensors"
 ROOT = Path(__file__).resolve().parents[3]

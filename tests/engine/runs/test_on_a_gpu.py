@@ -10,9 +10,9 @@ import torch
 from tests.engine.training.conftest import tiny_model
 from torch import Tensor
 
-from coloop.estimate import Explanation, explain
-from coloop.events import RunStateName
 from coloop.models import character_tokenizer, load_weights, save_hf
+from coloop.plan.cost import Explanation, explain
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.io import parse
 
 Run = Callable[..., Any]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.engine.smallest import AHEAD
 
-from coloop.cluster.local import LocalCluster
-from coloop.events import RunStateName
-from coloop.hosts import writing
-from coloop.hosts.messages import LearnRequest
-from coloop.hosts.worker import Worker
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers import writing
+from coloop.workers.cluster.local import LocalCluster
+from coloop.workers.messages import LearnRequest
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from coloop.cluster import Deadlines
-from coloop.events import RunStateName
-from coloop.hosts.worker import Worker
-from coloop.rollout.lean_cache import LeanCache
-from coloop.runtime.recovery import REPLACED
-from coloop.training.forward import TokenModel
+from coloop.runtime.checkpoints.recovery import REPLACED
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.cluster import Deadlines
+from coloop.workers.cpu.lean_cache import LeanCache
+from coloop.workers.training.forward import TokenModel
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -161,7 +161,7 @@ import importlib.abc, importlib.util, sys
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name != "coloop.training.forward":
+        if name != "coloop.workers.training.forward":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)

@@ -17,9 +17,9 @@ import coloop
 ENGINE = Path(coloop.__file__).parent
 README = ENGINE / "README.md"
 MOST_CALLS = 12
-OVER = ("runtime/scheduler.py::_start", "runtime/scheduler.py::_take_outcomes")
+OVER = ("runtime/schedule/scheduler.py::_start", "runtime/schedule/scheduler.py::_take_outcomes")
 """What has sent the stage to its lane, and what waits for it: no part of the way while it works."""
-WAITING = ("runtime/lanes.py", "cluster/local.py", "cluster/processes.py")
+WAITING = ("runtime/schedule/lanes.py", "workers/cluster/local.py", "workers/cluster/processes.py")
 """How a lane waits for its work, and a caller for a pool."""
 
 

@@ -17,12 +17,12 @@ import torch
 from tests.engine.smallest import AHEAD
 from tests.forked import begin
 
-from coloop.estimate.estimator import MEMORY_BAND
-from coloop.events import RunStateName
-from coloop.run_lock import is_held
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.event_file import read_events
-from coloop.sizing.overhead import CPU_PROCESS_BYTES
+from coloop.plan.cost.estimator import MEMORY_BAND
+from coloop.plan.settings.overhead import CPU_PROCESS_BYTES
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.run_files.event_file import read_events
+from coloop.runtime.run_files.events import RunStateName
+from coloop.runtime.run_files.run_lock import is_held
 
 ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 600
@@ -213,7 +213,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_one_line(tmp_path: Path) -> None:
 FILLED = """
 import resource, signal, sys
 from coloop.cli.app import main
-from coloop.runtime.recorder import JsonlSink
+from coloop.runtime.run_files.recorder import JsonlSink
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 write = JsonlSink.event

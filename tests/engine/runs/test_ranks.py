@@ -17,12 +17,12 @@ import pytest
 from tests.engine.numerics import assert_near
 from tests.engine.rank_processes import ranks_of
 
-from coloop.cluster import Deadlines
-from coloop.events import RunStateName
 from coloop.models import build_model, save_hf
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.recovery import REPLACED
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.recovery import REPLACED
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.model import ScratchModel
+from coloop.workers.cluster import Deadlines
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -34,7 +34,13 @@ STEADY = {"optimizer": {"name": "adamw", "lr": 0.05, "epsilon": 1.0}, "mini_batc
 SPREAD = {"backend": "fsdp2", "reshard_after_forward": True}
 """Weights and optimizer lie in parts over the processes, else whole in each."""
 LOOP = "grpo-arithmetic"
-MODELS = ("transformers", "pyarrow", "coloop.models", "coloop.training", "coloop.hosts.worker")
+MODELS = (
+    "transformers",
+    "pyarrow",
+    "coloop.models",
+    "coloop.workers.training",
+    "coloop.workers.worker",
+)
 NEEDS_DEEPSPEED = [
     pytest.mark.deepspeed,
     pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed"),

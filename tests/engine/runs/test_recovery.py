@@ -8,10 +8,10 @@ import pytest
 from tests.engine.smallest import AHEAD
 from tests.matrix import also
 
-from coloop.events import RunStateName
-from coloop.hosts.worker import Worker
-from coloop.runtime.recovery import MOST_RESTARTS, REPLACED
-from coloop.sync.folders import can_use
+from coloop.runtime.checkpoints.recovery import MOST_RESTARTS, REPLACED
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.sync.folders import can_use
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -185,7 +185,7 @@ def test_weights_go_between_machines_that_share_no_folder(
 
     monkeypatch.setattr(Worker, "can_use", sees)
     monkeypatch.setattr(Worker, "write_part", writes)
-    monkeypatch.setattr("coloop.hosts.relay.carry.__kwdefaults__", {"part_bytes": 40_000})
+    monkeypatch.setattr("coloop.workers.relay.carry.__kwdefaults__", {"part_bytes": 40_000})
 
     ended = runner(text)
 

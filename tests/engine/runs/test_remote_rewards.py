@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.engine.web_service import Asked, Behaviour, WebService, serving
 
-from coloop.events import RunStateName, StopRequest
 from coloop.runtime.control import request
+from coloop.runtime.run_files.events import RunStateName, StopRequest
 
 Run = Callable[..., Any]
 

@@ -8,14 +8,14 @@ import pytest
 from tests.engine.openai_service import completions_of
 from tests.engine.web_service import Asked, Behaviour, WebService, serving
 
-from coloop.diagnostics import Change
-from coloop.events import RunStateName
+from coloop.data.seeds import derive_seed
 from coloop.models import build_model
 from coloop.plan.runnable import check_runs
-from coloop.rollout import TorchEngine
-from coloop.seeds import derive_seed
+from coloop.runtime.run_files.events import RunStateName
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch
 from coloop.spec.model import ScratchModel
+from coloop.workers.rollout import TorchEngine
 
 Run = Callable[..., Any]
 

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 from tests.matrix import some
 
-from coloop.events import RunStateName
-from coloop.runtime.manifest import write_manifest
+from coloop.runtime.checkpoints.manifest import write_manifest
+from coloop.runtime.run_files.events import RunStateName
 
 EMBEDDING = "model.embed_tokens.weight"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Change, Diagnostic
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
+from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.io import parse, patch
 from coloop.validate import validate
 

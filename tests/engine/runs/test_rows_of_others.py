@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 
 Run = Callable[..., Any]
 

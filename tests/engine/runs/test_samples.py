@@ -8,7 +8,7 @@ import pytest
 from tests.engine.algorithm_loops import algorithm_loop
 from tests.engine.runs.test_tools import CALLING
 
-from coloop.runtime import samples
+from coloop.runtime.reporting import samples
 
 
 def test_a_run_shorter_than_the_time_between_samples_shows_its_first_and_its_last_step(

@@ -10,8 +10,8 @@ import pytest
 import torch
 from fsspec.implementations.memory import MemoryFileSystem
 
-from coloop.events import EditRequest, RunStateName
 from coloop.runtime.control import request
+from coloop.runtime.run_files.events import EditRequest, RunStateName
 
 Run = Callable[..., Any]
 Text = Callable[..., str]

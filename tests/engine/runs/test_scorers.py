@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from coloop.events import RunStateName
 from coloop.models import build_model, save_hf
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.model import ScratchModel
 
 Check = Callable[..., Any]

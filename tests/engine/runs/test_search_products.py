@@ -9,9 +9,9 @@ import pytest
 from tests.engine.runs.test_resume import at_stage
 from tests.engine.runs.test_search import PROMPTS, PROOFS, RIGHT, TEXTS, TREES
 
-from coloop.events import RunStateName
-from coloop.hosts.worker import Worker
-from coloop.roles.searching.search_environment import SearchEnvironment
+from coloop.runtime.roles.searching.search_environment import SearchEnvironment
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 

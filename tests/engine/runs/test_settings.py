@@ -7,17 +7,17 @@ import pytest
 import torch
 from tests.engine.training.conftest import tiny_model
 
-from coloop.estimate import explain
-from coloop.events import RunStateName
 from coloop.plan.compile import compile_plan
+from coloop.plan.cost import explain
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
-from coloop.rollout import ENGINES, TorchEngine
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.logits import loss_chunk
-from coloop.training import BACKENDS, SingleBackend
-from coloop.training.forward import TokenModel
+from coloop.workers.rollout import ENGINES, TorchEngine
+from coloop.workers.training import BACKENDS, SingleBackend
+from coloop.workers.training.forward import TokenModel
 
 Run = Callable[..., Any]
 Text = Callable[..., str]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from coloop.errors import StopRequested
-from coloop.events import RunStateName
-from coloop.hosts import writing
-from coloop.hosts.worker import Worker
-from coloop.roles.protocol import Call
-from coloop.roles.reward import RewardRole
+from coloop.runtime.roles.protocol import Call
+from coloop.runtime.roles.reward import RewardRole
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers import writing
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from coloop.cluster.local import LocalCluster
 from coloop.errors import WorkerDied
-from coloop.events import RunStateName
-from coloop.runtime.recorder import NullSink
-from coloop.runtime.report import write_report
+from coloop.runtime.reporting.report import write_report
+from coloop.runtime.run_files.events import RunStateName
+from coloop.runtime.run_files.recorder import NullSink
+from coloop.workers.cluster.local import LocalCluster
 
 Run = Callable[..., Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.runs.test_resume import at_stage
 
-from coloop.events import RunStateName
+from coloop.runtime.run_files.events import RunStateName
 
 Run = Callable[..., Any]
 

@@ -12,12 +12,12 @@ import pytest
 from tests.matrix import also, some
 from torch import Tensor
 
-from coloop.events import RunStateName
-from coloop.hosts.messages import LearnRequest
-from coloop.hosts.worker import Worker
-from coloop.runtime.recovery import REPLACED
-from coloop.sync import FilesChannel, WeightTransfer
-from coloop.sync.folders import PREFIX
+from coloop.runtime.checkpoints.recovery import REPLACED
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.messages import LearnRequest
+from coloop.workers.sync import FilesChannel, WeightTransfer
+from coloop.workers.sync.folders import PREFIX
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
@@ -88,7 +88,7 @@ def memory(
 ) -> Iterator[Path]:
     """A folder in the place of the shared memory; every run leaves it as it was."""
     folder = tmp_path_factory.mktemp("memory")
-    monkeypatch.setattr("coloop.runtime.run_folder.SHARED_MEMORY", folder)
+    monkeypatch.setattr("coloop.runtime.checkpoints.run_folder.SHARED_MEMORY", folder)
     yield folder
     assert list(folder.iterdir()) == []
 
@@ -219,7 +219,7 @@ def test_a_full_memory_leaves_the_way_over_the_disk(
 
     monkeypatch.setattr(FilesChannel, "place_for", watched)
     monkeypatch.setattr(
-        "coloop.sync.files._room", lambda place: 10 if memory in place.parents else 10**12
+        "coloop.workers.sync.files._room", lambda place: 10 if memory in place.parents else 10**12
     )
 
     ended = runner(tiny(*LOOPS["the engine and a snapshot beside it"]))

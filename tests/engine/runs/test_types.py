@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import nn
 
-from coloop.events import RunStateName
-from coloop.hosts.beginnings import Home
-from coloop.hosts.rollout_generator import RolloutGenerator
-from coloop.hosts.worker import Worker
 from coloop.models import DTYPES
 from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
+from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.io import parse
+from coloop.workers.beginnings import Home
+from coloop.workers.rollout_generator import RolloutGenerator
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 Text = Callable[..., str]

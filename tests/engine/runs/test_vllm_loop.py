@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Change
-from coloop.events import RunStateName
 from coloop.models import build_model, save_hf
+from coloop.runtime.run_files.events import RunStateName
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
 from coloop.spec.model import ScratchModel
 

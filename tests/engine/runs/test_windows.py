@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.engine.smallest import AHEAD
 
-from coloop.events import RunStateName
-from coloop.hosts.worker import Worker
+from coloop.runtime.run_files.events import RunStateName
+from coloop.workers.worker import Worker
 
 Run = Callable[..., Any]
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from coloop.data.tables import Table
+from coloop.data.tables.row import root_row
 from coloop.errors import RowsMissing
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan, Stage
-from coloop.roles.protocol import Context, Outcome
-from coloop.runtime.arrivals import AT_END, AT_START, Arrivals, Missing
-from coloop.runtime.calls import StepContext
+from coloop.runtime.roles.protocol import Context, Outcome
+from coloop.runtime.schedule.arrivals import AT_END, AT_START, Arrivals, Missing
+from coloop.runtime.schedule.calls import StepContext
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
 from coloop.spec.lineage import Lineages
-from coloop.tables import Table
-from coloop.tables.row import root_row
 
 SCORES = "exact.scores->actor.rewards"
 ROLLOUTS = "actor.rollouts->exact.rollouts"

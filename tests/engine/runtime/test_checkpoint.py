@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from coloop.data.files.marks import Mark, Marks
 from coloop.errors import CheckpointError, StorageFull
-from coloop.marks import Mark, Marks
-from coloop.runtime.checkpoint import Checkpoints
-from coloop.runtime.manifest import read_manifest
+from coloop.runtime.checkpoints.checkpoint import Checkpoints
+from coloop.runtime.checkpoints.manifest import read_manifest
 
 
 class Saver:

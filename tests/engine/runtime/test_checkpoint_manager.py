@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.runtime.checkpoint_manager import SECONDS_BETWEEN, CheckpointManager
+from coloop.runtime.checkpoints.checkpoint_manager import SECONDS_BETWEEN, CheckpointManager
 
 
 class Folders:

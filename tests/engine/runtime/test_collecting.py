@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from coloop import collecting
+from coloop.workers import collecting
 
 
 @pytest.mark.parametrize("failure", [None, RuntimeError])

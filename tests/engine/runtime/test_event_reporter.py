@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from coloop.plan.compile import compile_plan
-from coloop.runtime.event_reporter import EventReporter
-from coloop.runtime.recorder import Recorder
-from coloop.runtime.timeline import Timeline, entries_of
+from coloop.runtime.phases.timeline import Timeline, entries_of
+from coloop.runtime.reporting.event_reporter import EventReporter
+from coloop.runtime.run_files.recorder import Recorder
 from coloop.spec.io import parse
 
 LOOP = """

@@ -4,8 +4,8 @@ import pytest
 
 from coloop.errors import SpecProblem
 from coloop.plan.compile import compile_plan
-from coloop.runtime.fields import Fields, anneal_value
-from coloop.runtime.timeline import Entry, StepPosition, entries_of
+from coloop.runtime.phases.fields import Fields, anneal_value
+from coloop.runtime.phases.timeline import Entry, StepPosition, entries_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.schedule import Anneal

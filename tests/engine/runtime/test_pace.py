@@ -2,7 +2,7 @@
 
 import pytest
 
-from coloop.runtime.pace import WINDOW_EVALUATIONS, WINDOW_STEPS, Pace
+from coloop.runtime.reporting.pace import WINDOW_EVALUATIONS, WINDOW_STEPS, Pace
 
 EDGES = ("data.rows->actor.prompts", "held.rows->probe.rows")
 PROMPTS, HELD = EDGES

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from coloop.errors import StorageFull
-from coloop.events import MARK, Gauges, LogEvent, RunStateEvent, RunStateName
-from coloop.runtime.event_file import read_events
-from coloop.runtime.recorder import MarkedLinesSink, NullSink, Recorder
+from coloop.runtime.run_files.event_file import read_events
+from coloop.runtime.run_files.events import MARK, Gauges, LogEvent, RunStateEvent, RunStateName
+from coloop.runtime.run_files.recorder import MarkedLinesSink, NullSink, Recorder
 
 
 def test_seq_is_gapless_over_attempts(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ from typing import IO
 
 import pytest
 
-from coloop import run_lock
 from coloop.errors import RunBusy
-from coloop.run_lock import LOCK_FILE, Holder, RunLock, holder, is_held
+from coloop.runtime.run_files import run_lock
+from coloop.runtime.run_files.run_lock import LOCK_FILE, Holder, RunLock, holder, is_held
 
 ROOT = Path(__file__).resolve().parents[3]
 TAKE = """
 import sys
 from pathlib import Path
-from coloop.run_lock import RunLock
+from coloop.runtime.run_files.run_lock import RunLock
 lock = RunLock(Path(sys.argv[1]))
 lock.take()
 """

@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
+from coloop.data.tables import Table
+from coloop.data.tables.row import root_row
 from coloop.errors import StopRequested
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step
 from coloop.plan.types import Stage
-from coloop.roles import CREDIT
-from coloop.roles.protocol import Call, Context, Outcome
-from coloop.runtime.calls import Calls, StepContext
-from coloop.runtime.flights import Flight, Work
-from coloop.runtime.lanes import ThreadLanes
-from coloop.runtime.scheduler import Scheduler
-from coloop.runtime.window import Window
+from coloop.runtime.roles import CREDIT
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.schedule.calls import Calls, StepContext
+from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.lanes import ThreadLanes
+from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
-from coloop.tables import Table
-from coloop.tables.row import root_row
 
 PATIENCE = 60.0
 ROWS = 10

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.tables.test_serialize import rows
 
-from coloop.batch import Pair, Sequence, Text
+from coloop.algorithms.batch import Pair, Sequence, Text
+from coloop.data.files.marks import Mark
+from coloop.data.tables import Row
+from coloop.data.tables.row import root_row
+from coloop.data.tables.rowfile import read_rows, write_rows
 from coloop.errors import CheckpointError, StorageFull
-from coloop.marks import Mark
-from coloop.roles.kept import KINDS, Entry, Kept
-from coloop.runtime import side_files
-from coloop.runtime.checkpoint import Checkpoints
-from coloop.tables import Row
-from coloop.tables.row import root_row
-from coloop.tables.rowfile import read_rows, write_rows
+from coloop.runtime.checkpoints import side_files
+from coloop.runtime.checkpoints.checkpoint import Checkpoints
+from coloop.runtime.roles.rows.kept import KINDS, Entry, Kept
 
 
 class Saver:
@@ -211,7 +211,7 @@ def test_a_writer_that_was_killed_before_the_manifest_wrote_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("coloop.runtime.checkpoint.write_manifest", killed)
+        patched.setattr("coloop.runtime.checkpoints.checkpoint.write_manifest", killed)
         with pytest.raises(KeyboardInterrupt):
             checkpoints.write(2, state(range(4)), Saver())
 

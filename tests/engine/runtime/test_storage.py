@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pytest
 
+from coloop.data.files.marks import Mark, Marks
 from coloop.errors import CheckpointError
-from coloop.marks import Mark, Marks
-from coloop.runtime.checkpoint import Checkpoints
-from coloop.runtime.storage import Storage
+from coloop.runtime.checkpoints.checkpoint import Checkpoints
+from coloop.runtime.checkpoints.storage import Storage
 
 
 class Weights:

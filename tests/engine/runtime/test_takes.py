@@ -1,8 +1,8 @@
 """What goes on from a round to the next, and what leaves: over rows made by hand."""
 
-from coloop.runtime.takes import RoundTables, all_rounds, selected, taken
-from coloop.tables import Row, Table
-from coloop.tables.row import child_row, root_row
+from coloop.data.tables import Row, Table
+from coloop.data.tables.row import child_row, root_row
+from coloop.runtime.schedule.takes import RoundTables, all_rounds, selected, taken
 
 KEY = ("a", "rollouts")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coloop.plan.compile import compile_plan
-from coloop.runtime.timeline import StepPosition, Timeline, entries_of
+from coloop.runtime.phases.timeline import StepPosition, Timeline, entries_of
 from coloop.spec.io import parse
 
 LOOP = """

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.engine.runs.conftest import SMALL
 
-from coloop.marks import aside_of, write_whole
-from coloop.runtime.run_folder import SPEC_FILE, RunRequest, choose_folder, held_folder
+from coloop.data.files.marks import aside_of, write_whole
+from coloop.runtime.checkpoints.run_folder import SPEC_FILE, RunRequest, choose_folder, held_folder
 from coloop.spec.io import parse
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from coloop.data.rewards.user_code import reward_columns, score_rows
 from coloop.errors import StopRequested, UserCodeError
-from coloop.rewards.user_code import reward_columns, score_rows
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.reward import ScoreAs

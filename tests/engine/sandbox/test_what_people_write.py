@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from coloop.code_files import read_code
 from coloop.errors import UserCodeError
+from coloop.sandbox.code_files import read_code
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import Sandbox, wall_here
 from coloop.spec.reward import CODE_MEMORY_MIB

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.engine.web_service import Behaviour, WebService, serving
 
-from coloop.services import service as at_work
-from coloop.services.endpoint import Endpoint
-from coloop.services.service import Service
+from coloop.data.services import service as at_work
+from coloop.data.services.endpoint import Endpoint
+from coloop.data.services.service import Service
 
 
 @pytest.fixture

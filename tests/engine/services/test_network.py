@@ -10,9 +10,9 @@ import httpcore2
 import pytest
 from tests.engine.web_service import WebService, serving
 
+from coloop.data.services.endpoint import Endpoint
+from coloop.data.services.service import Service
 from coloop.errors import ServiceFailed
-from coloop.services.endpoint import Endpoint
-from coloop.services.service import Service
 from coloop.spec.remotes import (
     AllowedRemotes,
     literal_address,
@@ -48,7 +48,7 @@ def leading(monkeypatch: pytest.MonkeyPatch, *addresses: list[str]) -> list[str]
             for one in next(answers)
         ]
 
-    monkeypatch.setattr("coloop.services.network.socket.getaddrinfo", getaddrinfo)
+    monkeypatch.setattr("coloop.data.services.network.socket.getaddrinfo", getaddrinfo)
     return asked
 
 
@@ -199,7 +199,7 @@ def test_a_resolver_that_hangs_ends_at_the_timeout(
         web.ended.wait(60)
         return []
 
-    monkeypatch.setattr("coloop.services.network.socket.getaddrinfo", hang)
+    monkeypatch.setattr("coloop.data.services.network.socket.getaddrinfo", hang)
 
     message = refused(called("http://scores.example.org/", timeout_seconds=0.2))
 
@@ -214,7 +214,7 @@ def test_a_name_that_is_not_resolved_is_told(
     def fail(host: str, port: int, **options: Any) -> list[Any]:
         raise socket.gaierror(-2, "Name or service not known")
 
-    monkeypatch.setattr("coloop.services.network.socket.getaddrinfo", fail)
+    monkeypatch.setattr("coloop.data.services.network.socket.getaddrinfo", fail)
 
     assert "the name `scores.example.org` is not resolved" in refused(
         called("http://scores.example.org/")
@@ -310,7 +310,7 @@ def test_a_service_that_sends_the_secret_back_does_not_bring_it_into_an_error(
     service = called(web.url, secret="judge")
 
     def read(value: Any) -> Any:
-        from coloop.rewards.remote import read_scores
+        from coloop.data.rewards.remote import read_scores
 
         return read_scores(value, count=1)
 

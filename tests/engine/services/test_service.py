@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.engine.web_service import Asked, WebService, whole
 
+from coloop.data.services.circuit import Circuit
+from coloop.data.services.service import Service, collect
 from coloop.errors import ServiceFailed, StopRequested
-from coloop.services.circuit import Circuit
-from coloop.services.service import Service, collect
 
 Served = Callable[..., WebService]
 Called = Callable[..., Service]

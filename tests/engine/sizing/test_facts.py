@@ -2,8 +2,8 @@
 
 import pytest
 
-from coloop.sizing.architecture import UnknownArchitecture
-from coloop.sizing.facts import architecture_of
+from coloop.plan.settings.architecture import UnknownArchitecture
+from coloop.plan.settings.facts import architecture_of
 from coloop.spec.model import RunModel, ScratchModel
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from coloop.plan.compile import compile_plan
+from coloop.plan.settings import Begun, Conditions
+from coloop.plan.settings.processor import Processor
+from coloop.plan.settings.throughput import Clock
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
-from coloop.sizing import Begun, Conditions
-from coloop.sizing.processor import Processor
-from coloop.sizing.throughput import Clock
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
 

@@ -8,10 +8,10 @@ import pytest
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_machine
+from coloop.plan.settings import Begun, Conditions
+from coloop.plan.settings.processor import Processor
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
-from coloop.sizing import Begun, Conditions
-from coloop.sizing.processor import Processor
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, parse
 from coloop.spec.paths import apply_overrides

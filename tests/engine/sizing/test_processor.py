@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from coloop.errors import SettingInvalid
-from coloop.sizing import processor
-from coloop.sizing.processor import cores_here, processor_here
+from coloop.plan.settings import processor
+from coloop.plan.settings.processor import cores_here, processor_here
 
 
 @pytest.fixture(autouse=True)

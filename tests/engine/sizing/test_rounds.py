@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coloop.sizing.flow import Flow
+from coloop.plan.settings.flow import Flow
 from coloop.spec.io import parse
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "shared" / "language" / "examples"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coloop.sizing.searches import texts_of_search
+from coloop.plan.settings.searches import texts_of_search
 from coloop.spec.nodes import SearchNode
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from tests.bench.grpo.work import NEW_TOKENS, PROMPTS, SAMPLES, SIZES
 
-from coloop import presets
+from coloop.plan.settings import Conditions, Resolved
+from coloop.plan.settings.processor import Processor
+from coloop.plan.settings.throughput import Clock
 from coloop.plan.unrolled import Unrolled
-from coloop.sizing import Conditions, Resolved
-from coloop.sizing.processor import Processor
-from coloop.sizing.throughput import Clock
+from coloop.spec import presets
 from coloop.spec.io import from_dict
 
 MEASURED: dict[str, tuple[float, float, float]] = {

@@ -6,11 +6,11 @@ import pytest
 
 from coloop.errors import BackendMissing
 from coloop.plan.compile import compile_plan
-from coloop.rollout import check_engine, vllm_engine
-from coloop.sizing import Conditions, conditions, conditions_here
-from coloop.sizing.processor import Processor
+from coloop.plan.settings import Conditions, conditions, conditions_here
+from coloop.plan.settings.processor import Processor
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
+from coloop.workers.rollout import check_engine, vllm_engine
 
 LOOP = """
 coloop: 1

@@ -6,14 +6,14 @@ import re
 import pytest
 from tests.engine.measurements import Measurements
 
-from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.sizing.architecture import (
+from coloop.plan.settings.architecture import (
     architecture_from_config,
     count_parameters,
     kv_bytes_per_token,
 )
-from coloop.sizing.writing import WritingLoad, writing_seconds
+from coloop.plan.settings.writing import WritingLoad, writing_seconds
+from coloop.spec import presets
 
 GIB = 2**30
 TABLE = Measurements("throughput")

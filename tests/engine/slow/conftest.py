@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.engine.slow.curves import Trained, readings_of
 
-from coloop import presets
-from coloop.diagnostics import Change
 from coloop.errors import NothingLearned
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.start import run
+from coloop.spec import presets
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch
 
 Train = Callable[..., Trained]

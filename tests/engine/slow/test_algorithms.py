@@ -13,11 +13,11 @@ import pytest
 from tests.engine.algorithm_loops import LOOPS, algorithm_loop
 from tests.engine.slow.curves import Trained, readings_of
 
-from coloop import presets
-from coloop.diagnostics import Change
-from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.checkpoints.checkpoint import list_checkpoints
+from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.start import run
+from coloop.spec import presets
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

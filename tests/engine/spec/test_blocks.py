@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coloop.diagnostics import Change
 from coloop.spec.changes import apply_change, same_documents
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, rewrite
 from coloop.spec.text.patch import patch
 from coloop.spec.text.reader import read

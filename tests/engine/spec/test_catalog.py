@@ -11,7 +11,6 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from coloop.diagnostics import CODES
 from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.base import NODE_PATTERN
@@ -19,6 +18,7 @@ from coloop.spec.builtins import BUILTIN_NAMES
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_texts import ALGORITHM_TEXTS, GROUPS, KIND_TEXTS
 from coloop.spec.catalog_types import PresetInfo
+from coloop.spec.diagnostics import CODES
 from coloop.spec.io import from_dict
 from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
 from coloop.spec.nodes import KINDS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Change
 from coloop.spec.changes import apply_changes, diff, same_documents
+from coloop.spec.diagnostics import Change
 from coloop.spec.documents import join_path, split_path
 
 

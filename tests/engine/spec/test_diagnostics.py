@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from coloop import errors
-from coloop.diagnostics import CODES, Diagnostic, Report, Severity, closest, did_you_mean
+from coloop.spec.diagnostics import CODES, Diagnostic, Report, Severity, closest, did_you_mean
 from coloop.spec.io import from_dict, parse
 
 

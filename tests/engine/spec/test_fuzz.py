@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coloop.diagnostics import Change
 from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, apply_changes, diff, same_documents
+from coloop.spec.diagnostics import Change
 from coloop.spec.documents import join_path, set_in
 from coloop.spec.io import Parsed, from_dict, parse, patch
 from coloop.spec.text.reader import read

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Change
-from coloop.presets import load_new_text
 from coloop.spec.catalog import catalog
+from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, parse, patch, require
 from coloop.spec.modes import MODES
 from coloop.spec.nodes import KINDS, NODE_CLASSES
 from coloop.spec.ports import PORTS
+from coloop.spec.presets import load_new_text
 from coloop.spec.purpose import mode_of
 from coloop.spec.text.reader import read
 from coloop.validate import validate

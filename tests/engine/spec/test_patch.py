@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Change
 from coloop.errors import SpecProblem
+from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch, rewrite
 from coloop.spec.text.reader import read
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import SpecProblem
 from coloop.spec.changes import locate
+from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.nodes import NODE_CLASSES

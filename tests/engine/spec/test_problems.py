@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coloop.diagnostics import Change, Diagnostic
+from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.io import from_dict, parse, patch
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 import yaml
 
-from coloop.presets import presets_root
+from coloop.spec.presets import presets_root
 from coloop.spec.text import reader, scan
 from coloop.spec.text.reader import Reading
 

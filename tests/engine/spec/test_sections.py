@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
-from coloop.diagnostics import Change
 from coloop.spec.base import LEVELS, Section
+from coloop.spec.diagnostics import Change
 from coloop.spec.fields import Type, field_type, fields_by_key, type_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coloop.diagnostics import Diagnostic
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.io import parse
 from coloop.spec.lineage import Level, Lineage, compute_lineage
 

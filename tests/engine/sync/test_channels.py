@@ -17,11 +17,11 @@ from tests.engine.numerics import forward_terms, near, rounding
 from torch import Tensor
 
 from coloop.errors import StorageFull, WeightsNotUpdated
-from coloop.fingerprint import fingerprint
 from coloop.models import LoadedModel, build_model, encode_prompt
-from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
-from coloop.sync import (
+from coloop.workers.fingerprint import fingerprint
+from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.sync import (
     CHANNELS,
     MEETINGS,
     ChecksumVerifier,
@@ -35,11 +35,11 @@ from coloop.sync import (
     checksum_of_engine,
     checksum_of_model,
 )
-from coloop.sync import folders as folders_module
-from coloop.sync import group as group_module
-from coloop.sync.buckets import in_buckets
-from coloop.sync.checksums import score_source
-from coloop.sync.folders import PREFIX, TransferFolders, can_use
+from coloop.workers.sync import folders as folders_module
+from coloop.workers.sync import group as group_module
+from coloop.workers.sync.buckets import in_buckets
+from coloop.workers.sync.checksums import score_source
+from coloop.workers.sync.folders import PREFIX, TransferFolders, can_use
 
 LOGITS = 10.0
 """Greatest logit of the model."""
@@ -421,7 +421,7 @@ def test_a_full_disk_leaves_nothing_behind(
         path.write_bytes(b"half")
         written.append(path)
 
-    monkeypatch.setattr("coloop.sync.files.save_file", no_room)
+    monkeypatch.setattr("coloop.workers.sync.files.save_file", no_room)
 
     with pytest.raises(StorageFull, match="no room for version 2"):
         FilesChannel([tmp_path], 20_000).send(loaded.model.named_parameters(), version=2)
@@ -435,7 +435,7 @@ def test_the_first_place_with_room_is_taken(
     small, large = tmp_path / "small", tmp_path / "large"
     large.mkdir()
     rooms = {small: 1000, large: 10**12}
-    monkeypatch.setattr("coloop.sync.files._room", rooms.__getitem__)
+    monkeypatch.setattr("coloop.workers.sync.files._room", rooms.__getitem__)
 
     transfer = FilesChannel([small, large]).send(loaded.model.named_parameters(), version=1)
 

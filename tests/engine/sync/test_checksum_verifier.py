@@ -10,12 +10,18 @@ import torch
 from torch import Tensor
 
 from coloop.errors import WeightsNotUpdated
-from coloop.hosts.answers import MERGES
 from coloop.models import LoadedModel, build_model
-from coloop.rollout import TorchEngine
 from coloop.spec.model import ScratchModel
-from coloop.sync import ChecksumVerifier, LocalChannel, Proof, checksum_of_engine, checksum_of_model
-from coloop.sync.checksums import Part, probe_of
+from coloop.workers.answers import MERGES
+from coloop.workers.rollout import TorchEngine
+from coloop.workers.sync import (
+    ChecksumVerifier,
+    LocalChannel,
+    Proof,
+    checksum_of_engine,
+    checksum_of_model,
+)
+from coloop.workers.sync.checksums import Part, probe_of
 
 GATE, UP = "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"
 TYPES = [torch.float32, torch.bfloat16]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coloop.tables import ABSENT, Table, attach, join_rows
-from coloop.tables.row import Row, child_row, joined_row, root_row
+from coloop.data.tables import ABSENT, Table, attach, join_rows
+from coloop.data.tables.row import Row, child_row, joined_row, root_row
 
 ROOT = root_row("problems", "0.0", {"prompt": "p"})
 

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from coloop.tables import Table, cross_rows, gather_rows, join_rows
-from coloop.tables.row import Row, child_row, root_row
+from coloop.data.tables import Table, cross_rows, gather_rows, join_rows
+from coloop.data.tables.row import Row, child_row, root_row
 
 
 def rows_of(count: int) -> list[Row]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.tables.row import ABSENT, Row, child_row, joined_row, root_row
+from coloop.data.tables.row import ABSENT, Row, child_row, joined_row, root_row
 
 
 def problem(index: int = 0) -> Row:

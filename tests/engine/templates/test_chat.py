@@ -12,12 +12,12 @@ from transformers.utils.chat_template_utils import (
     render_jinja_template,
 )
 
+from coloop.data.templates import budget
+from coloop.data.templates.chat import render_chat
+from coloop.data.templates.rendering import RenderProblem
 from coloop.errors import RequestRefused
-from coloop.hosts.encoder import Encoder
 from coloop.models.tokenizer import character_tokenizer, encode_prompt
-from coloop.templates import budget
-from coloop.templates.chat import render_chat
-from coloop.templates.rendering import RenderProblem
+from coloop.workers.encoder import Encoder
 
 FOLDER = Path(__file__).parent / "chats"
 SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.jinja"))}

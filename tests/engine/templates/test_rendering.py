@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from coloop.templates import budget
-from coloop.templates.names import names_of
-from coloop.templates.rendering import RenderProblem, render_text
+from coloop.data.templates import budget
+from coloop.data.templates.names import names_of
+from coloop.data.templates.rendering import RenderProblem, render_text
 
 NAMES = names_of(
     {"prompt": "2+2=", "passage": "the cat sat", "answer": None},

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from coloop.tools.calculator import DEEPEST, LARGEST_EXPONENT, LONGEST, calculated
-from coloop.tools.protocol import ToolFailure
+from coloop.data.tools.calculator import DEEPEST, LARGEST_EXPONENT, LONGEST, calculated
+from coloop.data.tools.protocol import ToolFailure
 
 
 @pytest.mark.parametrize(

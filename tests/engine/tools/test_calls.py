@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from coloop.data.tools.calls import CUT, ToolCall, call_in, limited, pauses_of, worded
+from coloop.data.tools.endings import endings_of
+from coloop.data.tools.protocol import ToolFailure
 from coloop.spec.nodes import ToolNode
-from coloop.tools.calls import CUT, ToolCall, call_in, limited, pauses_of, worded
-from coloop.tools.endings import endings_of
-from coloop.tools.protocol import ToolFailure
 
 
 def tool(**fields: object) -> ToolNode:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from coloop.data.tools.environment import EnvironmentTool, UserEnvironment
+from coloop.data.tools.proof import ProofEnvironment, State
+from coloop.data.tools.protocol import Caller, ToolFailure
 from coloop.errors import UserCodeError
-from coloop.tools.environment import EnvironmentTool, UserEnvironment
-from coloop.tools.proof import ProofEnvironment, State
-from coloop.tools.protocol import Caller, ToolFailure
 
 CODE = """
 import random

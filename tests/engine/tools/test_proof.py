@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from coloop.data.rewards.checkers.proof import grade
 from coloop.data.tasks.proof import Theorem
-from coloop.rewards.checkers.proof import grade
-from coloop.tools.proof import State
-from coloop.tools.protocol import ToolFailure
+from coloop.data.tools.proof import State
+from coloop.data.tools.protocol import ToolFailure
 
 SPLIT = "a, a>b, a>c, bc>d |- d"
 

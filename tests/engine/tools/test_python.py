@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from coloop.data.tools.protocol import Caller, Session, ToolFailure
+from coloop.data.tools.python import PythonTool
 from coloop.errors import StopRequested
-from coloop.tools.protocol import Caller, Session, ToolFailure
-from coloop.tools.python import PythonTool
 
 TOOL = PythonTool("sandbox", 5.0)
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from coloop.data.tools.protocol import Caller, ToolFailure
+from coloop.data.tools.search import Index, Search, texts_of, words_of
 from coloop.errors import DataError
-from coloop.tools.protocol import Caller, ToolFailure
-from coloop.tools.search import Index, Search, texts_of, words_of
 
 TEXTS = [
     "the cat sat on the mat",

@@ -17,10 +17,10 @@ from transformers import (
     Qwen3Config,
 )
 
-from coloop.batch import Pair, Sequence, completion_sequence
+from coloop.algorithms.batch import Pair, Sequence, completion_sequence
+from coloop.algorithms.recipes import recipe_of
+from coloop.algorithms.recipes.several import OF_OTHERS
 from coloop.models import with_head
-from coloop.recipes import recipe_of
-from coloop.recipes.several import OF_OTHERS
 from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
     BradleyTerry,
@@ -37,7 +37,7 @@ from coloop.spec.algorithm import (
 )
 from coloop.spec.heads import Head, Reading
 from coloop.spec.training import Training
-from coloop.training import TrainBatch
+from coloop.workers.training import TrainBatch
 
 VOCABULARY = 23
 

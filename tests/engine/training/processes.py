@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from tests.forked import context
 
-from coloop.training import Ranks, join, leave
+from coloop.workers.training import Ranks, join, leave
 
 DEADLINE_SECONDS = 120.0
 

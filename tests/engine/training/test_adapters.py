@@ -18,11 +18,11 @@ from coloop.models import LoadedModel, filled, outline_of
 from coloop.models.adapters import is_own
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import ALONE, BACKENDS, Adapter, Ranks, Scorer, TrainBackend, leave
-from coloop.training.adapters import AdaptedStates, Spread, add_adapter, beside, names_of
-from coloop.training.forward import TokenModel
-from coloop.training.learner import Learner
-from coloop.training.states import WholeStates
+from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks, Scorer, TrainBackend, leave
+from coloop.workers.training.adapters import AdaptedStates, Spread, add_adapter, beside, names_of
+from coloop.workers.training.forward import TokenModel
+from coloop.workers.training.learner import Learner
+from coloop.workers.training.states import WholeStates
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
 

@@ -21,11 +21,11 @@ from tests.engine.training.processes import on_ranks
 from tests.matrix import also
 from torch import Tensor
 
-from coloop.batch import split_units
+from coloop.algorithms.batch import split_units
 from coloop.errors import BackendMissing, PlacementTimeout, StopRequested
-from coloop.fingerprint import fingerprint
 from coloop.spec.dtypes import trained_dtypes
-from coloop.training import (
+from coloop.workers.fingerprint import fingerprint
+from coloop.workers.training import (
     ALONE,
     BACKENDS,
     Hooks,
@@ -37,10 +37,10 @@ from coloop.training import (
     join,
     leave,
 )
-from coloop.training.forward import TokenModel
-from coloop.training.learner import Learner
-from coloop.training.shares import passes_of, shares_of
-from coloop.training.states import WholeStates
+from coloop.workers.training.forward import TokenModel
+from coloop.workers.training.learner import Learner
+from coloop.workers.training.shares import passes_of, shares_of
+from coloop.workers.training.states import WholeStates
 
 TERMS = 10_000
 """More roundings than three updates of these models and rows have, there and back."""

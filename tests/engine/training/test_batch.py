@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from coloop.batch import (
+from coloop.algorithms.batch import (
     Pair,
     Sequence,
     collate,

@@ -6,10 +6,10 @@ import pytest
 import torch
 from tests.engine.training.conftest import CONFIGS, tiny_model
 
-from coloop.batch import Sequence, collate, concat
-from coloop.recipes import Needs
-from coloop.training.forward import ForwardOptions, Packing, TokenModel
-from coloop.training.scorer import score_sequences
+from coloop.algorithms.batch import Sequence, collate, concat
+from coloop.algorithms.recipes import Needs
+from coloop.workers.training.forward import ForwardOptions, Packing, TokenModel
+from coloop.workers.training.scorer import score_sequences
 
 ASKED = Needs(log_probs=False, choices=True)
 

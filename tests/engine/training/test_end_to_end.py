@@ -15,10 +15,10 @@ from torch.nn.attention import varlen
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
-from coloop.batch import Batch, collate
+from coloop.algorithms.batch import Batch, collate
 from coloop.models import LoadedModel, copy_model
-from coloop.training import forward, packing
-from coloop.training.forward import ForwardOptions, TokenModel
+from coloop.workers.training import forward, packing
+from coloop.workers.training.forward import ForwardOptions, TokenModel
 
 Build = Callable[..., PreTrainedModel]
 PACKED = ForwardOptions(packing="varlen")

@@ -11,13 +11,13 @@ from tests.engine.numerics import assert_near, forward_terms, gradient_terms
 from tests.engine.training.conftest import CONFIGS
 from transformers import PreTrainedModel
 
-from coloop.batch import Batch, collate
-from coloop.batch import Sequence as TokenSequence
+from coloop.algorithms.batch import Batch, collate
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.algorithms.recipes import Needs
 from coloop.errors import BackendMissing
-from coloop.recipes import Needs
-from coloop.sizing import settings
-from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.scorer import Scorer, score_sequences
+from coloop.plan.settings import settings
+from coloop.workers.training.forward import ForwardOptions, TokenModel
+from coloop.workers.training.scorer import Scorer, score_sequences
 
 Build = Callable[..., PreTrainedModel]
 

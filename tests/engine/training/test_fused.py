@@ -10,7 +10,7 @@ from tests.engine.numerics import assert_near, near
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from coloop.training.fused import Finish, finish_of, log_probs_of_states
+from coloop.workers.training.fused import Finish, finish_of, log_probs_of_states
 
 STATES, WIDTH, WORDS = 11, 6, 23
 

@@ -17,15 +17,23 @@ from tests.engine.training.conftest import CONFIGS, random_load, tiny_model, tra
 from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel
 
-from coloop.batch import Batch, collate
+from coloop.algorithms.batch import Batch, collate
+from coloop.algorithms.recipes import Needs
 from coloop.models import HeadSpec, with_each_head
-from coloop.recipes import Needs
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import ALONE, BACKENDS, Adapter, Ranks, SingleBackend, TrainBatch, leave
-from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.learner import Learner
-from coloop.training.states import WholeStates
+from coloop.workers.training import (
+    ALONE,
+    BACKENDS,
+    Adapter,
+    Ranks,
+    SingleBackend,
+    TrainBatch,
+    leave,
+)
+from coloop.workers.training.forward import ForwardOptions, TokenModel
+from coloop.workers.training.learner import Learner
+from coloop.workers.training.states import WholeStates
 
 TOKENS = 11
 TERMS = 10_000

@@ -12,15 +12,15 @@ from tests.engine.numerics import assert_near, near
 from tests.matrix import also
 from transformers import PreTrainedModel
 
-from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
-from coloop.batch import Sequence as TokenSequence
-from coloop.recipes import RECIPES, ModelOutputs, Needs
-from coloop.recipes.shown import OF_WORDS
+from coloop.algorithms.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.algorithms.recipes import RECIPES, ModelOutputs, Needs
+from coloop.algorithms.recipes.shown import OF_WORDS
 from coloop.spec.algorithm_fields import PreferenceLoss
 from coloop.spec.heads import Head
-from coloop.training import SingleBackend, TrainBatch
-from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.meter import Meter
+from coloop.workers.training import SingleBackend, TrainBatch
+from coloop.workers.training.forward import ForwardOptions, TokenModel
+from coloop.workers.training.meter import Meter
 
 MakeLoad = Callable[..., TrainBatch]
 Build = Callable[..., PreTrainedModel]

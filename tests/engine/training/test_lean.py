@@ -12,12 +12,12 @@ from torch import Tensor
 from transformers import PreTrainedModel, Qwen2Config
 
 from coloop.spec.model import Lora
-from coloop.training import lean, lean_attention
-from coloop.training.adapters import Adapter, add_adapter
-from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.lean import learn_lean
-from coloop.training.lean_block import BlockShape, BlockWeights, run_block
-from coloop.training.slabs import Layout, Prefix, Slab
+from coloop.workers.cpu import lean, lean_attention
+from coloop.workers.cpu.lean import learn_lean
+from coloop.workers.cpu.lean_block import BlockShape, BlockWeights, run_block
+from coloop.workers.cpu.slabs import Layout, Prefix, Slab
+from coloop.workers.training.adapters import Adapter, add_adapter
+from coloop.workers.training.forward import ForwardOptions, TokenModel
 
 ROWS, TOKENS = 3, 11
 FIELDS: dict[str, dict[str, Any]] = {

@@ -12,17 +12,17 @@ from tests.engine.training.conftest import random_load, tiny_model, training_sec
 from tests.engine.training.processes import on_ranks
 from torch import Tensor
 
-from coloop import portions
-from coloop.fingerprint import fingerprint
-from coloop.hosts.trainer import Trainer
-from coloop.hosts.weights import HeldWeights
 from coloop.models import LoadedModel, character_tokenizer, load_weights, outline_of
+from coloop.plan import portions
 from coloop.spec.dtypes import ON_GPU, trained_dtypes
-from coloop.sync import LocalChannel
-from coloop.training import Ranks, leave
-from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.fsdp2 import Fsdp2Backend
-from coloop.training.shards import local_of, spread
+from coloop.workers.fingerprint import fingerprint
+from coloop.workers.sync import LocalChannel
+from coloop.workers.trainer import Trainer
+from coloop.workers.training import Ranks, leave
+from coloop.workers.training.forward import ForwardOptions, TokenModel
+from coloop.workers.training.fsdp2 import Fsdp2Backend
+from coloop.workers.training.shards import local_of, spread
+from coloop.workers.weights import HeldWeights
 
 MIB = 2**20
 PORTION = MIB
@@ -142,7 +142,7 @@ def parts_and_back(ranks: Ranks) -> list[tuple[Tensor, Tensor]]:
     """Tensors of odd shapes cut over ranks, and put together again."""
     from torch.distributed.tensor import Shard, distribute_tensor
 
-    from coloop.training.shards import gathered, part_of
+    from coloop.workers.training.shards import gathered, part_of
 
     portions.CPU_BYTES = 200  # type: ignore[misc]
     mesh = ranks.mesh("cpu")

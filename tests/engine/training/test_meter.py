@@ -2,7 +2,7 @@
 
 import torch
 
-from coloop.training.meter import Meter
+from coloop.workers.training.meter import Meter
 
 
 def test_a_mean_is_over_everything_and_a_maximum_the_greatest_in_any_order() -> None:

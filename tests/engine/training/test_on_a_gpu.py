@@ -9,9 +9,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedModel
 
-from coloop.batch import Batch, collate
+from coloop.algorithms.batch import Batch, collate
 from coloop.models import LoadedModel, copy_model
-from coloop.training.forward import ForwardOptions, TokenModel
+from coloop.workers.training.forward import ForwardOptions, TokenModel
 
 Build = Callable[..., PreTrainedModel]
 pytestmark = [

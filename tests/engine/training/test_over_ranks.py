@@ -22,11 +22,11 @@ from tests.engine.training.processes import on_ranks
 from tests.matrix import also
 from torch import Tensor
 
-from coloop.fingerprint import fingerprint
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import ALONE, BACKENDS, Adapter, Ranks, TrainBackend, leave
-from coloop.training.learner import SEED_STRIDE
+from coloop.workers.fingerprint import fingerprint
+from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks, TrainBackend, leave
+from coloop.workers.training.learner import SEED_STRIDE
 
 TERMS = 10_000
 """More roundings than three updates of these models and rows have, there and back."""

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen3Config
 
-from coloop.training import products
-from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.products import ATTENTION, attend
+from coloop.workers.cpu import products
+from coloop.workers.cpu.products import ATTENTION, attend
+from coloop.workers.training.forward import ForwardOptions, TokenModel
 
 HALF = 2.0**-8
 """Rounding of bfloat16, relative."""

@@ -20,19 +20,26 @@ from tests.engine.training.conftest import (
 from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel, Qwen2Config
 
-from coloop.batch import Batch, Sequence, collate, completion_sequence, prompts_of, split_units
-from coloop.recipes import Needs, recipe_of
+from coloop.algorithms.batch import (
+    Batch,
+    Sequence,
+    collate,
+    completion_sequence,
+    prompts_of,
+    split_units,
+)
+from coloop.algorithms.recipes import Needs, recipe_of
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import Adapter, Ranks, SingleBackend, TrainBatch
-from coloop.training import forward as forwards
-from coloop.training import shared as slabs_of_texts
-from coloop.training.adapters import add_adapter
-from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.fsdp2 import Fsdp2Backend
-from coloop.training.scorer import score_sequences
-from coloop.training.shared import Shared, shared
-from coloop.training.shares import shares_of
+from coloop.workers.cpu import shared as slabs_of_texts
+from coloop.workers.cpu.shared import Shared, shared
+from coloop.workers.training import Adapter, Ranks, SingleBackend, TrainBatch
+from coloop.workers.training import forward as forwards
+from coloop.workers.training.adapters import add_adapter
+from coloop.workers.training.forward import ForwardOptions, TokenModel
+from coloop.workers.training.fsdp2 import Fsdp2Backend
+from coloop.workers.training.scorer import score_sequences
+from coloop.workers.training.shares import shares_of
 
 KINDS = ("qwen3", "qwen2", "llama", "mistral")
 PROMPTS = ((5, 6, 7, 8), (5, 6, 7), (9, 10, 11, 12, 13, 14), (3,), (15, 16))

@@ -15,10 +15,10 @@ from tests.matrix import some
 from torch import nn
 from transformers import PreTrainedModel
 
-from coloop.batch import completion_sequence
+from coloop.algorithms.batch import completion_sequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.spec.training import Training
-from coloop.training import (
+from coloop.workers.training import (
     BACKENDS,
     Hooks,
     Scorer,

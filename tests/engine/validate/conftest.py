@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.diagnostics import Diagnostic, Report
 from coloop.explain.edits import LOOPS, changed, ends, split
+from coloop.spec.diagnostics import Diagnostic, Report
 from coloop.spec.io import parse
 from coloop.validate import validate
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Report
+from coloop.spec.diagnostics import Report
 
 Check = Callable[..., Report]
 WEIGHTS = "nodes.mix.source.weights"

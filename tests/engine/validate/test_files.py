@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Diagnostic, Report
 from coloop.spec.data import FileSource
+from coloop.spec.diagnostics import Diagnostic, Report
 from coloop.validate import sources
 
 Finding = Callable[..., Diagnostic]

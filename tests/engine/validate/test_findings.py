@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Diagnostic, Report, Severity
-from coloop.estimate import estimate
+from coloop.plan.cost import estimate
+from coloop.spec.diagnostics import Diagnostic, Report, Severity
 from coloop.spec.groups import updates_of
 from coloop.spec.io import parse, patch
 from coloop.validate import validate

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import Diagnostic, Report, Severity
+from coloop.spec.diagnostics import Diagnostic, Report, Severity
 
 Check = Callable[..., Report]
 COMPLETIONS = "nodes.generator.rollout.completions_per_prompt"

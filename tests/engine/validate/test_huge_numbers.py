@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.estimate import estimate
 from coloop.plan.compile import compile_plan
+from coloop.plan.cost import estimate
 from coloop.spec.base import Section, yaml_key
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from coloop.diagnostics import CODES, UNFINISHED, Diagnostic, Fix
 from coloop.spec.catalog import catalog
+from coloop.spec.diagnostics import CODES, UNFINISHED, Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
 from coloop.spec.modes import MODES, ModeName, begins_as

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.diagnostics import Report
 from coloop.explain.edits import LOOPS
+from coloop.spec.diagnostics import Report
 
 HERE = Path(__file__).parent
 SOUND = sorted(path.stem for path in LOOPS.glob("*.yaml"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coloop.diagnostics import UNFINISHED, Fix, Report
+from coloop.spec.diagnostics import UNFINISHED, Fix, Report
 from coloop.spec.io import apply_changes, from_dict, load, to_dict
 from coloop.validate import validate
 

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from coloop.estimate import estimate
-from coloop.runtime.run_folder import RunRequest
+from coloop.plan.cost import estimate
+from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.start import run
 from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import rollout_of

@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coloop.arrays import ids_of, mask_of, numbers_of
+from coloop.algorithms.recipes.credit import reward_of_rows
+from coloop.algorithms.recipes.protocol import EdgeScores
+from coloop.data.arrays import ids_of, mask_of, numbers_of
+from coloop.data.rewards.user_code import RowFailure
+from coloop.data.tables import Row, Table, Tokens
+from coloop.data.tables.row import child_row, root_row
 from coloop.errors import ColoopError
-from coloop.hosts.encoder import Encoder
-from coloop.recipes.credit import reward_of_rows
-from coloop.recipes.protocol import EdgeScores
-from coloop.rewards.user_code import RowFailure
-from coloop.roles.credit_rows import credit_of, score_rows
-from coloop.roles.protocol import Input
+from coloop.runtime.roles.credit.credit_rows import credit_of, score_rows
+from coloop.runtime.roles.protocol import Input
 from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.homes import rollout_of
 from coloop.spec.io import parse
 from coloop.spec.nodes import RewardNode
 from coloop.spec.paths import apply_overrides
-from coloop.tables import Row, Table, Tokens
-from coloop.tables.row import child_row, root_row
+from coloop.workers.encoder import Encoder
 from coloop_server.previews.inside.sources import EarlierRows, rows_of
 from coloop_server.previews.inside.walk import NotHere, StagePreview, Walk, as_json
 from coloop_server.previews.schemas import (

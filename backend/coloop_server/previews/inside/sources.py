@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from coloop.data.sources import Source, open_source, unfolded
+from coloop.data.tables import Row
+from coloop.data.tables.row import child_row, root_row
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode
-from coloop.tables import Row
-from coloop.tables.row import child_row, root_row
 from coloop_server.previews.inside.walk import NotHere
 
 

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coloop.arrays import ids_of, mask_of
-from coloop.batch import Pair, Unit
-from coloop.batch import Sequence as TokenSequence
+from coloop.algorithms.batch import Pair, Unit
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import ids_of, mask_of
+from coloop.data.tables import Row, Table
 from coloop.errors import ColoopError
-from coloop.hosts.encoder import Encoder
 from coloop.models.tokenizer import decode
-from coloop.roles.texts import as_pair, as_sequence, prompt_of, tools_of
+from coloop.runtime.roles.rows.texts import as_pair, as_sequence, prompt_of, tools_of
 from coloop.spec.algorithm import Sft, node_algorithms
 from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import model_of
-from coloop.tables import Row, Table
+from coloop.workers.encoder import Encoder
 from coloop_server.previews.inside.sources import dataset_of, opened, rows_of
 from coloop_server.previews.inside.walk import NotHere, Walk
 from coloop_server.previews.schemas import AskTokens, Job, Lengths, Token, TokenizedRows, TokenText

@@ -10,22 +10,22 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
-from coloop.arrays import Ids
+from coloop.data.arrays import Ids
+from coloop.data.rewards.user_code import RowFailure
+from coloop.data.tables import Table
 from coloop.errors import ColoopError, UserCodeError
-from coloop.hosts.encoder import Encoder
 from coloop.models.build import build_outline, positions_of
 from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled as Steps
-from coloop.rewards.user_code import RowFailure
-from coloop.roles import ROLES
-from coloop.roles.protocol import Context, Outcome, Role, printed_by
-from coloop.runtime.calls import Calls, StepContext, Unrolled
+from coloop.runtime.roles import ROLES
+from coloop.runtime.roles.protocol import Context, Outcome, Role, printed_by
+from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
 from coloop.spec.lineage import Lineages
 from coloop.spec.model import CopyModel, SharedModel, SnapshotModel
 from coloop.spec.nodes import model_of
-from coloop.tables import Table
+from coloop.workers.encoder import Encoder
 
 
 class NotHere(ColoopError):

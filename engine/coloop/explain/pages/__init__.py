@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
-from coloop.diagnostics import CODES
-from coloop.runtime.symptoms import BY_CODE
+from coloop.runtime.health.symptoms import BY_CODE
+from coloop.spec.diagnostics import CODES
 
 FOLDER = Path(__file__).parent
 OTHER_FAMILIES = "failures"

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.algorithm import off_policy_of
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage.columns import Columns
 from coloop.spec.lineage.descent import Attachment, Descent

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, apply_changes, normal_change, same_documents
+from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.documents import look_along
 from coloop.spec.migrate import VERSION, migrate
 from coloop.spec.text.edits import Editor

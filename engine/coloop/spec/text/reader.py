@@ -21,8 +21,8 @@ from typing import Any, Literal, NoReturn
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from coloop.diagnostics import Diagnostic
 from coloop.errors import SpecProblem
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.text import scan, speech
 
 MAX_CHARACTERS = 1024 * 1024

@@ -1,0 +1,50 @@
+"""Token sequences as padded or packed tensors: collate, select, split, concat, pack.
+
+    row ──> Sequence, Pair ──collate──> Batch, PairBatch ──split_units, pack──> what a model reads
+
+Legend: ``B`` sequences, ``T`` token positions of prompt plus completion, ``P`` pairs,
+``R`` packed rows of ``S`` positions.
+Knows nothing of algorithms, models or tables. Invariants:
+- Per-token tensors are aligned to token positions: entry t is of token t, and `log_probs[:, t]`
+  is log p(token t | tokens before t). Position 0 has no log-prob and is never trained.
+- Padding stands on the right, so a causal model needs no attention mask for a padded batch.
+- Outside `loss_mask` every per-token number is 0; padding is outside it.
+"""
+
+from coloop.algorithms.batch.collating import collate, collate_pairs
+from coloop.algorithms.batch.padded import Batch, PairBatch, concat
+from coloop.algorithms.batch.passes import Packed, pack, split_units
+from coloop.algorithms.batch.prompts import Prompts, prompts_of
+from coloop.algorithms.batch.sequences import (
+    TOKEN_FIELDS,
+    Choice,
+    Pair,
+    Prompt,
+    Sequence,
+    Text,
+    Unit,
+    completion_sequence,
+    completion_sequences,
+)
+
+__all__ = [
+    "TOKEN_FIELDS",
+    "Batch",
+    "Choice",
+    "Packed",
+    "Pair",
+    "PairBatch",
+    "Prompt",
+    "Prompts",
+    "Sequence",
+    "Text",
+    "Unit",
+    "collate",
+    "collate_pairs",
+    "completion_sequence",
+    "completion_sequences",
+    "concat",
+    "pack",
+    "prompts_of",
+    "split_units",
+]

@@ -1,0 +1,158 @@
+"""From sequences and pairs to padded tensors.
+
+Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
+"""
+
+from collections.abc import Collection
+from collections.abc import Sequence as Many
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from coloop.algorithms.batch.padded import Batch, PairBatch
+from coloop.algorithms.batch.sequences import TOKEN_FIELDS, Pair, Sequence, Unit
+
+_BY_TOKEN = ("loss_mask", *TOKEN_FIELDS)
+
+
+def collate(
+    sequences: Many[Sequence],
+    *,
+    pad_id: int = 0,
+    pad_to_multiple: int = 1,
+    reads: Collection[str] | None = None,
+) -> Batch:
+    """Sequences as one batch, padded on the right to the longest, rounded up to a multiple.
+
+    Args:
+        reads: names of the numbers that somebody reads; None: all.
+    """
+    for sequence in sequences:
+        _check_sequence(sequence)
+    longest = max((len(sequence.token_ids) for sequence in sequences), default=0)
+    width = -(-longest // pad_to_multiple) * pad_to_multiple
+    sizes = [len(sequence.token_ids) for sequence in sequences]
+    lengths = torch.tensor(sizes, dtype=torch.long)
+    masks = [sequence.loss_mask for sequence in sequences]
+    loss_mask = _pad(masks, sizes, width, False, torch.bool)
+    fields = [name for name in TOKEN_FIELDS if reads is None or name in reads]
+    own = {name: [getattr(one, name) for one in sequences] for name in fields}
+    by_token = {
+        name: _token_numbers(values, sizes, width, loss_mask)
+        for name, values in own.items()
+        if _is_given(sequences, name, values)
+    }
+    names = [name for name in _names(sequences) if reads is None or name in reads]
+    named = {name: [one.numbers.get(name) for one in sequences] for name in names}
+    return Batch(
+        ids=tuple(sequence.id for sequence in sequences),
+        groups=tuple(sequence.group for sequence in sequences),
+        token_ids=_pad([one.token_ids for one in sequences], sizes, width, pad_id, torch.long),
+        attention_mask=torch.arange(width)[None, :] < lengths[:, None],
+        loss_mask=loss_mask,
+        row_weights=torch.tensor([sequence.weight for sequence in sequences]),
+        row_counts=torch.tensor([sequence.count for sequence in sequences]),
+        numbers={
+            name: _row_or_token_numbers(values, sizes, width, loss_mask)
+            for name, values in named.items()
+            if _is_given(sequences, name, values)
+        },
+        choices=_choices(sequences),
+        **by_token,
+    )
+
+
+def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 1) -> PairBatch:
+    """Pairs as one batch; both sides are padded to the longest side of all."""
+    sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
+    named = {name: [pair.numbers.get(name) for pair in pairs] for name in _names(pairs)}
+    extra = [one for pair in pairs for one in pair.extra]
+    return PairBatch(
+        sides=collate(sides, pad_id=pad_id, pad_to_multiple=pad_to_multiple),
+        probability=torch.tensor([pair.probability for pair in pairs]),
+        margin=torch.tensor([pair.margin for pair in pairs]),
+        row_weights=torch.tensor([pair.weight for pair in pairs]),
+        row_counts=torch.tensor([pair.count for pair in pairs]),
+        numbers={
+            name: torch.tensor(values)
+            for name, values in named.items()
+            if _is_given(pairs, name, values)
+        },
+        extra=collate(extra, pad_id=pad_id, pad_to_multiple=pad_to_multiple) if extra else None,
+    )
+
+
+def _choices(sequences: Many[Sequence]) -> Tensor | None:
+    """(B, C)"""
+    given = [sequence.choices for sequence in sequences]
+    if not _is_given(sequences, "choices", given):
+        return None
+    return torch.from_numpy(np.stack(given).astype(np.int64))  # type: ignore[arg-type]
+
+
+def _check_sequence(sequence: Sequence) -> None:
+    size = len(sequence.token_ids)
+    if size == 0:
+        raise ValueError(f"sequence {sequence.id!r} has no tokens")
+    for name in _BY_TOKEN:
+        _check_size(sequence, name, getattr(sequence, name), size)
+    for name, value in sequence.numbers.items():
+        _check_size(sequence, name, value, size)
+    if sequence.loss_mask[0]:
+        raise ValueError(
+            f"sequence {sequence.id!r} trains its first token, which nothing predicts; "
+            "a prompt needs at least one token"
+        )
+
+
+def _check_size(sequence: Sequence, name: str, value: object, size: int) -> None:
+    if isinstance(value, np.ndarray) and len(value) != size:
+        raise ValueError(
+            f"sequence {sequence.id!r} has {size} tokens but {len(value)} entries in {name}"
+        )
+
+
+def _names(units: Many[Unit]) -> list[str]:
+    """Names of the further numbers of any of them."""
+    return list(dict.fromkeys(name for unit in units for name in unit.numbers))
+
+
+def _is_given(units: Many[Unit], name: str, values: Many[Any]) -> bool:
+    given = [value is not None for value in values]
+    if any(given) and not all(given):
+        unit = units[given.index(False)]
+        kind = "pair" if isinstance(unit, Pair) else "sequence"
+        raise ValueError(f"{kind} {unit.id!r} has no {name}, others of its batch have")
+    return bool(given) and all(given)
+
+
+def _row_or_token_numbers(
+    values: Many[Any], lengths: Many[int], width: int, loss_mask: Tensor
+) -> Tensor:
+    """(B,) where each row has one number, else (B, width)."""
+    if any(isinstance(value, np.ndarray) for value in values):
+        return _token_numbers(values, lengths, width, loss_mask)
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def _token_numbers(values: Many[Any], lengths: Many[int], width: int, loss_mask: Tensor) -> Tensor:
+    padded = _pad(values, lengths, width, 0.0, torch.float32)
+    return torch.where(loss_mask, padded, 0.0)
+
+
+def _pad(
+    rows: Many[NDArray[Any] | float],
+    lengths: Many[int],
+    width: int,
+    filler: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Each row in its first places, one number in all of them. (B, width)."""
+    full = torch.full((len(rows), width), filler, dtype=dtype)
+    view = full.numpy()
+    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        view[place, :length] = row
+    return full

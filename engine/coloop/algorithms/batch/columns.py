@@ -1,0 +1,77 @@
+"""Many sequences as a few columns: what a message carries of them where texts are short, and an
+object for each text would take longer than its numbers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from itertools import accumulate, repeat
+from typing import Any
+
+import numpy as np
+
+from coloop.algorithms.batch.sequences import Sequence, Unit
+
+NAMES = tuple(one.name for one in fields(Sequence))
+LONGEST_BYTES = 1024
+"""Of an array that goes into a column: it is copied there, and a longer one need not be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """So many sequences, field by field."""
+
+    rows: int
+    values: dict[str, Any]
+    """By field, a value for each; of a field of which all have the very same, that alone stands in
+    `shared`, and of one with short arrays in `arrays`."""
+    shared: dict[str, Any]
+    arrays: dict[str, tuple[bytes, str, list[int]]]
+    """By field: the numbers of all, one behind the other, their type, and how many each has."""
+
+
+def columns_of(items: tuple[Unit, ...]) -> Columns | None:
+    """The items as columns; None where they are not sequences."""
+    if not all(type(item) is Sequence for item in items):
+        return None
+    states = [vars(item) for item in items]
+    values: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
+    arrays: dict[str, tuple[bytes, str, list[int]]] = {}
+    for name in NAMES:
+        own = [state[name] for state in states]
+        first = own[0] if own else None
+        if all(one is first for one in own):
+            shared[name] = first
+        elif type(first) is np.ndarray and _are_short(own, first.dtype):
+            whole = np.concatenate(own)
+            arrays[name] = whole.tobytes(), whole.dtype.str, [len(one) for one in own]
+        else:
+            values[name] = own
+    return Columns(rows=len(items), values=values, shared=shared, arrays=arrays)
+
+
+def items_of(columns: Columns) -> tuple[Sequence, ...]:
+    """The sequences that were made columns; their arrays lie in one piece of memory."""
+    by_name: dict[str, Iterable[Any]] = {
+        **columns.values,
+        **{name: repeat(value, columns.rows) for name, value in columns.shared.items()},
+        **{name: _apart(*column) for name, column in columns.arrays.items()},
+    }
+    found = []
+    for row in zip(*(by_name[name] for name in NAMES), strict=True):
+        one = object.__new__(Sequence)  # all arrays are what they were
+        vars(one).update(zip(NAMES, row, strict=True))
+        found.append(one)
+    return tuple(found)
+
+
+def _are_short(own: list[Any], dtype: np.dtype[Any]) -> bool:
+    return all(
+        type(one) is np.ndarray and one.dtype == dtype and one.nbytes <= LONGEST_BYTES
+        for one in own
+    )
+
+
+def _apart(numbers: bytes, kind: str, lengths: list[int]) -> Iterable[Any]:
+    whole = np.frombuffer(numbers, dtype=kind)  # read-only, and so is every part of it
+    ends = list(accumulate(lengths))
+    return [whole[end - length : end] for end, length in zip(ends, lengths, strict=True)]

@@ -1,0 +1,221 @@
+"""Sequences as tensors, padded on the right, and pairs of them; parts of them, and several as one.
+
+Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from coloop.algorithms.batch.sequences import TOKEN_FIELDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Sequences as tensors, padded on the right."""
+
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    token_ids: Tensor
+    """(B, T) long."""
+    attention_mask: Tensor
+    """(B, T) bool, true on real tokens."""
+    loss_mask: Tensor
+    """(B, T) bool, true on trained tokens; never at position 0."""
+    row_weights: Tensor
+    """(B,) float32."""
+    row_counts: Tensor
+    """(B,) float32."""
+    log_probs_rollout: Tensor | None = None
+    """(B, T) float32, as the five below."""
+    log_probs_old: Tensor | None = None
+    log_probs_reference: Tensor | None = None
+    advantages: Tensor | None = None
+    returns: Tensor | None = None
+    values: Tensor | None = None
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, (B,) or (B, T) float32."""
+    choices: Tensor | None = None
+    """(B, C) long: tokens of which it is asked how likely each comes next."""
+
+    @property
+    def size(self) -> int:
+        """Number of units that are learned from: here sequences."""
+        return int(self.token_ids.shape[0])
+
+    @property
+    def sequences(self) -> "Batch":
+        """What a model reads."""
+        return self
+
+    def lengths(self) -> list[int]:
+        """Real tokens of each sequence."""
+        lengths: list[int] = self.attention_mask.sum(1).tolist()
+        return lengths
+
+    def select(self, rows: Sequence[int]) -> "Batch":
+        """These rows in this order, with padding that none of them needs cut off."""
+        index = torch.as_tensor(list(rows), dtype=torch.long, device=self.token_ids.device)
+        kept = self.attention_mask.index_select(0, index)
+        longest = int(kept.sum(1).max()) if len(rows) else 0
+        chosen = self._map(lambda tensor: _take(tensor, index, longest))
+        return replace(
+            chosen,
+            choices=None if self.choices is None else self.choices[index],
+            ids=tuple(self.ids[row] for row in rows),
+            groups=tuple(self.groups[row] for row in rows),
+        )
+
+    def padded_to(self, tokens: int) -> "Batch":
+        """The same rows with T = `tokens`, which must not be less than now."""
+        missing = tokens - self.token_ids.shape[1]
+        if missing < 0:
+            raise ValueError(f"cannot pad T = {self.token_ids.shape[1]} to {tokens}")
+        return replace(self._map(lambda tensor: _widen(tensor, missing)), choices=self.choices)
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on another device."""
+        return self._map(lambda tensor: tensor.to(device))
+
+    def given(self, name: str) -> Tensor | None:
+        """Numbers of the rows by their name, wherever they stand."""
+        found: Tensor | None = (
+            getattr(self, name) if name in TOKEN_FIELDS else self.numbers.get(name)
+        )
+        return found
+
+    def with_numbers(self, found: Mapping[str, Tensor]) -> "Batch":
+        """The same with these numbers, each in its field or by its name."""
+        own: dict[str, Any] = {name: found[name] for name in found if name in TOKEN_FIELDS}
+        named = {name: found[name] for name in found if name not in TOKEN_FIELDS}
+        return replace(self, **own, numbers={**self.numbers, **named})
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        tensors = {one.name: getattr(self, one.name) for one in fields(self)}
+        changed: dict[str, Any] = {
+            name: change(t) for name, t in tensors.items() if isinstance(t, Tensor)
+        }
+        named = {name: change(tensor) for name, tensor in self.numbers.items()}
+        return replace(self, **changed, numbers=named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairBatch:
+    """Pairs as tensors; both sides are rows of one batch, chosen ones first, at one T."""
+
+    sides: Batch
+    """2P rows: chosen 0..P-1, then rejected 0..P-1."""
+    probability: Tensor
+    """(P,) float32."""
+    margin: Tensor
+    """(P,) float32."""
+    row_weights: Tensor
+    """(P,) float32."""
+    row_counts: Tensor
+    """(P,) float32."""
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, (P,) float32."""
+    extra: Batch | None = None
+    """Further texts of all pairs, for what a recipe prepares; a part of the pairs has none."""
+
+    @property
+    def size(self) -> int:
+        """Number of units that are learned from: here pairs."""
+        return int(self.probability.shape[0])
+
+    @property
+    def sequences(self) -> Batch:
+        """What a model reads: both sides."""
+        return self.sides
+
+    @property
+    def chosen(self) -> Batch:
+        return self.sides.select(range(self.size))
+
+    @property
+    def rejected(self) -> Batch:
+        return self.sides.select(range(self.size, 2 * self.size))
+
+    def lengths(self) -> list[int]:
+        """Real tokens of the longer side of each pair, twice: what a pair fills in a batch."""
+        lengths = self.sides.lengths()
+        return [
+            2 * max(pair) for pair in zip(lengths[: self.size], lengths[self.size :], strict=True)
+        ]
+
+    def select(self, rows: Sequence[int]) -> "PairBatch":
+        """These pairs in this order."""
+        index = torch.as_tensor(list(rows), dtype=torch.long, device=self.probability.device)
+        return PairBatch(
+            sides=self.sides.select([*rows, *(row + self.size for row in rows)]),
+            probability=self.probability[index],
+            margin=self.margin[index],
+            row_weights=self.row_weights[index],
+            row_counts=self.row_counts[index],
+            numbers={name: tensor[index] for name, tensor in self.numbers.items()},
+        )
+
+    def given(self, name: str) -> Tensor | None:
+        """Numbers of the pairs by their name, or of their sides (2P, T)."""
+        return self.numbers[name] if name in self.numbers else self.sides.given(name)
+
+    def with_numbers(self, found: Mapping[str, Tensor]) -> "PairBatch":
+        """The same with these numbers: (P,) of pairs, (2P, T) of their sides."""
+        of_sides = {name: tensor for name, tensor in found.items() if tensor.dim() == 2}
+        of_pairs = {name: tensor for name, tensor in found.items() if tensor.dim() == 1}
+        sides = self.sides.with_numbers(of_sides)
+        return replace(self, sides=sides, numbers={**self.numbers, **of_pairs})
+
+    def to(self, device: torch.device | str) -> "PairBatch":
+        """The same batch on another device."""
+        return PairBatch(
+            sides=self.sides.to(device),
+            probability=self.probability.to(device),
+            margin=self.margin.to(device),
+            row_weights=self.row_weights.to(device),
+            row_counts=self.row_counts.to(device),
+            numbers={name: tensor.to(device) for name, tensor in self.numbers.items()},
+            extra=None if self.extra is None else self.extra.to(device),
+        )
+
+
+def concat(batches: Sequence[Batch]) -> Batch:
+    """The rows of several batches one after another, padded to one T."""
+    if not batches:
+        raise ValueError("nothing to concatenate")
+    width = max(batch.token_ids.shape[1] for batch in batches)
+    wide = [batch.padded_to(width) for batch in batches]
+    names = dict.fromkeys([*TOKEN_FIELDS, *(name for batch in wide for name in batch.numbers)])
+    given = {name: [batch.given(name) for batch in wide] for name in names}
+    for name, tensors in given.items():
+        if any(tensor is None for tensor in tensors) and any(t is not None for t in tensors):
+            raise ValueError(f"some of the batches have {name} and some have not")
+    there = {name: [t for t in ts if t is not None] for name, ts in given.items()}
+    whole = Batch(
+        ids=tuple(name for batch in wide for name in batch.ids),
+        groups=tuple(name for batch in wide for name in batch.groups),
+        token_ids=torch.cat([batch.token_ids for batch in wide]),
+        attention_mask=torch.cat([batch.attention_mask for batch in wide]),
+        loss_mask=torch.cat([batch.loss_mask for batch in wide]),
+        row_weights=torch.cat([batch.row_weights for batch in wide]),
+        row_counts=torch.cat([batch.row_counts for batch in wide]),
+    )
+    choices = [batch.choices for batch in wide if batch.choices is not None]
+    if choices and len(choices) < len(wide):
+        raise ValueError("some of the batches have choices and some have not")
+    whole = replace(whole, choices=torch.cat(choices) if choices else None)
+    return whole.with_numbers({name: torch.cat(ts) for name, ts in there.items() if ts})
+
+
+def _take(tensor: Tensor, index: Tensor, longest: int) -> Tensor:
+    taken = tensor.index_select(0, index)
+    return taken[:, :longest] if taken.dim() == 2 else taken
+
+
+def _widen(tensor: Tensor, missing: int) -> Tensor:
+    if tensor.dim() != 2 or missing == 0:
+        return tensor
+    return torch.nn.functional.pad(tensor, (0, missing))

@@ -1,0 +1,341 @@
+"""One text as it is scored or learned, and two of them as a pair: from the row to the batch.
+
+A sequence shares its arrays with rows and messages; nobody writes into them.
+"""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Many
+from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import fields as class_fields
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coloop.data.arrays import (
+    Ids,
+    Mask,
+    Numbers,
+    are_equal,
+    ids_of,
+    joined,
+    mask_of,
+    numbers_of,
+    owned,
+)
+
+TOKEN_FIELDS = (
+    "log_probs_rollout",
+    "log_probs_old",
+    "log_probs_reference",
+    "advantages",
+    "returns",
+    "values",
+)
+"""Per-token numbers of a sequence and of a batch that have a field of their own; whatever else a
+recipe reads stands in `numbers`, by its name."""
+
+
+Prompt = str | list[dict[str, Any]]
+"""Text, or a chat: a list of messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A prompt and what shall follow it, which is to be encoded as it stands."""
+
+    prompt: Prompt
+    target: Prompt
+    """A text, or messages that go on from the prompt: what the assistant says in them."""
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """What the assistant of a chat may call, as its template shows it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Words of which a model is asked how likely each comes next; of a word its first token
+    speaks, so each begins with another one."""
+
+    words: tuple[str, ...]
+    field: str
+    """Where a node says them, for messages."""
+    at: int | None = None
+    """Characters of the completion behind which they would come; None: behind all of it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sequence:
+    """One text that is scored or learned, from the row to the batch; every array has one entry a
+    token.
+
+    Where the row has no token ids yet there is `text` in their place, and numbers by the token are
+    those of its target alone; `with_ids` makes it whole. Lists are taken as well; what is held are
+    read-only arrays.
+    """
+
+    id: str
+    token_ids: Ids = field(default_factory=lambda: ids_of([]))
+    """Prompt and completion."""
+    loss_mask: Mask = field(default_factory=lambda: mask_of([]))
+    """True on the tokens that are trained."""
+    text: Text | None = None
+    """What is still to be encoded."""
+    choice: Choice | None = None
+    """Words that are still to be encoded as `choices`."""
+    choices: Ids | None = None
+    """(C,) tokens of which it is asked how likely each comes next; the text ends before them."""
+    prompt_length: int = 0
+    """Tokens before the completion."""
+    log_probs_rollout: Numbers | None = None
+    """By the engine, at the sampling temperature; read where `loss_mask` is true, as all below."""
+    log_probs_old: Numbers | None = None
+    log_probs_reference: Numbers | None = None
+    advantages: Numbers | float | None = None
+    """One number stands for all trained tokens."""
+    returns: Numbers | None = None
+    values: Numbers | None = None
+    numbers: Mapping[str, Numbers | float] = field(default_factory=dict)
+    """Whatever else a recipe reads, by its name: one number for the row, or one for each token."""
+    weight: float = 1.0
+    """Scales the row's loss, not the divisor."""
+    count: float = 1.0
+    """How often the row stands in the batch; scales loss and divisor."""
+    group: str = ""
+    """Name of the row's group, for messages."""
+    temperature: float = 1.0
+    """At which its log-probs are compared; that it was drawn at where it learns from rewards."""
+    writer: str = ""
+    """The node that drew its tokens."""
+    version: int = 0
+    """Version of the weights that drew them."""
+    tokenizer: str = ""
+    """Mark of the tokenizer whose ids they are; empty: not known."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token_ids", ids_of(self.token_ids))
+        object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
+        if self.choices is not None:
+            object.__setattr__(self, "choices", ids_of(self.choices))
+        for name in TOKEN_FIELDS:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, (float, int)):
+                object.__setattr__(self, name, numbers_of(value))
+        if self.numbers:
+            kept = {
+                name: float(value) if isinstance(value, float | int) else numbers_of(value)
+                for name, value in self.numbers.items()
+            }
+            object.__setattr__(self, "numbers", kept)
+
+    def __eq__(self, other: object) -> bool:
+        return are_equal(self, other)
+
+    def owned(self) -> "Sequence":
+        """The same in memory of its own, for one that outlives its step."""
+        names = ("token_ids", "loss_mask", "choices", *TOKEN_FIELDS)
+        given = {name: getattr(self, name) for name in names}
+        arrays: dict[str, Any] = {
+            name: owned(value) for name, value in given.items() if isinstance(value, np.ndarray)
+        }
+        numbers = {
+            name: owned(value) if isinstance(value, np.ndarray) else value
+            for name, value in self.numbers.items()
+        }
+        return replace(self, **arrays, numbers=numbers)
+
+    def with_numbers(self, found: Mapping[str, Numbers | float]) -> "Sequence":
+        """The same with these numbers, each in its field or by its name."""
+        own: dict[str, Any] = {name: found[name] for name in found if name in TOKEN_FIELDS}
+        named = {name: found[name] for name in found if name not in TOKEN_FIELDS}
+        return replace(self, **own, numbers={**self.numbers, **named})
+
+    def with_ids(
+        self, prompt_ids: ArrayLike, completion_ids: ArrayLike, loss_mask: ArrayLike | None = None
+    ) -> "Sequence":
+        """The sequence with these token ids; its numbers, which are of the completion, shifted
+        along.
+
+        Args:
+            loss_mask: which tokens of the completion are trained; None: all. Those of the prompt
+            never are.
+        """
+        given = {name: getattr(self, name) for name in (*TOKEN_FIELDS, "numbers")}
+        return replace(self, text=None, **_whole(given, prompt_ids, completion_ids, loss_mask))
+
+
+def completion_sequence(
+    *,
+    id: str,
+    prompt_ids: ArrayLike,
+    completion_ids: ArrayLike,
+    loss_mask: ArrayLike,
+    **fields: Any,
+) -> Sequence:
+    """A sequence from arrays that cover the completion only; the prompt is never trained.
+
+    Args:
+        fields: those of `Sequence`; numbers by the token are of the completion.
+    """
+    whole = _whole(fields, prompt_ids, completion_ids, loss_mask)
+    unknown = fields.keys() - _DEFAULTS.keys()
+    if unknown:
+        raise TypeError(f"a sequence has no {', '.join(sorted(unknown))}")
+    found = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
+    vars(found).update(_DEFAULTS, **fields | whole, id=id)
+    return found
+
+
+def completion_sequences(
+    *,
+    ids: Many[str],
+    prompt_ids: Many[ArrayLike],
+    completion_ids: Many[ArrayLike],
+    loss_masks: Many[ArrayLike],
+    fields: Mapping[str, Many[Any]],
+) -> tuple[Sequence, ...]:
+    """`completion_sequence` of many at once; their arrays lie one behind the other in one piece of
+    memory.
+
+    Args:
+        fields: by name, of each of them; `numbers` are not taken.
+    """
+    unknown = fields.keys() - (_DEFAULTS.keys() - {"numbers"})
+    if unknown:
+        raise TypeError(f"many sequences take no {', '.join(sorted(unknown))}")
+    before = [ids_of(one) for one in prompt_ids]
+    of_prompts = [_of_prompt(len(one)) for one in before]
+    columns: dict[str, Many[Any]] = {
+        **fields,
+        "id": ids,
+        "token_ids": _behind(before, [ids_of(one) for one in completion_ids]),
+        "loss_mask": _behind(
+            [never for _, never in of_prompts], [mask_of(one) for one in loss_masks]
+        ),
+        "prompt_length": [len(one) for one in before],
+    }
+    for name in fields.keys() & TOKEN_FIELDS:
+        given = [place for place, one in enumerate(fields[name]) if not _is_one(one)]
+        if given:
+            parts = [numbers_of(fields[name][place]) for place in given]
+            whole = _behind([of_prompts[place][0] for place in given], parts)
+            columns[name] = _with(fields[name], given, whole)
+    names = (*columns,)
+    found = []
+    for row in zip(*columns.values(), strict=True):
+        one = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
+        vars(one).update(_DEFAULTS, numbers={})
+        vars(one).update(zip(names, row, strict=True))
+        found.append(one)
+    return tuple(found)
+
+
+def _is_one(value: Any) -> bool:
+    """Whether it is one number, or none."""
+    return value is None or isinstance(value, _SCALAR)
+
+
+def _with(values: Many[Any], places: Many[int], others: Many[Any]) -> list[Any]:
+    """The values with others in some places."""
+    found = list(values)
+    for place, one in zip(places, others, strict=True):
+        found[place] = one
+    return found
+
+
+def _behind(before: Many[NDArray[Any]], after: Many[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Each part of `after` behind its part of `before`; all that are of one type as parts of one
+    array."""
+    pairs = list(zip(before, after, strict=True))
+    if len({one.dtype for one in after}) != 1:
+        return [joined(pair) for pair in pairs]
+    whole = joined([part for pair in pairs for part in pair])
+    sizes = [len(first) + len(second) for first, second in pairs]
+    return [whole[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True)]
+
+
+def _whole(
+    fields: Mapping[str, Any],
+    prompt_ids: ArrayLike,
+    completion_ids: ArrayLike,
+    loss_mask: ArrayLike | None,
+) -> dict[str, Any]:
+    """Fields of prompt and completion together; those numbers by the token that are among the
+    given fields are of the completion, and shifted along."""
+    before, after = ids_of(prompt_ids), ids_of(completion_ids)
+    trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
+    nothing, never = _of_prompt(len(before))
+    found: dict[str, Any] = {
+        "token_ids": joined((before, after)),
+        "loss_mask": joined((never, trained)),
+        "prompt_length": len(before),
+        "numbers": {
+            name: float(own) if isinstance(own, _SCALAR) else joined((nothing, numbers_of(own)))
+            for name, own in fields.get("numbers", _NOTHING).items()
+        },
+    }
+    for name in TOKEN_FIELDS:
+        own = fields.get(name)
+        if own is not None:
+            is_one = isinstance(own, _SCALAR)
+            found[name] = own if is_one else joined((nothing, numbers_of(own)))
+    return found
+
+
+_SCALAR = (float, int)
+_NOTHING: Mapping[str, Any] = {}
+
+
+@lru_cache(maxsize=256)
+def _of_prompt(tokens: int) -> tuple[Numbers, Mask]:
+    """Numbers and mask of a prompt: nothing, of nothing trained."""
+    return numbers_of(np.zeros(tokens, dtype=np.float32)), mask_of(np.zeros(tokens, np.bool_))
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    one.name: None if one.default is MISSING else one.default for one in class_fields(Sequence)
+}
+"""Of a sequence's fields; those that have none are always given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two texts, the first preferred."""
+
+    id: str
+    chosen: Sequence
+    rejected: Sequence
+    probability: float = 1.0
+    """That chosen is the better one."""
+    margin: float = 0.0
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """Whatever else a recipe reads of the pair, by its name."""
+    extra: tuple[Sequence, ...] = ()
+    """Further texts that are measured where a recipe prepares with them; nothing is learned from
+    them."""
+    weight: float = 1.0
+    count: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extra", tuple(self.extra))
+
+    def owned(self) -> "Pair":
+        """The same in memory of its own."""
+        return self.mapped(Sequence.owned)
+
+    def mapped(self, change: Callable[[Sequence], Sequence]) -> "Pair":
+        """The same with each of its texts changed."""
+        return replace(
+            self,
+            chosen=change(self.chosen),
+            rejected=change(self.rejected),
+            extra=tuple(change(one) for one in self.extra),
+        )
+
+
+Unit = Sequence | Pair
+"""What is learned from."""

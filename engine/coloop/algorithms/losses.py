@@ -1,0 +1,253 @@
+"""Policy losses of each token, undivided; `aggregation` turns them into one number.
+
+Legend: ``B`` sequences, ``T`` token positions; ρ = π/π_old, L = trained tokens of a sequence.
+Every loss takes log-probs of the sampled tokens (B, T), advantages (B, T) and a bool mask, and
+gives (B, T) with 0 outside the mask. Log ratios are kept in ±20 before the exponential.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from coloop.algorithms.kl import LOG_RATIO_LIMIT
+from coloop.algorithms.masks import masked_mean, masked_sum
+from coloop.algorithms.shapes import check_mask, check_rank, check_same_shape, wide
+
+Reduce = Literal["mean", "sum"]
+"""How the log ratios of a sequence's tokens become one."""
+
+
+def _check(log_probs: Tensor, log_probs_old: Tensor, advantages: Tensor, mask: Tensor) -> None:
+    check_rank(2, log_probs=log_probs)
+    check_same_shape(
+        log_probs=log_probs, log_probs_old=log_probs_old, advantages=advantages, mask=mask
+    )
+    check_mask(mask)
+
+
+def log_ratios(log_probs: Tensor, log_probs_old: Tensor, mask: Tensor) -> Tensor:
+    """log ρ in ±20, 0 outside the mask. (B, T) -> (B, T)."""
+    difference = torch.where(mask, wide(log_probs) - wide(log_probs_old), 0.0)
+    return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+
+
+def clip_ratio(ratio: Tensor, clip_low: float | None, clip_high: float | None) -> Tensor:
+    """ρ kept in [1 − clip_low, 1 + clip_high]; None leaves that side open."""
+    lowest = None if clip_low is None else 1.0 - clip_low
+    highest = None if clip_high is None else 1.0 + clip_high
+    return ratio if lowest is None and highest is None else ratio.clamp(lowest, highest)
+
+
+def clipped(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    clip_low: float | None = 0.2,
+    clip_high: float | None = 0.2,
+    dual_clip: float | None = None,
+) -> Tensor:
+    """max(−Aρ, −A clip(ρ, 1−ε_low, 1+ε_high)); with dual clip at most −cA where A < 0.
+
+    PPO (arXiv 1707.06347), clip-higher (arXiv 2503.14476), dual clip (arXiv 1912.09729).
+    """
+    _check(log_probs, log_probs_old, advantages, mask)
+    ratio = log_ratios(log_probs, log_probs_old, mask).exp()
+    loss = torch.maximum(-advantages * ratio, -advantages * clip_ratio(ratio, clip_low, clip_high))
+    if dual_clip is not None:
+        loss = torch.where(advantages < 0, torch.minimum(loss, -dual_clip * advantages), loss)
+    return torch.where(mask, loss, 0.0)
+
+
+def is_clipped(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    clip_low: float | None = 0.2,
+    clip_high: float | None = 0.2,
+) -> Tensor:
+    """True where the clipped branch of `clipped` is active, so no gradient flows. (B, T)."""
+    ratio = log_ratios(log_probs, log_probs_old, mask).exp()
+    return mask & (-advantages * clip_ratio(ratio, clip_low, clip_high) > -advantages * ratio)
+
+
+def policy_gradient(log_probs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
+    """−A log π. REINFORCE (Williams 1992); no ratio, no clip."""
+    _check(log_probs, log_probs, advantages, mask)
+    return torch.where(mask, -advantages * wide(log_probs), 0.0)
+
+
+def sequence_ratio(
+    log_probs: Tensor, log_probs_old: Tensor, mask: Tensor, *, reduce: Reduce | str = "mean"
+) -> Tensor:
+    """exp(mean_t log ρ_t) as in GSPO, or exp(Σ_t log ρ_t), the ratio of the whole text. (B,)."""
+    log_ratio = log_ratios(log_probs, log_probs_old, mask)
+    if reduce == "mean":
+        return masked_mean(log_ratio, mask, dim=1).exp()
+    if reduce == "sum":
+        total = masked_sum(log_ratio, mask, dim=1)
+        return total.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
+    raise ValueError(f"unknown reduction {reduce!r}, expected mean or sum")
+
+
+def sequence_clipped(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    clip_low: float | None = 3e-4,
+    clip_high: float | None = 4e-4,
+    reduce: Reduce | str = "mean",
+) -> Tensor:
+    """max(−As, −A clip(s)), s the ratio of the sequence, the same at each of its tokens.
+
+    GSPO (arXiv 2507.18071) with the mean, RLOO as TRL has it with the sum over tokens. A is the
+    mean advantage of the sequence's tokens.
+    """
+    _check(log_probs, log_probs_old, advantages, mask)
+    ratio = sequence_ratio(log_probs, log_probs_old, mask, reduce=reduce)  # (B,)
+    advantage = masked_mean(advantages, mask, dim=1)  # (B,)
+    loss = torch.maximum(-advantage * ratio, -advantage * clip_ratio(ratio, clip_low, clip_high))
+    return torch.where(mask, loss[:, None].expand_as(log_probs), 0.0)
+
+
+def is_sequence_clipped(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    clip_low: float | None = 3e-4,
+    clip_high: float | None = 4e-4,
+    reduce: Reduce | str = "mean",
+) -> Tensor:
+    """True on the tokens of sequences that teach nothing because s is clipped. (B, T)."""
+    _check(log_probs, log_probs_old, advantages, mask)
+    ratio = sequence_ratio(log_probs, log_probs_old, mask, reduce=reduce)  # (B,)
+    advantage = masked_mean(advantages, mask, dim=1)  # (B,)
+    clipped = -advantage * clip_ratio(ratio, clip_low, clip_high) > -advantage * ratio
+    return mask & clipped[:, None]
+
+
+def cispo(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    ratio_min: float | None = 0.0,
+    ratio_max: float | None = 5.0,
+) -> Tensor:
+    """−sg(clip(ρ, ratio_min, ratio_max)) A log π; absolute bounds. CISPO (arXiv 2506.13585)."""
+    _check(log_probs, log_probs_old, advantages, mask)
+    ratio = log_ratios(log_probs, log_probs_old, mask).exp()
+    if ratio_min is not None or ratio_max is not None:
+        ratio = ratio.clamp(ratio_min, ratio_max)
+    # The ratio is a weight here: the gradient goes through log π alone, on clipped tokens as well.
+    return torch.where(mask, -ratio.detach() * advantages * wide(log_probs), 0.0)
+
+
+def sapo(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    tau_positive: float = 1.0,
+    tau_negative: float = 1.05,
+) -> Tensor:
+    """−A σ(τ(ρ − 1)) 4/τ with τ by the sign of A. SAPO (arXiv 2511.20347)."""
+    _check(log_probs, log_probs_old, advantages, mask)
+    ratio = log_ratios(log_probs, log_probs_old, mask).exp()
+    tau = torch.where(advantages > 0, tau_positive, tau_negative)
+    gate = torch.sigmoid(tau * (ratio - 1.0)) * 4.0 / tau
+    return torch.where(mask, -advantages * gate, 0.0)
+
+
+def gmpo(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    clip_low: float | None = 0.4,
+    clip_high: float | None = 0.4,
+) -> Tensor:
+    """−Ā exp(mean_t log ρ_t) with log ρ clipped against the sign of A, the same at each token.
+
+    GMPO (arXiv 2507.20673); the bounds are those of log ρ.
+    """
+    _check(log_probs, log_probs_old, advantages, mask)
+    log_ratio = log_ratios(log_probs, log_probs_old, mask)
+    lowest = None if clip_low is None else -clip_low
+    if lowest is None and clip_high is None:
+        kept = log_ratio
+    else:
+        sign = torch.sign(advantages)
+        kept = sign * torch.minimum(sign * log_ratio, sign * log_ratio.clamp(lowest, clip_high))
+    ratio = masked_mean(kept, mask, dim=1).exp()  # (B,)
+    loss = -masked_mean(advantages, mask, dim=1) * ratio  # (B,)
+    return torch.where(mask, loss[:, None].expand_as(log_probs), 0.0)
+
+
+def token_covariances(log_probs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
+    """(A − mean A)(log π − mean log π) over the batch's tokens, detached. (B, T) -> (B, T)."""
+    _check(log_probs, log_probs, advantages, mask)
+    known = wide(log_probs.detach())  # a selection of tokens, never a path of the gradient
+    centred = (advantages - masked_mean(advantages, mask)) * (known - masked_mean(known, mask))
+    return torch.where(mask, centred, 0.0)
+
+
+def clip_cov_keep(
+    covariances: Tensor,
+    mask: Tensor,
+    *,
+    share: float,
+    lowest: float = 1.0,
+    highest: float = 5.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Mask without a random `share` of the tokens, drawn from those with covariance in the band.
+
+    Clip-Cov (arXiv 2505.22617). `covariances` are those of the whole optimizer step.
+    """
+    check_same_shape(covariances=covariances, mask=mask)
+    candidates = (mask & (covariances > lowest) & (covariances < highest)).flatten()
+    drop = min(max(int(share * int(mask.sum())), 1), int(candidates.sum()))
+    keep = mask.flatten().clone()
+    found = candidates.nonzero().flatten()
+    order = torch.randperm(found.numel(), generator=generator, device=found.device)
+    keep[found[order[:drop]]] = False
+    return keep.view_as(mask)
+
+
+def kl_cov_select(covariances: Tensor, mask: Tensor, *, share: float) -> Tensor:
+    """Mask of the `share` of tokens with the greatest covariance. KL-Cov (arXiv 2505.22617)."""
+    check_same_shape(covariances=covariances, mask=mask)
+    count = max(int(share * int(mask.sum())), 1)
+    ranked = covariances.masked_fill(~mask, -torch.inf).flatten().topk(min(count, mask.numel()))
+    selected = torch.zeros(mask.numel(), dtype=torch.bool, device=mask.device)
+    selected[ranked.indices] = True
+    return selected.view_as(mask) & mask
+
+
+def kl_cov(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    selected: Tensor,
+    coefficient: float = 1.0,
+) -> Tensor:
+    """−Aρ, plus coefficient · |log ρ| on the selected tokens. KL-Cov (arXiv 2505.22617)."""
+    _check(log_probs, log_probs_old, advantages, mask)
+    check_same_shape(log_probs=log_probs, selected=selected)
+    log_ratio = log_ratios(log_probs, log_probs_old, mask)
+    loss = -advantages * log_ratio.exp() + torch.where(selected, coefficient * log_ratio.abs(), 0.0)
+    return torch.where(mask, loss, 0.0)

@@ -1,0 +1,304 @@
+"""Credit: what reward edges say of a role's rows becomes an advantage for each trained token.
+
+Legend: ``B`` rows that stay, ``T`` completion tokens.
+
+    scores -> events -> combine, baseline, deviation -> each row has one number for its tokens, or
+                                                        token rewards -> look ahead -> whiten
+
+`credit.combine` decides where the sum over edges stands: `sum_then_normalize` before the baseline,
+`normalize_then_sum` after it and before a normalisation over the batch, `separate_advantages` after
+it and nothing more. KL in the reward is part of that sum where a group has a baseline (one number a
+row, as in verl and in TRL's RLOO); else, and where the preset penalizes after the baseline (as
+OpenRLHF), it is taken from the reward of each token.
+Does not know how groups are formed: callers pass group keys, after all filters; nor rounds: scores
+come with what later rounds add to them (`coloop.algorithms.recipes.rounds`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from coloop.algorithms import advantages as estimate
+from coloop.algorithms.kl import kl_divergence
+from coloop.algorithms.masks import masked_mean, masked_sum
+from coloop.algorithms.recipes.combine import (
+    clip_events,
+    normalise_rows,
+    rows_that_stay,
+    sum_of_edges,
+    sum_of_normalised_edges,
+)
+from coloop.algorithms.recipes.estimators import Events, last_of_rows
+from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
+from coloop.algorithms.recipes.rows import StayingRows, gather_rows
+from coloop.data.arrays import Mask, Numbers
+from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.training import Credit
+
+T = TypeVar("T")
+
+GROUP_OF_ONE = "credit.group_of_one"
+"""Alert: rows that are alone in their group, where a baseline leaves them nothing to learn."""
+
+
+def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
+    """Advantages of all rows of one role and step; None for rows that leave the update."""
+    _check_input(rows)
+    size = len(rows.groups)
+    edges = [edge for edge in rows.edges if edge.weight != 0.0]
+    staying = gather_rows(rows, rows_that_stay(edges, size, credit.missing, rows.of_others))
+    totals = sum_of_edges(edges, staying, credit.missing)
+    kl, coefficient = _kl_of_tokens(rows, staying, settings), _coefficient(rows, settings)
+    kl_left = penalty = None if kl is None else coefficient * kl
+    if credit.combine == "sum_then_normalize":
+        events = clip_events(totals, settings, is_before=True)
+        if penalty is not None and settings.needs_group and not settings.penalizes_after_baseline:
+            events, kl_left = _less_kl_of_rows(events, staying, penalty), None
+        events = normalise_rows(events, staying, settings)
+        events = clip_events(events, settings, is_before=False)
+    else:
+        events = sum_of_normalised_edges(edges, staying, settings, credit)
+    found = _advantages_of_rows(events, kl_left, staying, settings)
+    if found is None:
+        found = _advantages_of_tokens(events, kl_left, rows, staying, settings)
+    rewards = totals.row_totals(staying.size).float()
+    mean_kl = None if kl is None else float(masked_mean(kl, staying.mask))
+    metrics = _metrics(edges, rows, staying, rewards, found.at_taught)
+    if mean_kl is not None:
+        metrics["kl/penalty"] = coefficient * mean_kl
+    return CreditOutput(
+        advantages=_of_taught(rows, staying.spread(found.advantages, size)),
+        returns=(
+            None if found.returns is None else _of_taught(rows, staying.spread(found.returns, size))
+        ),
+        returns_at={
+            one: _of_taught(rows, staying.spread(returns, size))
+            for one, returns in found.returns_at.items()
+        },
+        rewards=staying.spread(rewards.tolist(), size),
+        metrics=metrics,
+        kl=mean_kl,
+        alerts=_alerts(staying, settings),
+    )
+
+
+def reward_of_rows(
+    edges: Sequence[EdgeScores],
+    loss_masks: Sequence[Mask],
+    settings: ResolvedRewards,
+    credit: Credit,
+) -> list[float | None]:
+    """The combined reward of each row, clipped as the settings say; None where too little is said
+    of it."""
+    rows = CreditInput(edges=edges, groups=range(len(loss_masks)), loss_masks=loss_masks)
+    _check_input(rows)
+    live = [edge for edge in edges if edge.weight != 0.0]
+    staying = gather_rows(rows, rows_that_stay(live, len(loss_masks), credit.missing))
+    events = clip_events(sum_of_edges(live, staying, credit.missing), settings, is_before=True)
+    totals = events.row_totals(staying.size).tolist()
+    return list(staying.spread(totals, len(loss_masks)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What the staying rows learn."""
+
+    advantages: Sequence[float | Numbers]
+    """One number for all trained tokens of a row, or one for each token of its completion."""
+    returns: Sequence[Numbers] | None
+    at_taught: Tensor
+    """(N,) float32, the advantage of each trained token of the rows that are taught."""
+    returns_at: Mapping[float, Sequence[Numbers]] = field(default_factory=dict)
+
+
+def _advantages_of_rows(
+    events: Events, kl: Tensor | None, staying: StayingRows, settings: ResolvedRewards
+) -> _Found | None:
+    """What rows learn where each earns once, with its last trained token, and nothing is
+    discounted or compared by the token: then all its tokens have what the row has, and nothing of
+    the size of (B, T) is made. None where tokens may differ."""
+    by_token = settings.advantage in ("gae", "greedy") or settings.gamma != 1.0
+    if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
+        return None
+    own = torch.zeros(staying.size).index_put((events.rows,), events.values.float())
+    own = torch.where(staying.lengths > 0, own, 0.0)
+    return _Found(advantages=own.tolist(), returns=None, at_taught=staying.at_taught_tokens(own))
+
+
+def _are_whole(events: Events, staying: StayingRows) -> bool:
+    """Whether each row has at most one event, at its last trained token."""
+    is_last = last_of_rows(events.rows)
+    return bool(is_last.all()) and torch.equal(events.positions, staying.last[events.rows])
+
+
+def _advantages_of_tokens(
+    events: Events,
+    kl: Tensor | None,
+    rows: CreditInput,
+    staying: StayingRows,
+    settings: ResolvedRewards,
+) -> _Found:
+    """What rows learn, token by token."""
+    token_rewards = events.at_tokens(staying.mask.shape)
+    if kl is not None:
+        token_rewards = token_rewards - kl
+    advantages, returns, others = _look_ahead(token_rewards, rows, staying, settings)
+    if settings.whiten:
+        is_unbiased = settings.whiten_deviation == "unbiased"
+        advantages = estimate.whiten(
+            advantages, staying.taught, unbiased=is_unbiased, row_counts=staying.counts
+        )
+    return _Found(
+        advantages=staying.numbers_or_arrays(advantages),
+        returns=None if returns is None else staying.arrays(returns),
+        at_taught=advantages[staying.taught],
+        returns_at={one: staying.arrays(found) for one, found in others.items()},
+    )
+
+
+def _of_taught(rows: CreditInput, values: tuple[T | None, ...]) -> tuple[T | None, ...]:
+    """The values of rows that are taught; the others have only counted in their baseline."""
+    if rows.taught is None:
+        return values
+    return tuple(value if own else None for value, own in zip(values, rows.taught, strict=True))
+
+
+def _check_input(rows: CreditInput) -> None:
+    given: dict[str, Sequence[object] | None] = {
+        "loss_masks": rows.loss_masks,
+        "counts": rows.counts,
+        "log_prob_differences": rows.log_prob_differences,
+        "values": rows.values,
+        "taught": rows.taught,
+        "greedy_scores": rows.greedy_scores,
+        "of_others": rows.of_others,
+        **{f"scores of {edge.name}": edge.scores for edge in rows.edges},
+    }
+    for name, value in given.items():
+        if value is not None and len(value) != len(rows.groups):
+            raise ValueError(f"{name} has {len(value)} rows, expected {len(rows.groups)}")
+    for edge in rows.edges:
+        for place, score in enumerate(edge.scores):
+            total = _total(score)
+            if total is not None and not math.isfinite(total):
+                raise ValueError(f"score {score} of {edge.name} for row {place} is not finite")
+
+
+def _kl_of_tokens(
+    rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+) -> Tensor | None:
+    """KL at each trained token, where it belongs into the reward. (B, T)."""
+    if settings.kl is None or settings.kl.into != "reward":
+        return None
+    if rows.log_prob_differences is None:
+        raise ValueError("KL in the reward needs log-probs of a reference")
+    differences = staying.padded(rows.log_prob_differences)
+    zeros = torch.zeros_like(differences)
+    kl = kl_divergence(differences, zeros, estimator=settings.kl.estimator)
+    return torch.where(staying.mask, kl, 0.0)
+
+
+def _coefficient(rows: CreditInput, settings: ResolvedRewards) -> float:
+    if rows.kl_coefficient is not None:
+        return rows.kl_coefficient
+    return 0.0 if settings.kl is None else settings.kl.coefficient
+
+
+def _less_kl_of_rows(events: Events, staying: StayingRows, kl: Tensor) -> Events:
+    """The row's total KL, taken from its last event."""
+    per_row = masked_sum(kl, staying.mask, dim=1).double()  # (B,)
+    is_last = last_of_rows(events.rows)
+    less = torch.where(is_last, per_row[events.rows], 0.0)
+    return events.with_values(events.values - less)
+
+
+def _look_ahead(
+    token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+) -> tuple[Tensor, Tensor | None, dict[float, Tensor]]:
+    """Advantages and, where there are values, returns, and those of critics with a lambda of their
+    own. (B, T) each."""
+    if settings.advantage == "gae":
+        return _gae(token_rewards, rows, staying, settings)
+    ahead = estimate.discounted_returns(token_rewards, staying.mask, gamma=settings.gamma)
+    if settings.advantage != "greedy":
+        return ahead, None, {}
+    if rows.greedy_scores is None:
+        raise ValueError("advantage 'greedy' needs the score of each prompt's greedy row")
+    greedy = torch.tensor([rows.greedy_scores[row] for row in staying.index])
+    return torch.where(staying.mask, ahead - greedy[:, None], 0.0), None, {}
+
+
+def _gae(
+    token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+) -> tuple[Tensor, Tensor, dict[float, Tensor]]:
+    if rows.values is None:
+        raise ValueError("advantage 'gae' needs the values of a critic")
+    values = staying.padded(rows.values)
+
+    def look_ahead(gae_lambda: float | Tensor) -> tuple[Tensor, Tensor]:
+        return estimate.generalized_advantages(
+            token_rewards, values, staying.mask, gamma=settings.gamma, gae_lambda=gae_lambda
+        )
+
+    own: float | Tensor = settings.gae_lambda
+    if settings.length_alpha is not None:
+        own = estimate.length_adaptive_lambda(staying.lengths, alpha=settings.length_alpha)
+    advantages, returns = look_ahead(own)
+    return advantages, returns, {one: look_ahead(one)[1] for one in rows.critic_lambdas}
+
+
+def _alerts(staying: StayingRows, settings: ResolvedRewards) -> tuple[tuple[str, str], ...]:
+    if not settings.needs_group or settings.allow_group_of_one:
+        return ()
+    alone = int((estimate.group_sizes(staying.groups) <= 1).sum())
+    if alone == 0:
+        return ()
+    message = (
+        f"{alone} of {staying.size} rows are alone in their group; "
+        f"{settings.advantage} gives them advantage 0, so they teach nothing"
+    )
+    return ((GROUP_OF_ONE, message),)
+
+
+def _metrics(
+    edges: Sequence[EdgeScores],
+    rows: CreditInput,
+    staying: StayingRows,
+    rewards: Tensor,
+    at_taught: Tensor,
+) -> dict[str, float]:
+    """
+    Args:
+        at_taught: (N,), the advantage of each trained token of the rows that are taught.
+    """
+    metrics = {
+        "rows/without_reward": float(len(rows.groups) - staying.size),
+        "rows/truncated": float(0 if rows.taught is None else rows.taught.count(False)),
+    }
+    if staying.size == 0:
+        return metrics
+    distance = (rewards - estimate.group_means(rewards, staying.groups)).abs()
+    is_flat = estimate.group_sums(distance, staying.groups) < 1e-6
+    shares = 1 / estimate.group_sizes(staying.groups)  # of its group, one a group in all
+    metrics |= {
+        "reward/mean": float(rewards.mean()),
+        "reward/std": float(rewards.std()) if staying.size > 1 else 0.0,
+        "group/zero_variance": float((shares * is_flat).sum() / shares.sum()),
+        "advantage/mean": float(at_taught.mean()) if at_taught.numel() else 0.0,
+        "advantage/std": float(at_taught.std()) if at_taught.numel() > 1 else 0.0,
+    }
+    for edge in edges if len(edges) > 1 else ():
+        totals = [_total(edge.scores[row]) for row in staying.index]
+        there = [total for total in totals if total is not None]
+        metrics[f"reward/{edge.name}"] = sum(there) / len(there) if there else 0.0
+    return metrics
+
+
+def _total(score: Score) -> float | None:
+    if score is None or isinstance(score, (float, int)):
+        return None if score is None else float(score)
+    return float(sum(score.values()))

@@ -1,0 +1,50 @@
+"""Learning from demonstrations: cross-entropy on the tokens to imitate.
+
+Legend: ``B`` sequences, ``T`` token positions.
+"""
+
+from dataclasses import dataclass
+
+from coloop.algorithms.aggregation import divisor, token_weights
+from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.masks import masked_sum
+from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs
+from coloop.algorithms.recipes.shown import shown_of_words, tokens_of_words
+from coloop.spec.algorithm import Sft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImitationRecipe:
+    """An algorithm of port `demonstrations`: −log π, mean over all tokens of the optimizer step."""
+
+    name: str
+    port: str = "demonstrations"
+
+    def refusal(self, settings: Sft) -> str | None:
+        del settings
+        return None
+
+    def needs(self, settings: Sft) -> Needs:
+        del settings
+        return Needs(entropy=True)
+
+    def count(self, batch: Batch | PairBatch, settings: Sft) -> float:
+        del settings
+        assert isinstance(batch, Batch)
+        return divisor(batch.loss_mask, "token_mean", row_counts=batch.row_counts)
+
+    def loss(self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Sft) -> LossOutput:
+        del settings
+        assert isinstance(batch, Batch)
+        weights = token_weights(
+            batch.loss_mask,
+            "token_mean",
+            row_weights=batch.row_weights,
+            row_counts=batch.row_counts,
+        )
+        assert outputs.log_probs is not None
+        return LossOutput(
+            total=-masked_sum(weights * outputs.log_probs, batch.loss_mask),
+            metrics=shown_of_words(outputs, batch.loss_mask, None),
+            tokens=tokens_of_words(outputs, batch.loss_mask, None),
+        )

@@ -1,0 +1,323 @@
+"""Learning from scores: advantages times a policy loss, plus KL and minus entropy.
+
+Legend: ``B`` sequences, ``T`` token positions.
+All algorithms of port `rewards` are settings of this one recipe; their formulas are in `table.py`.
+Invariant: tokens outside the loss mask take part in nothing, and a number that looks across tokens
+(ratio of a sequence, its length) looks inside one sequence only; what looks across the batch is
+prepared, once an order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from coloop.algorithms import losses
+from coloop.algorithms.aggregation import divisor, token_weights
+from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.correction import correction_weights, off_policy_weights
+from coloop.algorithms.kl import kl_divergence
+from coloop.algorithms.masks import masked_sum
+from coloop.algorithms.recipes.credit import credit_rows
+from coloop.algorithms.recipes.protocol import (
+    CreditInput,
+    CreditOutput,
+    LossOutput,
+    ModelOutputs,
+    Needs,
+)
+from coloop.algorithms.recipes.several import OF_OTHERS, own_tokens
+from coloop.algorithms.recipes.shown import Shown, shown_of_words, tokens_of_words
+from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.training import Credit
+
+ROW_LOSSES = frozenset({"clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo"})
+"""Losses of a token or a sequence alone."""
+
+CHOSEN_TOKENS = {"clip_cov": "clip_cov_kept", "kl_cov": "kl_cov_selected"}
+"""Losses that treat some tokens of the whole batch apart, and the name under which these stand.
+They are chosen once an order, by covariances of the policy as it was before."""
+
+_CLIP_TESTS = {"clipped": losses.is_clipped, "sequence_clipped": losses.is_sequence_clipped}
+"""Losses that stop the gradient of what they clip."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRecipe:
+    """An algorithm of port `rewards`."""
+
+    name: str
+    port: str = "rewards"
+
+    def refusal(self, settings: ResolvedRewards) -> str | None:
+        if settings.loss not in ROW_LOSSES and settings.loss not in CHOSEN_TOKENS:
+            return f"loss {settings.loss!r} cannot run"
+        if settings.aggregation == "constant" and settings.divisor is None:
+            return "aggregation 'constant' needs a divisor"
+        return None
+
+    def needs(self, settings: ResolvedRewards) -> Needs:
+        reads = {"advantages", "log_probs_old", "log_probs_rollout"}
+        if settings.kl is not None:
+            reads.add("log_probs_reference")
+        if settings.off_policy is not None:
+            reads.add(OF_OTHERS)
+        chosen = {CHOSEN_TOKENS[settings.loss]} if settings.loss in CHOSEN_TOKENS else set()
+        return Needs(
+            reads=frozenset(reads | chosen),
+            entropy=True,
+            entropy_gradient=bool(settings.entropy),
+            prepares=frozenset({"log_probs_old"} | chosen),
+            prepares_old=not chosen,
+        )
+
+    def prepare(
+        self,
+        batch: Batch | PairBatch,
+        outputs: ModelOutputs,
+        settings: ResolvedRewards,
+        generator: Generator,
+    ) -> Mapping[str, Tensor]:
+        assert isinstance(batch, Batch)
+        assert outputs.log_probs is not None
+        old, mask = outputs.log_probs, own_tokens(batch)
+        found = {"log_probs_old": old}
+        name = CHOSEN_TOKENS.get(settings.loss)
+        if name is None:
+            return found
+        covariances = losses.token_covariances(old, _advantages(batch), mask)
+        share = settings.covariance_share
+        if settings.loss == "clip_cov":
+            chosen = losses.clip_cov_keep(covariances, mask, share=share, generator=generator)
+        else:
+            chosen = losses.kl_cov_select(covariances, mask, share=share)
+        return {**found, name: chosen.float()}
+
+    def credit(self, rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
+        return credit_rows(rows, settings, credit)
+
+    def count(self, batch: Batch | PairBatch, settings: ResolvedRewards) -> float:
+        assert isinstance(batch, Batch)
+        return divisor(
+            batch.loss_mask,
+            settings.aggregation,
+            constant=settings.divisor,
+            row_counts=batch.row_counts,
+        )
+
+    def loss(
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ResolvedRewards
+    ) -> LossOutput:
+        assert isinstance(batch, Batch)
+        assert outputs.log_probs is not None
+        mask, log_probs = own_tokens(batch), outputs.log_probs
+        old = _old_log_probs(batch, log_probs)
+        chosen = _chosen(batch, settings)
+        tokens = policy_loss(log_probs, old, _advantages(batch), mask, settings, chosen)
+        tokens = tokens * _correction(batch, log_probs, old, settings)
+        tokens = tokens + _loss_of_others(batch, log_probs, mask, settings)
+        weights = token_weights(
+            batch.loss_mask,
+            settings.aggregation,
+            row_weights=batch.row_weights,
+            row_counts=batch.row_counts,
+        )
+        teaching = (weights * tokens).sum()
+        total = teaching
+        if settings.kl is not None and settings.kl.into == "loss":
+            kl = kl_divergence(log_probs, _reference(batch), estimator=settings.kl.estimator)
+            if settings.kl.by_ratio:
+                kl = kl * _ratio(log_probs, old, mask, settings)
+            total = total + settings.kl.coefficient * masked_sum(weights * kl, mask)
+        if settings.entropy:
+            assert outputs.entropy is not None
+            total = total - settings.entropy * (weights * outputs.entropy).sum()
+        return LossOutput(
+            total=total,
+            metrics={
+                "loss/policy": (teaching.detach(), self.count(batch, settings)),
+                **self._token_metrics(batch, outputs, old, settings),
+            },
+            maxima={"ratio/max": losses.log_ratios(log_probs.detach(), old, mask).exp().max()},
+            tokens=self._tokens(batch, outputs, old, settings),
+        )
+
+    def _tokens(
+        self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
+    ) -> dict[str, Tensor]:
+        """What the loss has of each token: its advantage, its log ratio, whether it was clipped,
+        and its KL by the loss's own estimator."""
+        assert outputs.log_probs is not None
+        mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
+        estimator = "k3" if settings.kl is None else settings.kl.estimator
+        found = {
+            "advantage": torch.where(mask, _advantages(batch), 0.0),
+            "log_ratio": losses.log_ratios(log_probs, old, mask),
+            **tokens_of_words(outputs, mask, batch.log_probs_reference, estimator),
+        }
+        clipped = _clipped(batch, log_probs, old, mask, settings)
+        return found if clipped is None else {**found, "clipped": clipped.float()}
+
+    def _token_metrics(
+        self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
+    ) -> Shown:
+        """Means over trained tokens, each token once."""
+        assert outputs.log_probs is not None
+        mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
+        metrics: Shown = {}
+        clipped = _clipped(batch, log_probs, old, mask, settings)
+        if clipped is not None:
+            metrics["clip_fraction"] = (clipped.sum(), mask.sum())
+        return metrics | shown_of_words(outputs, mask, batch.log_probs_reference)
+
+
+def policy_loss(
+    log_probs: Tensor,
+    old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    settings: ResolvedRewards,
+    chosen: Tensor | None = None,
+) -> Tensor:
+    """The loss of each token that the settings name. (B, T) -> (B, T).
+
+    Args:
+        chosen: (B, T) bool, tokens that the loss treats apart, where it does.
+    """
+    low, high = settings.clip_low, settings.clip_high
+    match settings.loss:
+        case "clipped":
+            return losses.clipped(
+                log_probs,
+                old,
+                advantages,
+                mask,
+                clip_low=low,
+                clip_high=high,
+                dual_clip=settings.dual_clip,
+            )
+        case "policy_gradient":
+            return losses.policy_gradient(log_probs, advantages, mask)
+        case "sequence_clipped":
+            return losses.sequence_clipped(
+                log_probs,
+                old,
+                advantages,
+                mask,
+                clip_low=low,
+                clip_high=high,
+                reduce=settings.reduce,
+            )
+        case "cispo":
+            return losses.cispo(
+                log_probs,
+                old,
+                advantages,
+                mask,
+                ratio_min=settings.ratio_min,
+                ratio_max=settings.ratio_max,
+            )
+        case "sapo":
+            return losses.sapo(
+                log_probs,
+                old,
+                advantages,
+                mask,
+                tau_positive=settings.tau_positive,
+                tau_negative=settings.tau_negative,
+            )
+        case "gmpo":
+            return losses.gmpo(log_probs, old, advantages, mask, clip_low=low, clip_high=high)
+        case "clip_cov":
+            assert chosen is not None
+            clipped = losses.clipped(log_probs, old, advantages, mask, clip_low=low, clip_high=high)
+            return torch.where(chosen, clipped, 0.0)
+        case "kl_cov":
+            assert chosen is not None
+            return losses.kl_cov(log_probs, old, advantages, mask, selected=chosen)
+    raise ValueError(f"loss {settings.loss!r} cannot run")
+
+
+def _loss_of_others(
+    batch: Batch, log_probs: Tensor, own: Tensor, settings: ResolvedRewards
+) -> Tensor:
+    """−A π / (π + c) of rows that others wrote: no ratio, no clip (arXiv 2504.14945). (B, T)."""
+    if settings.off_policy is None:
+        return torch.zeros_like(log_probs)
+    weights = off_policy_weights(log_probs, shaping=settings.off_policy.shaping)
+    return torch.where(batch.loss_mask & ~own, -_advantages(batch) * weights, 0.0)
+
+
+def _chosen(batch: Batch, settings: ResolvedRewards) -> Tensor | None:
+    name = CHOSEN_TOKENS.get(settings.loss)
+    if name is None:
+        return None
+    chosen = batch.given(name)
+    if chosen is None:
+        raise ValueError(f"loss {settings.loss!r} needs the tokens that `prepare` chooses")
+    return chosen.bool()
+
+
+def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:
+    # With one optimizer step an update the policy is its own old self, up to the gradient.
+    return log_probs.detach() if batch.log_probs_old is None else batch.log_probs_old
+
+
+def _clipped(
+    batch: Batch, log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards
+) -> Tensor | None:
+    """Tokens whose gradient the loss stops; None where it has no such. (B, T) bool."""
+    is_clipped = _CLIP_TESTS.get(settings.loss)
+    if is_clipped is None:
+        return None
+    return is_clipped(
+        log_probs,
+        old,
+        _advantages(batch),
+        mask,
+        clip_low=settings.clip_low,
+        clip_high=settings.clip_high,
+        **_reduction(settings),
+    )
+
+
+def _reduction(settings: ResolvedRewards) -> dict[str, str]:
+    return {"reduce": settings.reduce} if settings.loss == "sequence_clipped" else {}
+
+
+def _ratio(log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards) -> Tensor:
+    """ρ of each token, or its sequence's where the loss has that one; with gradient. (B, T)."""
+    if settings.loss == "sequence_clipped":
+        ratio = losses.sequence_ratio(log_probs, old, mask, reduce=settings.reduce)
+        return ratio[:, None].expand_as(log_probs)
+    return losses.log_ratios(log_probs, old, mask).exp()
+
+
+def _correction(batch: Batch, log_probs: Tensor, old: Tensor, settings: ResolvedRewards) -> Tensor:
+    """Weights where engine and trainer disagree; the ratio is never anchored at the engine.
+
+    A loss without a ratio has nothing else to say how far the policy has come from its rows.
+    """
+    if batch.log_probs_rollout is None:
+        return torch.ones_like(old)
+    return correction_weights(
+        log_probs.detach() if settings.loss == "policy_gradient" else old,
+        batch.log_probs_rollout,
+        own_tokens(batch),
+        method=settings.correction.method,
+        lowest=settings.correction.min,
+        highest=settings.correction.max,
+    )
+
+
+def _advantages(batch: Batch) -> Tensor:
+    if batch.advantages is None:
+        raise ValueError("rows of port 'rewards' need advantages")
+    return batch.advantages
+
+
+def _reference(batch: Batch) -> Tensor:
+    if batch.log_probs_reference is None:
+        raise ValueError("KL in the loss needs log-probs of a reference")
+    return batch.log_probs_reference

@@ -1,0 +1,221 @@
+"""Learning from pairs: chosen more likely, rejected less, measured against a reference or alone.
+
+Legend: ``P`` pairs, ``T`` token positions. The policy's outputs are over both sides, 2P rows with
+the chosen ones first.
+With `sft: a` the loss of a pair is a · imitation + (1 − a) · preference, where imitation is the
+mean negative log-prob of the chosen side's tokens (arXiv 2404.19733), so the share does not depend
+on lengths. Invariant: a pair's loss looks at that pair only; what looks across the batch (`kto`,
+`bco`, `aot`) is prepared, once an order.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from coloop.algorithms import preference
+from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.masks import masked_mean
+from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs
+from coloop.algorithms.recipes.shown import Shown, shown_of_words
+from coloop.spec.algorithm import SMOOTHED_LOSSES, SOFT_LOSSES, ResolvedPreference
+
+DIVERGENCE = "divergence"
+"""How far the policy is from its reference, over the batch: what `kto` measures a text against."""
+SHIFT = "shift"
+"""Mean reward of all sides of the batch: what `bco` measures a text against."""
+AGAINST_CHOSEN, AGAINST_REJECTED = "against_chosen", "against_rejected"
+"""What `aot` compares the two sides of a pair with: the other sides of their ranks in the batch."""
+
+PREPARED: Mapping[str, frozenset[str]] = {
+    "kto": frozenset({DIVERGENCE}),
+    "bco": frozenset({SHIFT}),
+    "aot": frozenset({AGAINST_CHOSEN, AGAINST_REJECTED}),
+}
+"""Losses that look across the batch, and the numbers of pairs that they read of it. A pair's share
+of `aot` is that of the sorted batch by the policy before the order."""
+
+SMOOTHED: Mapping[str, Callable[..., Tensor]] = {
+    "sigmoid": preference.sigmoid,
+    "robust": preference.robust,
+    "exo": preference.exo,
+}
+PLAIN: Mapping[str, Callable[..., Tensor]] = {
+    "hinge": preference.hinge,
+    "ipo": preference.ipo,
+    "nca": preference.nca,
+    "sppo": preference.sppo,
+    "apo": preference.apo,
+    "discopop": preference.discopop,
+}
+SOFT: Mapping[str, Callable[..., Tensor]] = {
+    name: {**SMOOTHED, **PLAIN}[name] for name in SOFT_LOSSES
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceRecipe:
+    """An algorithm of port `pairs` for a policy."""
+
+    name: str
+    port: str = "pairs"
+
+    def refusal(self, settings: ResolvedPreference) -> str | None:
+        if settings.label_smoothing > 0 and settings.loss not in SMOOTHED_LOSSES:
+            return f"loss {settings.loss!r} takes no label_smoothing"
+        if settings.gamma > 0 and settings.loss != "simpo":
+            return f"loss {settings.loss!r} takes no gamma"
+        return None
+
+    def needs(self, settings: ResolvedPreference) -> Needs:
+        return Needs(
+            reads=frozenset({"log_probs_reference"} if settings.needs_reference else ()),
+            entropy=True,
+            prepares=PREPARED.get(settings.loss, frozenset()),
+            extra=settings.loss == "kto",
+        )
+
+    def prepare(
+        self,
+        batch: Batch | PairBatch,
+        outputs: ModelOutputs,
+        settings: ResolvedPreference,
+        generator: Generator,
+    ) -> Mapping[str, Tensor]:
+        del generator
+        assert isinstance(batch, PairBatch)
+        if settings.loss == "kto":
+            return {DIVERGENCE: _divergence(batch, outputs, settings)}
+        assert outputs.log_probs is not None
+        ratios = _log_ratios(outputs.log_probs, batch.sides, settings)
+        chosen, rejected = ratios[: batch.size], ratios[batch.size :]  # (P,) each
+        if settings.loss == "bco":
+            shift = preference.mean_reward(chosen, rejected, batch.row_counts, beta=settings.beta)
+            return {SHIFT: shift.float().repeat(batch.size)}
+        of_chosen, of_rejected = preference.sorted_opposites(chosen, rejected, batch.row_counts)
+        return {AGAINST_CHOSEN: of_chosen.float(), AGAINST_REJECTED: of_rejected.float()}
+
+    def count(self, batch: Batch | PairBatch, settings: ResolvedPreference) -> float:
+        del settings
+        assert isinstance(batch, PairBatch)
+        return float(batch.row_counts.double().sum())
+
+    def loss(
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ResolvedPreference
+    ) -> LossOutput:
+        assert isinstance(batch, PairBatch)
+        assert outputs.log_probs is not None
+        sides, size = batch.sides, batch.size
+        ratios = _log_ratios(outputs.log_probs, sides, settings)
+        chosen, rejected = ratios[:size], ratios[size:]  # (P,) each
+        imitation = -masked_mean(outputs.log_probs, sides.loss_mask, dim=1)[:size]
+        labels, prepared = _soft_labels(batch, settings), _prepared(batch, settings)
+        if settings.loss == "orpo":
+            pairs = preference.orpo(chosen, rejected, imitation, beta=settings.beta)
+        else:
+            pairs = preference_loss(chosen, rejected, labels, settings, prepared)
+        if settings.sft > 0:
+            pairs = settings.sft * imitation + (1 - settings.sft) * pairs
+        metrics = _metrics(chosen.detach(), rejected.detach(), settings)
+        reference = sides.log_probs_reference if settings.needs_reference else None
+        metrics |= shown_of_words(outputs, sides.loss_mask, reference)
+        for name in prepared.keys() & {DIVERGENCE, SHIFT}:
+            metrics[name] = (prepared[name].sum(), float(size))
+        return LossOutput(
+            total=(batch.row_weights * batch.row_counts * pairs).sum(), metrics=metrics
+        )
+
+
+def preference_loss(
+    chosen: Tensor,
+    rejected: Tensor,
+    probability: Tensor | None,
+    settings: ResolvedPreference,
+    prepared: Mapping[str, Tensor],
+) -> Tensor:
+    """The loss of each pair that the settings name. (P,) -> (P,).
+
+    Args:
+        prepared: (P,) each, of the whole batch, for the losses that read it.
+    """
+    beta, smoothing = settings.beta, settings.label_smoothing
+    match settings.loss:
+        case "kto":
+            return preference.kto(chosen, rejected, prepared[DIVERGENCE], beta=beta)
+        case "bco":
+            return preference.bco(chosen, rejected, beta=beta, shift=prepared[SHIFT])
+        case "aot":
+            others = prepared[AGAINST_CHOSEN], prepared[AGAINST_REJECTED]
+            return preference.aot_apart(
+                chosen, rejected, *others, beta=beta, label_smoothing=smoothing
+            )
+        case "simpo":
+            return preference.simpo(
+                chosen, rejected, beta=beta, gamma=settings.gamma, label_smoothing=smoothing
+            )
+    smoothed = {"label_smoothing": smoothing} if settings.loss in SMOOTHED else {}
+    if probability is not None:
+        return SOFT[settings.loss](chosen, rejected, beta=beta, probability=probability, **smoothed)
+    return {**SMOOTHED, **PLAIN}[settings.loss](chosen, rejected, beta=beta, **smoothed)
+
+
+def _divergence(batch: PairBatch, outputs: ModelOutputs, settings: ResolvedPreference) -> Tensor:
+    """z0 = max(0, mean of the log ratios of answers to other prompts), the same for all pairs; 0
+    where no prompt has another beside it. (P,)."""
+    found = torch.zeros(())
+    if batch.extra is not None:
+        assert outputs.extra is not None
+        assert outputs.extra.log_probs is not None
+        ratios = _log_ratios(outputs.extra.log_probs, batch.extra, settings)  # (N,)
+        counts = batch.extra.row_counts
+        found = ((counts * ratios).sum() / counts.sum()).clamp(min=0.0)
+    return found.float().repeat(batch.size)
+
+
+def _log_ratios(log_probs: Tensor, texts: Batch, settings: ResolvedPreference) -> Tensor:
+    """log π − log π_ref of each text, as the settings reduce it; log π of those that have no
+    reference. (B, T) -> (B,)."""
+    reference = texts.log_probs_reference
+    if not settings.needs_reference:
+        reference = torch.zeros_like(log_probs)
+    elif reference is None:
+        raise ValueError(f"{settings.name} needs log-probs of a reference for both sides")
+    return preference.side_log_ratios(
+        log_probs, reference, texts.loss_mask, mean=settings.reduce == "mean"
+    )
+
+
+def _soft_labels(batch: PairBatch, settings: ResolvedPreference) -> Tensor | None:
+    """Probabilities, where a pair has one that is not 1."""
+    if bool((batch.probability == 1.0).all()):
+        return None
+    if settings.loss not in SOFT_LOSSES:
+        raise ValueError(f"loss {settings.loss!r} is not defined for soft pairs")
+    return batch.probability
+
+
+def _prepared(batch: PairBatch, settings: ResolvedPreference) -> dict[str, Tensor]:
+    """What was measured of the whole batch for the loss of the settings."""
+    found = {name: batch.given(name) for name in PREPARED.get(settings.loss, ())}
+    missing = sorted(name for name, one in found.items() if one is None)
+    if missing:
+        raise ValueError(
+            f"loss {settings.loss!r} needs what `prepare` measures: {', '.join(missing)}"
+        )
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _metrics(chosen: Tensor, rejected: Tensor, settings: ResolvedPreference) -> Shown:
+    """Means over pairs. Both sides' log ratios may fall while their margin rises."""
+    size = float(chosen.numel())
+    margin = settings.beta * (chosen - rejected)
+    # A tie (as at the start, where policy and reference are equal) is half right.
+    right = (margin > 0).float() + 0.5 * (margin == 0).float()
+    what = "log_ratio" if settings.needs_reference else "log_prob"
+    return {
+        "accuracy": (right.sum(), size),
+        "margin": (margin.sum(), size),
+        f"{what}/chosen": (chosen.sum(), size),
+        f"{what}/rejected": (rejected.sum(), size),
+    }

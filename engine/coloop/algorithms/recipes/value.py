@@ -1,0 +1,85 @@
+"""Learning returns: the clipped value loss of a critic, mean over the tokens of the optimizer step.
+
+Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens.
+The old values are those of the critic before the order began; a value that moved further than
+`clip` from its old one teaches nothing more in that direction.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Generator, Tensor
+
+from coloop.algorithms.aggregation import divisor, token_weights
+from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.masks import masked_sum
+from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs
+from coloop.algorithms.value import value_loss
+from coloop.spec.algorithm import ValueLoss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRecipe:
+    """The algorithm of port `returns`."""
+
+    name: str = "value"
+    port: str = "returns"
+
+    def refusal(self, settings: ValueLoss) -> str | None:
+        del settings
+        return None
+
+    def needs(self, settings: ValueLoss) -> Needs:
+        del settings
+        return Needs(
+            log_probs=False,
+            values=True,
+            reads=frozenset({"returns", "values"}),
+            prepares=frozenset({"values"}),
+            prepares_old=True,
+        )
+
+    def prepare(
+        self,
+        batch: Batch | PairBatch,
+        outputs: ModelOutputs,
+        settings: ValueLoss,
+        generator: Generator,
+    ) -> Mapping[str, Tensor]:
+        del batch, settings, generator
+        return {"values": _values(outputs)}
+
+    def count(self, batch: Batch | PairBatch, settings: ValueLoss) -> float:
+        del settings
+        assert isinstance(batch, Batch)
+        return divisor(batch.loss_mask, "token_mean", row_counts=batch.row_counts)
+
+    def loss(
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ValueLoss
+    ) -> LossOutput:
+        assert isinstance(batch, Batch)
+        values, mask = _values(outputs), batch.loss_mask
+        if batch.returns is None:
+            raise ValueError("rows of port 'returns' need returns")
+        # With one optimizer step an order the critic is its own old self, up to the gradient.
+        old = values.detach() if batch.values is None else batch.values
+        tokens = value_loss(values, old, batch.returns, mask, clip=settings.clip)
+        weights = token_weights(
+            mask, "token_mean", row_weights=batch.row_weights, row_counts=batch.row_counts
+        )
+        said, count = values.detach(), mask.sum()
+        moved = (said - old).abs() > (float("inf") if settings.clip is None else settings.clip)
+        return LossOutput(
+            total=masked_sum(weights * tokens, mask),
+            metrics={
+                "value/mean": (masked_sum(said, mask), count),
+                "return/mean": (masked_sum(batch.returns, mask), count),
+                "clip_fraction": ((moved & mask).sum(), count),
+            },
+            explained={"explained_variance": (batch.returns[mask], said[mask])},
+        )
+
+
+def _values(outputs: ModelOutputs) -> Tensor:
+    assert outputs.values is not None
+    return outputs.values

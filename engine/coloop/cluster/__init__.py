@@ -1,5 +1,0 @@
-"""Machines: where hosts run. The runtime sees only `Cluster`."""
-
-from coloop.cluster.protocol import Cluster, Deadlines, Tick
-
-__all__ = ["Cluster", "Deadlines", "Tick"]

@@ -1,0 +1,73 @@
+"""Compressed files as plain bytes, by their suffix."""
+
+import bz2
+import gzip
+import lzma
+import mmap
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+from coloop.data.files.problem import RowProblem
+from coloop.spec.data import compression_of
+
+Buffer = bytes | mmap.mmap
+"""What a file holds, whole."""
+
+PROBLEMS: Final = (EOFError, zlib.error, lzma.LZMAError)
+"""What is raised of a compressed file that is damaged, beside an OSError without a number."""
+
+
+def mapped(path: Path) -> Buffer:
+    """What a file holds, mapped into memory; of a compressed one a copy on the disk, which is gone
+    when it is let go.
+
+    Raises:
+        RowProblem: it cannot be decompressed.
+    """
+    if compression_of(path) is None:
+        with path.open("rb") as file:
+            return _map(file)
+    with tempfile.TemporaryFile() as copy, plain(path) as (stream, _):
+        shutil.copyfileobj(stream, copy, 2**20)
+        copy.flush()
+        return _map(copy)
+
+
+def _map(file: IO[bytes]) -> Buffer:
+    if not file.seek(0, 2):
+        return b""
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+@contextmanager
+def plain(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """What a file holds as a stream, decompressed, and the file itself; RowProblem says why it
+    cannot be."""
+    try:
+        with path.open("rb") as raw, _decompressed(raw, compression_of(path)) as stream:
+            yield stream, raw
+    except (*PROBLEMS, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise RowProblem(f"cannot be decompressed: {error}") from None
+
+
+def _decompressed(raw: IO[bytes], suffix: str | None) -> Any:
+    match suffix:
+        case ".gz":
+            return gzip.open(raw)
+        case ".bz2":
+            return bz2.open(raw)
+        case ".xz":
+            return lzma.open(raw)
+        case ".zst":
+            # A process that reads no such file does without some 40 MiB and a thread.
+            import pyarrow as pa
+
+            return pa.CompressedInputStream(raw, "zstd")
+    return raw

@@ -1,0 +1,415 @@
+"""Rows of local files by number: JSON and CSV by an index of offsets, parquet by row groups,
+documents file by file.
+
+A file is mapped into memory and never read whole into Python objects, so a huge one costs eight
+bytes a row. Rows keep their own column names here; what the loop calls them is decided in
+data/sources.py. Problems are raised as RowProblem, which knows the line.
+"""
+
+import bisect
+import csv
+import io
+import json
+import math
+import re
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from coloop.data.files.compressed import Buffer, mapped
+from coloop.data.files.documents import documents_in
+from coloop.data.files.problem import RowProblem
+from coloop.spec.data import FileFormat
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+BLANK: Final = b" \t\r\n" + BYTE_ORDER_MARK
+SPACE: Final[Any] = re.compile(r"[ \t\r\n]*")
+DECODER: Final = json.JSONDecoder()
+LONGEST_FIELD: Final = 2**28
+"""Most characters of a value of a CSV."""
+
+CACHED_ROW_GROUPS: Final = 16
+"""Row groups of a parquet file held decoded at once."""
+
+SHOWN_CHARACTERS: Final = 60
+
+
+class RawRows(Protocol):
+    """Rows by number, under the names that their source gave them."""
+
+    size_bytes: int
+
+    def __len__(self) -> int: ...
+
+    def row(self, index: int) -> dict[str, Any]:
+        """The row of this number, counted from 0."""
+        ...
+
+    def line_of(self, index: int) -> int:
+        """The line (or row) that a person would look for, counted from 1."""
+        ...
+
+
+class _Records:
+    """Parts of a text file, each of them a row, with where they stand in it."""
+
+    def __init__(self, data: Buffer) -> None:
+        self.size_bytes = len(data)
+        self._data = data
+        self.offsets = array("Q")
+        self.ends = array("Q")
+        self.lines = array("Q")
+        self._problem: RowProblem | None = None
+        """What is wrong with the last record, behind which nothing can be told apart."""
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def add(self, start: int, end: int, line: int) -> None:
+        """A record from a byte up to another one."""
+        self.offsets.append(start)
+        self.ends.append(end)
+        self.lines.append(line)
+
+    def add_problem(self, start: int, problem: RowProblem) -> None:
+        """The rest of the file is one record that cannot be read."""
+        self.add(start, self.size_bytes, problem.line or 0)
+        self._problem = problem
+
+    def text(self, index: int) -> str:
+        """One record as text, without the line's end."""
+        if self._problem is not None and index == len(self.offsets) - 1:
+            raise self._problem
+        start = self.offsets[index]
+        raw = self._data[start : self.ends[index]].strip(b"\r\n")
+        try:
+            return (raw.removeprefix(BYTE_ORDER_MARK) if start == 0 else raw).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise RowProblem(
+                f"is not UTF-8 (byte {error.start + 1} of the line)", line=self.lines[index]
+            ) from None
+
+
+def _lines_of(data: Buffer) -> Iterator[tuple[int, int]]:
+    """From where to where each line reaches, its end included."""
+    start, size = 0, len(data)
+    while start < size:
+        end = data.find(b"\n", start) + 1 or size
+        yield start, end
+        start = end
+
+
+class JsonLines:
+    """One JSON object a line; blank lines are skipped."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._records = _Records(data)
+        self.size_bytes = len(data)
+        for line, (start, end) in enumerate(_lines_of(data), 1):
+            if data[start:end].strip(BLANK):
+                self._records.add(start, end, line)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def line_of(self, index: int) -> int:
+        return self._records.lines[index]
+
+    def row(self, index: int) -> dict[str, Any]:
+        return _object_in(self._records.text(index), self.line_of(index))
+
+
+def _object_in(text: str, line: int) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise RowProblem("is nested too deeply", line=line) from None
+    except ValueError as error:
+        raise RowProblem(f"is not JSON: {error} in {_shown(text)}", line=line) from None
+    if not isinstance(value, dict):
+        raise RowProblem(
+            f"is {_kind(value)}, expected an object with columns: {_shown(text)}", line=line
+        )
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number that JSON has")
+
+
+def _kind(value: Any) -> str:
+    names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _shown(text: str) -> str:
+    cut = text[:SHOWN_CHARACTERS]
+    return repr(cut + "..." if len(text) > SHOWN_CHARACTERS else cut)
+
+
+class JsonArray:
+    """A JSON list of objects."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._records = _Records(data)
+        self.size_bytes = len(data)
+        # A byte is a character here, and what stands between quotes does not matter.
+        text = data[:].decode("latin-1")
+        start = SPACE.match(text, len(BYTE_ORDER_MARK) * text.startswith("\xef\xbb\xbf")).end()
+        try:
+            self._index(text, start)
+        except RowProblem:
+            raise
+        except (ValueError, RecursionError) as error:
+            at = error.pos if isinstance(error, json.JSONDecodeError) else start
+            line = text.count("\n", 0, at) + 1
+            what = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            problem = RowProblem(f"is not JSON: {what}: {_shown(text[at:])}", line=line)
+            self._records.add_problem(start, problem)
+
+    def _index(self, text: str, place: int) -> None:
+        if text[place : place + 1] != "[":
+            value, _ = DECODER.raw_decode(text, place)
+            raise RowProblem(
+                f"holds {_whole_kind(value)}, expected a list of objects: `[{{...}}, {{...}}]`"
+            )
+        place = SPACE.match(text, place + 1).end()
+        line, counted = 1, 0
+        while text[place : place + 1] != "]" or len(self._records):
+            _, end = DECODER.raw_decode(text, place)
+            line, counted = line + text.count("\n", counted, place), place
+            self._records.add(place, end, line)
+            place = SPACE.match(text, end).end()
+            if text[place : place + 1] == "]":
+                break
+            if text[place : place + 1] != ",":
+                raise json.JSONDecodeError("a comma or `]` is expected", text, place)
+            place = SPACE.match(text, place + 1).end()
+        rest = SPACE.match(text, place + 1).end()
+        if rest < len(text):
+            raise json.JSONDecodeError("something stands behind the list", text, rest)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def line_of(self, index: int) -> int:
+        return self._records.lines[index]
+
+    def row(self, index: int) -> dict[str, Any]:
+        return _object_in(self._records.text(index), self.line_of(index))
+
+
+def _whole_kind(value: Any) -> str:
+    if isinstance(value, dict):
+        names = ", ".join(f"`{name}`" for name in [*value][:10])
+        return f"one object with {names or 'no keys'}"
+    return _kind(value)
+
+
+class Delimited:
+    """CSV, or another separator, with a header line; values are texts, quoted ones may span
+    lines. What is a record is told by Python's csv, to which a quote inside of an unquoted value is
+    a character like any other."""
+
+    def __init__(self, data: Buffer, separator: str) -> None:
+        self._records = _Records(data)
+        self._separator = separator
+        self.size_bytes = len(data)
+        self._index(data)
+        self.header = self._fields(0) if len(self._records) else []
+        for name in self.header:
+            if not name or self.header.count(name) > 1:
+                what = f"has the column {name!r} twice" if name else "has a column without a name"
+                raise RowProblem(f"{what} in its header", line=self._records.lines[0])
+
+    def _index(self, data: Buffer) -> None:
+        lines = _CountedLines(data)
+        reader = self._reader(lines)
+        start, line = lines.end, 1
+        while True:
+            try:
+                record = next(reader, None)
+            except csv.Error as error:
+                self._records.add_problem(start, RowProblem(f"is not CSV: {error}", line=line))
+                return
+            if record is None:
+                return
+            if len(record) > 1 or (record and record[0].strip(" \t")):
+                self._records.add(start, lines.end, line)
+            start, line = lines.end, lines.count + 1
+
+    def __len__(self) -> int:
+        return max(0, len(self._records) - 1)
+
+    def line_of(self, index: int) -> int:
+        return self._records.lines[index + 1]
+
+    def row(self, index: int) -> dict[str, Any]:
+        fields = self._fields(index + 1)
+        if len(fields) != len(self.header):
+            raise RowProblem(
+                f"has {len(fields)} values, the header names {len(self.header)} columns",
+                line=self.line_of(index),
+            )
+        return dict(zip(self.header, fields, strict=True))
+
+    def _fields(self, record: int) -> list[str]:
+        text = self._records.text(record)
+        return next(self._reader(io.StringIO(text, newline="")), [])
+
+    def _reader(self, lines: Iterable[str]) -> Any:
+        csv.field_size_limit(max(LONGEST_FIELD, csv.field_size_limit()))
+        return csv.reader(lines, delimiter=self._separator, strict=True)
+
+
+class _CountedLines:
+    """Lines of a file, a byte as a character: the separators and quotes of CSV are ASCII."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._data = data
+        self.end = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
+        """Where the last line ends that was given."""
+        self.count = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for start, end in _lines_of(self._data):
+            for one in self._data[max(start, self.end) : end].splitlines(keepends=True):
+                self.end += len(one)
+                self.count += 1
+                yield one.decode("latin-1")
+
+
+class Parquet:
+    """A parquet file; a few decoded row groups are kept, the rest stays on disk."""
+
+    def __init__(self, path: Path) -> None:
+        # A process that reads no parquet does without some 40 MiB and a thread.
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.size_bytes = path.stat().st_size
+        self._problems = (pa.ArrowException, OSError)
+        try:
+            self._file = pq.ParquetFile(path, memory_map=True)
+        except self._problems as error:
+            raise RowProblem(f"is no parquet file: {error}") from None
+        self.columns: list[str] = list(self._file.schema_arrow.names)
+        self._starts = [0]
+        for group in range(self._file.num_row_groups):
+            self._starts.append(self._starts[-1] + self._file.metadata.row_group(group).num_rows)
+        self._decoded: OrderedDict[int, Any] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def line_of(self, index: int) -> int:
+        return index + 1
+
+    def row(self, index: int) -> dict[str, Any]:
+        group = bisect.bisect_right(self._starts, index) - 1
+        table = self._group(group)
+        values: dict[str, Any] = table.slice(index - self._starts[group], 1).to_pylist()[0]
+        return {name: _plain(value) for name, value in values.items()}
+
+    def _group(self, group: int) -> Any:
+        if group not in self._decoded:
+            try:
+                self._decoded[group] = self._file.read_row_group(group)
+            except self._problems as error:
+                raise RowProblem(f"cannot be read in row group {group + 1}: {error}") from None
+            if len(self._decoded) > CACHED_ROW_GROUPS:
+                self._decoded.popitem(last=False)
+        self._decoded.move_to_end(group)
+        return self._decoded[group]
+
+
+class Documents:
+    """Text files, each of them a row; one is read when its row is wanted."""
+
+    def __init__(self, path: Path) -> None:
+        self._root = path if path.is_dir() else path.parent
+        try:
+            self._files = [*documents_in(path)]
+        except ValueError as error:
+            raise RowProblem(f"cannot be read: {error}") from None
+        self.size_bytes = sum(file.stat().st_size for file in self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def line_of(self, index: int) -> int:
+        return index + 1
+
+    def row(self, index: int) -> dict[str, Any]:
+        file = self._files[index]
+        name = file.relative_to(self._root).as_posix()
+        try:
+            text = file.read_bytes().removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise RowProblem(
+                f"has a file {name} that is not UTF-8 (byte {error.start + 1})"
+            ) from None
+        except OSError as error:
+            raise RowProblem(f"has a file {name} that cannot be read: {error.strerror}") from None
+        return {"text": text, "title": file.stem, "path": name}
+
+
+def _plain(value: Any) -> Any:
+    """A value of parquet as one that JSON has."""
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case float() if not math.isfinite(value):
+            return None
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case bytes():
+            return value.decode("utf-8", errors="replace")
+    return value
+
+
+def open_file(path: Path, file_format: FileFormat) -> RawRows:
+    """Rows of a file, or of a folder of documents.
+
+    Raises:
+        RowProblem: it is none of this format.
+        OSError: it cannot be read.
+    """
+    match file_format:
+        case "text":
+            return Documents(path)
+        case "parquet":
+            return Parquet(path)
+    return open_buffer(mapped(path), file_format)
+
+
+def open_buffer(data: Buffer, file_format: FileFormat) -> RawRows:
+    """Rows of what a text file holds."""
+    match file_format:
+        case "csv":
+            return Delimited(data, ",")
+        case "tsv":
+            return Delimited(data, "\t")
+        case "json" if not _is_lines(data):
+            return JsonArray(data)
+    return JsonLines(data)
+
+
+def _is_lines(data: Buffer) -> bool:
+    """Whether a file of JSON has an object a line, as many `.json` files do."""
+    first = next(filter(None, (data[a:b].strip(BLANK) for a, b in _lines_of(data))), b"")
+    if not first.startswith(b"{"):
+        return not first
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""What the columns of a row may hold, and how they are read: chats with their parts joined, numbers
+of a CSV as numbers.
+
+The run refuses by it what it draws, and the check of a loop what a file holds.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, Final
+
+from coloop.data.chats import (
+    chat_problem,
+    has_answer,
+    has_nulls,
+    joined_parts,
+    shared_messages,
+    without_nulls,
+)
+
+TEXTS: Final = ("prompt", "target", "chosen", "rejected")
+"""Columns that hold a text or a chat."""
+
+TOOLS: Final = "tools"
+"""Column with what the assistant of a chat may call."""
+
+SIDES: Final = ("chosen", "rejected")
+"""Of a pair."""
+
+NUMBERS: Final = ("margin", "probability")
+"""Columns that hold a number."""
+
+
+class ValueProblem(ValueError):
+    """What is wrong with a row, told by its column."""
+
+
+def read_values(
+    raw: Mapping[str, Any],
+    names: Mapping[str, str],
+    unfold: str | None = None,
+    nulls: set[str] | None = None,
+) -> dict[str, Any]:
+    """A row of a source with the loop's columns.
+
+    Args:
+        names: column of the loop: column of the source, which is there.
+        unfold: a column whose entries become rows; it holds lists, whatever its name.
+        nulls: to which the columns are added of which keys that are null were left out.
+
+    Raises:
+        ValueProblem: a column holds what it cannot.
+    """
+    row = {**raw, **{name: raw[source] for name, source in names.items()}}
+    for name, value in row.items():
+        if (half := half_character(value)) is not None:
+            told = _told(name, names)
+            raise ValueProblem(f"{told} holds half a character, {half}, which is no text")
+    for name in (*TEXTS, TOOLS):
+        if has_nulls(row.get(name)):
+            row[name] = without_nulls(row[name])
+            if nulls is not None:
+                nulls.add(name)
+    for name in (*TEXTS, *NUMBERS):
+        if name in row and name != unfold:
+            wrong = _read(row, name)
+            if wrong is not None:
+                raise ValueProblem(f"{_told(name, names)} {wrong}, found {row[name]!r:.80}")
+    if unfold not in SIDES:
+        _split_sides(row)
+    for name in ("target", *SIDES):
+        value = row.get(name)
+        if isinstance(value, list) and name != unfold and not has_answer(value):
+            told = "has no message of the role `assistant` to learn from"
+            raise ValueProblem(f"{_told(name, names)} {told}, found {value!r:.80}")
+    return row
+
+
+def _split_sides(row: dict[str, Any]) -> None:
+    """Of a pair of chats: what both begin with is the prompt, where the row has none or repeats it
+    in its sides."""
+    chosen, rejected = (row.get(side) for side in SIDES)
+    prompt = row.get("prompt")
+    if not isinstance(chosen, list) or not isinstance(rejected, list):
+        return
+    shared = shared_messages(chosen, rejected)
+    if isinstance(prompt, list):
+        if not (shared >= len(prompt) and chosen[: len(prompt)] == prompt):
+            return
+        shared = len(prompt)
+    if shared:
+        row["prompt"] = chosen[:shared]
+        row["chosen"], row["rejected"] = chosen[shared:], rejected[shared:]
+
+
+def _read(row: dict[str, Any], name: str) -> str | None:
+    """Put a column in its form; what is wrong with it, or nothing."""
+    if name in TEXTS:
+        row[name] = value = joined_parts(row[name])
+        if value == "" and name == "prompt" and row.get("target") in (None, ""):
+            return "is empty, so there is nothing to answer"
+        return None if isinstance(value, str) else chat_problem(value)
+    row[name] = value = _as_number(row[name])
+    if not isinstance(value, float):
+        return "wants a number"
+    if name == "probability" and not 0 <= value <= 1:
+        return "wants a number from 0 to 1"
+    return None
+
+
+def _told(name: str, names: Mapping[str, str]) -> str:
+    own = names.get(name, name)
+    return f"column `{own}`" + (f" (as `{name}`)" if own != name else "")
+
+
+def half_character(value: Any) -> str | None:
+    """Of a text, or of what stands in a list or mapping, half of a pair of surrogates: it is no
+    character, and cannot be encoded. JSON that was cut in an emoji has one."""
+    if isinstance(value, str):
+        if value.isascii():
+            return None
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            return f"\\u{ord(value[error.start]):04x}"
+        return None
+    inner: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        inner = chain(value, value.values())
+    elif isinstance(value, list | tuple):
+        inner = value
+    return next((half for one in inner if (half := half_character(one)) is not None), None)
+
+
+def _as_number(value: Any) -> Any:
+    """Numbers, and texts of numbers as CSV has them, as floats."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value

@@ -1,0 +1,166 @@
+"""The registry of built-in rewards: name, function, what it reads, and who judges what it leaves
+open.
+
+To add one: its options in `coloop.spec.builtins`, a function over rows, and a line in BUILTINS.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from coloop.data.rewards import combine, language, programs, shapes, texts
+from coloop.data.rewards.judging import Judge, LibraryJudge, Tick, Verdict
+from coloop.data.rewards.scoring import Question, Score, Scorer, ScoringRow
+from coloop.data.rewards.user_code import OnError, RowFailure
+from coloop.errors import DataError
+from coloop.spec.builtins import Builtin
+from coloop.spec.reward import ScoreAs
+
+Reads = Literal["rollouts", "rows", "scores"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinReward:
+    """A built-in reward."""
+
+    score: Scorer
+    needs: Reads
+    """`rollouts` counts tokens, `rows` reads columns, `scores` reads what other scorers said."""
+    judge: Callable[[str, Any], Judge] | None = None
+    """Who answers its questions, by the node and its options; None: it asks none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinScores:
+    """Scores in the order of the rows, the rows that failed, and those that nobody could judge."""
+
+    scores: list[Score]
+    failures: tuple[RowFailure, ...] = ()
+
+
+def _of(
+    score: Scorer, needs: Reads, judge: Callable[[str, Any], Judge] | None = None
+) -> BuiltinReward:
+    return BuiltinReward(score=score, needs=needs, judge=judge)
+
+
+def _library(file: str, library: str) -> Callable[[str, Any], Judge]:
+    return lambda node, _: LibraryJudge(file, node, library=library)
+
+
+BUILTINS: Final[Mapping[str, BuiltinReward]] = {
+    "task": _of(texts.task, "rows"),
+    "exact_match": _of(texts.exact_match, "rows"),
+    "math_equal": _of(texts.math_equal, "rows", _library("mathematics", "math-verify")),
+    "choice": _of(texts.choice, "rows"),
+    "code_tests": _of(programs.code_tests, "rows", programs.ProgramJudge),
+    "format": _of(shapes.format_, "rows"),
+    "length": _of(shapes.length, "rollouts"),
+    "regex": _of(shapes.regex, "rows"),
+    "json_schema": _of(texts.json_schema, "rows", _library("schema", "jsonschema")),
+    "ngram_repetition": _of(shapes.ngram_repetition, "rows"),
+    "language": _of(language.language, "rows"),
+    "overlong": _of(shapes.overlong, "rollouts"),
+    "column": _of(texts.column, "rows"),
+    "weighted": _of(combine.weighted, "scores"),
+    "one_minus": _of(combine.one_minus, "scores"),
+    "band": _of(combine.band, "scores"),
+    "margin": _of(combine.margin, "scores"),
+    "agreement": _of(combine.agreement, "scores"),
+    "gate": _of(combine.gate, "scores"),
+    "first": _of(combine.first, "scores"),
+    "turn_allocation": _of(combine.turn_allocation, "scores"),
+}
+"""By the name that `source.name` takes."""
+
+
+def judge_of(source: Builtin, node: str) -> Judge | None:
+    """Who answers the questions of a reward; None where it asks none."""
+    make = _reward(source).judge
+    return None if make is None else make(node, source)
+
+
+def score_builtin(
+    source: Builtin,
+    rows: Sequence[ScoringRow],
+    *,
+    node: str,
+    on_error: OnError = "stop",
+    judge: Judge | None = None,
+    tick: Tick = lambda: None,
+) -> BuiltinScores:
+    """Scores of rows by a built-in reward with the options of its section.
+
+    Args:
+        on_error: `stop` raises the `DataError` of the first row that cannot be scored; else such a
+            row gets no score, or a fixed one. What a policy wrote is no such error: where its judge
+            cannot decide, it scores 0, and the row is among the failures all the same.
+        judge: who answers its questions; None: one for this call alone.
+        tick: called a few times a second while a judge is at work; it may raise.
+    """
+    said, failures = _said(source, rows, node, on_error)
+    asked = {place: one for place, one in enumerate(said) if isinstance(one, Question)}
+    scores: list[Score] = [None if isinstance(one, Question) else one for one in said]
+    for place, verdict in _judged(source, asked, node, judge, tick).items():
+        scores[place] = verdict.score
+        told = verdict.problem or verdict.note
+        if told is None:
+            continue
+        message = f"{node}, row {place}: {told}"
+        if verdict.problem is not None:
+            message = f"{node}, row {place}: {asked[place].place}{verdict.problem}"
+            if on_error == "stop":
+                raise DataError(message, node, "source")
+            scores[place] = _instead(on_error)
+        failures.append(RowFailure(row=place, message=message))
+    return BuiltinScores(scores=scores, failures=tuple(sorted(failures, key=lambda one: one.row)))
+
+
+def _said(
+    source: Builtin, rows: Sequence[ScoringRow], node: str, on_error: OnError
+) -> tuple[list[Score | Question], list[RowFailure]]:
+    """What the reward says at once; where a row fails, row by row: so that it is named."""
+    reward = _reward(source)
+    try:
+        return [*reward.score(rows, source)], []
+    except DataError as error:
+        if reward.needs == "scores":
+            raise DataError(f"{node}: {error}", node, "source") from None
+    said: list[Score | Question] = []
+    failures = []
+    for place, row in enumerate(rows):
+        try:
+            said += reward.score([row], source)
+        except DataError as error:
+            message = f"{node}, row {place}: {error}"
+            if on_error == "stop":
+                raise DataError(message, node, "source") from None
+            failures.append(RowFailure(row=place, message=message))
+            said.append(_instead(on_error))
+    return said, failures
+
+
+def _judged(
+    source: Builtin,
+    asked: Mapping[int, Question],
+    node: str,
+    judge: Judge | None,
+    tick: Tick,
+) -> dict[int, Verdict]:
+    if not asked:
+        return {}
+    own = judge if judge is not None else judge_of(source, node)
+    assert own is not None, "a reward that asks has a judge"
+    try:
+        return dict(zip(asked, own.verdicts([*asked.values()], tick), strict=True))
+    finally:
+        if judge is None:
+            own.close()
+
+
+def _instead(on_error: OnError) -> Score:
+    return on_error.score if isinstance(on_error, ScoreAs) else None
+
+
+def _reward(source: Builtin) -> BuiltinReward:
+    return BUILTINS[str(vars(source)["name"])]

@@ -1,0 +1,159 @@
+"""Built-in rewards that turn scores into scores.
+
+`None` says that a score does not apply. It is never read as 0: what is combined leaves it out, what
+compares or gates says in its own line what it makes of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from statistics import fmean
+
+from coloop.data.rewards.scoring import Score, ScoringRow, mapped, whole
+from coloop.errors import DataError
+from coloop.spec import builtins as options
+
+
+def weighted(rows: Sequence[ScoringRow], given: options.Weighted) -> list[Score]:
+    """Sum of weight times score over the scores that apply; None where none does."""
+    scores: list[Score] = []
+    for row in rows:
+        terms = [
+            weight * score
+            for node, weight in given.weights.items()
+            if (score := whole(_from(row, node))) is not None
+        ]
+        scores.append(sum(terms) if terms else None)
+    return scores
+
+
+def _from(row: ScoringRow, node: str) -> Score:
+    """A scorer's number; a scorer that is not connected is an error, one that said None is not."""
+    if node in row.scores:
+        return row.scores[node]
+    there = ", ".join(row.scores) or "none"
+    raise DataError(f"no score of `{node}` comes in at port `scores`; there are {there}")
+
+
+def one_minus(rows: Sequence[ScoringRow], _: options.OneMinus) -> list[Score]:
+    """1 - s."""
+    return [mapped(row.number, lambda s: 1.0 - s) for row in rows]
+
+
+def band(rows: Sequence[ScoringRow], given: options.Band) -> list[Score]:
+    """4 (s - low) (high - s) between the bounds, else 0."""
+
+    def arch(s: float) -> float:
+        return 4.0 * (s - given.low) * (given.high - s) if given.low <= s <= given.high else 0.0
+
+    return [mapped(row.number, arch) for row in rows]
+
+
+def margin(rows: Sequence[ScoringRow], _: options.Margin) -> list[Score]:
+    """s - mean of the siblings' s; None for a row without a score, or without scored siblings."""
+    groups: dict[Hashable, list[float]] = defaultdict(list)
+    for row in rows:
+        score = whole(row.number)
+        if score is not None:
+            groups[row.group].append(score)
+    return [_lead(whole(row.number), groups[row.group]) for row in rows]
+
+
+def _lead(score: float | None, group: Sequence[float]) -> Score:
+    if score is None or len(group) < 2:
+        return None
+    return score - (sum(group) - score) / (len(group) - 1)
+
+
+def agreement(rows: Sequence[ScoringRow], given: options.Agreement) -> list[Score]:
+    """1 where two scorers say the same, else 0; over steps: the share. None disagrees."""
+    left, right = given.columns
+    return [
+        _agreed(_from(row, left), _from(row, right), given.over, given.tolerance) for row in rows
+    ]
+
+
+def _agreed(left: Score, right: Score, over: str, tolerance: float) -> float:
+    if left is None or right is None:
+        return 0.0
+    a, b = (score if isinstance(score, dict) else {-1: score} for score in (left, right))
+    places = a.keys() | b.keys()
+    same = [p for p in places if p in a and p in b and abs(a[p] - b[p]) <= tolerance]
+    if over == "steps":
+        return len(same) / len(places) if places else 0.0
+    return float(bool(places) and len(same) == len(places))
+
+
+def gate(rows: Sequence[ScoringRow], given: options.Gate) -> list[Score]:
+    """`value` where `by` is within the bounds, else `otherwise`; a `by` of None keeps it closed."""
+    scores: list[Score] = []
+    for row in rows:
+        by = whole(_from(row, given.by))
+        is_open = (
+            by is not None
+            and (given.min is None or by >= given.min)
+            and (given.max is None or by <= given.max)
+        )
+        scores.append(_from(row, given.value) if is_open else given.otherwise)
+    return scores
+
+
+def first(rows: Sequence[ScoringRow], _: options.First) -> list[Score]:
+    """The first score that applies, in the order of the edges."""
+    return [row.number for row in rows]
+
+
+def turn_allocation(rows: Sequence[ScoringRow], given: options.TurnAllocation) -> list[Score]:
+    """R' = R + alpha D, with Q the mean of all earlier R: MARTI's reward allocation.
+
+    margin   D = R - Q
+    quality  D = Q R - (1 - Q) (1 - R)
+
+    The first turn keeps R. `beta` adds beta times the writer's last R in the conversation.
+    """
+    own = {row.id: score for row in rows if (score := whole(row.number)) is not None}
+    turns = _turns(rows, own)
+    last = _last_of_writer(rows, own)
+    scores: list[Score] = []
+    for row in rows:
+        reward = own.get(row.id)
+        earlier = _earlier(row, own, turns, given.earlier)
+        if reward is not None and earlier:
+            known = fmean(earlier)
+            gain = reward - known
+            if given.method == "quality":
+                gain = known * reward - (1.0 - known) * (1.0 - reward)
+            reward = reward + given.alpha * gain
+            reward += given.beta * last[row.conversation, row.writer] if given.beta else 0.0
+        scores.append(reward)
+    return scores
+
+
+def _turns(
+    rows: Sequence[ScoringRow], own: Mapping[str, float]
+) -> dict[Hashable, list[tuple[int, float]]]:
+    """(round, score) of every scored row of each conversation."""
+    turns: dict[Hashable, list[tuple[int, float]]] = defaultdict(list)
+    for row in rows:
+        if row.id in own:
+            turns[row.conversation].append((row.round, own[row.id]))
+    return turns
+
+
+def _last_of_writer(
+    rows: Sequence[ScoringRow], own: Mapping[str, float]
+) -> dict[tuple[Hashable, str | None], float]:
+    """The score of each writer's last turn in each conversation."""
+    scored = [row for row in rows if row.id in own]
+    ordered = sorted(scored, key=lambda row: row.round)
+    return {(row.conversation, row.writer): own[row.id] for row in ordered}
+
+
+def _earlier(
+    row: ScoringRow,
+    own: Mapping[str, float],
+    turns: Mapping[Hashable, Sequence[tuple[int, float]]],
+    earlier: str,
+) -> list[float]:
+    if earlier == "ancestors":
+        return [own[ancestor] for ancestor in row.ancestors if ancestor in own]
+    return [score for turn, score in turns.get(row.conversation, ()) if turn < row.round]

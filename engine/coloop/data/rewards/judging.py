@@ -1,0 +1,150 @@
+"""Who answers what a built-in reward leaves open: a library, in a limited process of its own.
+
+    reward (pure, in the driver) --Question--> Judge --> limited process: math-verify, jsonschema
+           <-----------------------Verdict----
+
+What a policy writes can hold a library for minutes, or end its process. So each question has its
+computing time and a deadline by the clock; a process that one question spoiled is replaced, so that
+an answer never depends on the questions before it. Answers are remembered.
+"""
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from coloop.data.rewards.scoring import Question, Score
+from coloop.errors import DataError, UserCodeError
+from coloop.sandbox.process import Sandbox
+
+FOLDER: Final = Path(__file__).parent / "inside"
+SHARED: Final = {"schema": Path(__file__).parents[1] / "json_schemas.py"}
+"""Code of ours that the check of a loop uses as well."""
+CPU_SECONDS: Final = 2.0
+"""Most computing for one question: real answers take a hundredth to a quarter of a second."""
+DEADLINE_SECONDS: Final = 20.0
+"""By the clock, for what no signal interrupts; ten times as long, for a busy machine."""
+PATIENCE_SECONDS: Final = 60.0
+"""Of one call, for questions that are not decided; those after them are not asked."""
+MEMORY_MIB: Final = 1024
+MOST_REMEMBERED: Final = 65_536
+
+Tick = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer to a question."""
+
+    score: Score
+    problem: str | None = None
+    """Why there is none: what is wrong with the row."""
+    note: str | None = None
+    """Why nothing better is known; the score stands."""
+
+
+class Judge(Protocol):
+    """Answers questions; closed when the run ends."""
+
+    def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
+        """In the order of the questions. `tick` is called a few times a second, and may raise."""
+
+    def close(self) -> None:
+        """End what it started."""
+
+
+def source_of(name: str) -> str:
+    """The code that runs in the limited process."""
+    return SHARED.get(name, FOLDER / f"{name}.py").read_text(encoding="utf-8")
+
+
+class LibraryJudge:
+    """One library in one process, asked question by question."""
+
+    def __init__(self, name: str, node: str, *, library: str) -> None:
+        """
+        Args:
+            name: of the file in `inside`.
+            library: what errors call it.
+        """
+        self._node = node
+        self._library = library
+        self._sandbox = Sandbox(
+            source_of(name),
+            function="judge",
+            node=node,
+            timeout_seconds=DEADLINE_SECONDS,
+            memory_mib=MEMORY_MIB,
+            is_ours=True,
+        )
+        self._known: OrderedDict[str, Verdict] = OrderedDict()
+
+    def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
+        with self._sandbox.held(tick):
+            return self._verdicts(questions)
+
+    def _verdicts(self, questions: Sequence[Question]) -> list[Verdict]:
+        left = PATIENCE_SECONDS
+        said = []
+        for question in questions:
+            key = json.dumps(question.columns, sort_keys=True, default=str)
+            verdict = self._known.get(key)
+            if verdict is None and left <= 0:
+                verdict = Verdict(score=None, note=self._not_asked())
+            elif verdict is None:
+                began = time.monotonic()
+                verdict = self._ask(question.columns)
+                left -= time.monotonic() - began if verdict.note else 0.0
+                self._remember(key, verdict)
+            said.append(verdict)
+        return said
+
+    def _ask(self, columns: Mapping[str, Any]) -> Verdict:
+        self._start()
+        try:
+            [said] = self._sandbox.write([columns], cpu_seconds=CPU_SECONDS)
+        except UserCodeError as error:
+            self._sandbox.close()
+            return Verdict(score=0.0, note=f"{self._library} did not decide: {self._bare(error)}")
+        assert said is not None
+        if "problem" in said:
+            return Verdict(score=None, problem=str(said["problem"]))
+        return Verdict(score=float(said["score"]))
+
+    def _start(self) -> None:
+        """The process, with the library in it, behind the wall of all code: math-verify reads an
+        expression by evaluating it.
+
+        Raises:
+            DataError: the library cannot be used here.
+        """
+        try:
+            self._sandbox.load()
+        except UserCodeError as error:
+            self._sandbox.close()
+            raise DataError(
+                f"{self._node}: {self._library} cannot be used here: {self._bare(error)}",
+                self._node,
+                "source.name",
+            ) from None
+
+    def _bare(self, error: UserCodeError) -> str:
+        return str(error).removeprefix(f"{self._node}, row 0: ").removeprefix(f"{self._node}: ")
+
+    def _not_asked(self) -> str:
+        return (
+            f"{self._library} was not asked: texts before it in this step had taken "
+            f"{PATIENCE_SECONDS:g} seconds without an answer"
+        )
+
+    def _remember(self, key: str, verdict: Verdict) -> None:
+        self._known[key] = verdict
+        if len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def close(self) -> None:
+        """End the process."""
+        self._sandbox.close()

@@ -1,0 +1,227 @@
+"""The final answer of a text, and whether two answers are the same number, in plain text or LaTeX.
+
+Nothing is evaluated as code: LaTeX becomes plain arithmetic, which expressions.py reads into exact
+fractions. Numbers and words are decided here, at once and for good; of sets, intervals, tuples and
+expressions with letters it says that it does not know, and math-verify is asked (`judging`). What
+math-verify drops before it compares is refused here first: relations, bases, words that say
+something else than the number (`5 or more`), a number beside a number.
+"""
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from coloop.data.answers import last_line, without_thousands
+from coloop.data.expressions import NotArithmetic, read_expression
+from coloop.data.rewards.math_words import POWERS, SCALES, VERBS, changes, is_unit, words_of
+
+SCALE_WORDS: Final = "|".join(SCALES)
+EXPONENT: Final = r"[eE]([+-]?\d{1,2})(?!\w|\.\d)"
+NUMBER: Final = re.compile(
+    r"(?:(?:(?<![\w.)])-)?\d[\d,]*(?:\.\d+)?(?:/\d+)?|(?<!\d)\.\d+)"
+    r"(?:[eE][+-]?\d{1,2}(?!\w|\.\d)"
+    r"|\s?(?:\\times|×)\s?10\s?\^\s?(?:\{[+-]?\d+\}|[+-]?\d+)"
+    rf"|\s(?:{SCALE_WORDS})(?![a-zA-Z]))?"
+)
+GOLD_MARK: Final = "####"
+LONGEST_ANSWER: Final = 1000
+"""Characters of an answer that may be mathematics; a longer one is a text. A model writes what it
+likes, and reading LaTeX takes the square of its length."""
+BRACES: Final = re.compile(r"\\boxed\{|[{}]")
+DEEPEST_BRACES: Final = 40
+
+PLAIN: Final = (
+    (re.compile(r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad)(?![a-zA-Z])"), ""),
+    (re.compile(r"\\(?:cdot|times)(?![a-zA-Z])|×|·"), "*"),
+    (re.compile(r"\\div(?![a-zA-Z])|÷"), "/"),
+    (re.compile(r"−"), "-"),
+    (re.compile(r"\\pi(?![a-zA-Z])|π"), " pi "),
+    (re.compile(r"\\(?:%|\$|circ)|\^\s*\{?\s*\\circ\s*\}?|[$%]"), ""),
+    (re.compile(r"~"), " "),
+)
+DELIMITER: Final = re.compile(r"\\[()\[\]]")
+WORDS: Final = re.compile(r"\\(?:text|mathrm|mbox|textbf)\s*\{([^{}]*)\}")
+UNIT: Final = re.compile(r"(?<=[\d)])\s+([a-zA-Z][a-zA-Z ./]*)(?:\^\s*\(?[23]\)?|[²³])?$")
+RELATION: Final = re.compile(
+    r"[<>≠≤≥]|!=|\\(?:n?[lg](?:e|eq|t|eqq|eqslant|ess|tr)|neq?|not)(?![a-zA-Z])"
+)
+BASE: Final = re.compile(r"(?<=\d)_\s*\{?\s*(\w+)")
+BESIDE: Final = re.compile(r"\d\s+\d")
+SAID_OF: Final = re.compile(rf"\d[^\d]*\b(?:{'|'.join(sorted(VERBS))})\b[^\d]*\d")
+"""A number of which another is said."""
+LED_TO: Final = re.compile(rf"^[a-zA-Z ]*\b(?:{'|'.join(sorted(VERBS))})\s+(?=[-+.\d$\\])")
+"""Words that lead to a number: `The answer is 5`."""
+GROUPED: Final = re.compile(r"(?<=\d) (?=\d{3}(?![\d/]))|(?<!\d) | (?!\d)")
+"""Blanks that say nothing: those between numbers do, but for thousands."""
+MIXED: Final = re.compile(
+    r"(?<![\w.^])(\d+)(?:\s*\\[dtc]?frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))"
+    r"|\s+(\d+)\s*/\s*(\d+))"
+)
+SCIENTIFIC: Final = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?|\.\d+){EXPONENT}")
+SCALED: Final = re.compile(rf"(?<=\d)\s+({SCALE_WORDS})(?![a-zA-Z])")
+POWERED: Final = re.compile(rf"[\d)]\s+(?:{'|'.join(POWERS)})(?![a-zA-Z])")
+ROUNDED: Final = re.compile(rf"\.\d*[1-9]|\d{EXPONENT}")
+"""What a number has that is written as a decimal, and so may be rounded."""
+DECIMALS: Final = re.compile(r"\.(\d+)")
+IRRATIONAL: Final = re.compile(r"pi|sqrt|π")
+ROOTS_DIFFER: Final = 1e-15
+"""Between two ways to write one number with roots or pi; these are cut after 20 digits."""
+OPEN: Final = re.compile(r"[(\[]|\\\{|\\lbrace|\\langle")
+LEADING: Final = re.compile(r"^\s*\\(?:text|mathrm|mbox|textbf)\s*\{[^{}]*\}")
+FRACTION: Final = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
+ROOT: Final = re.compile(r"\\sqrt\s*(?:\{([^{}]*)\}|(\d))")
+BRACED: Final = re.compile(r"(?<=[\^_])\s*\{([^{}]*)\}")
+IMPLIED: Final = re.compile(r"(?<=[\d)])\s*(?=\(|sqrt|pi)|(?<=pi)\s*(?=\(|\d|sqrt)")
+COMMAND: Final = re.compile(r"\\(?:begin|end)\s*\{[a-z*]+\}|\\[a-zA-Z]+")
+WORD: Final = re.compile(
+    r"(?!(?:sin|cos|tan|cot|sec|csc|log|exp|lim|min|max|gcd|lcm|mod|and|sqrt)(?![a-zA-Z]))"
+    r"(?<![a-zA-Z])[a-zA-Z]{3,}"
+)
+"""A word of language: as mathematics it would be a product of its letters, and `dog` be `god`."""
+MATHEMATICAL: Final = re.compile(r"\d|\\|\b[a-zA-Z]\b|[-+*/^=<>]|π|∞|√")
+"""What an answer has that may be mathematics; one without is a text."""
+
+
+def are_equal(said: str, gold: str, *, tolerance: float) -> bool | None:
+    """Whether two final answers are equal as texts or as numbers; None: neither settles it.
+
+    Whole numbers and fractions are equal or not; the tolerance is for a right answer that is a
+    decimal.
+    """
+    if max(len(said), len(gold)) > LONGEST_ANSWER:
+        return said.strip() == gold.strip()
+    plain = [GROUPED.sub("", _as_plain(text)) for text in (said, gold)]
+    if plain[0] == plain[1] != "":
+        return True
+    if _says_more(said, gold):
+        return False
+    left, right = _number(said), _number(gold)
+    if left is not None and right is not None:
+        return left == right or abs(left - right) <= _most_apart(said, gold, right, tolerance)
+    if right is not None and _is_dropped(said):
+        return False
+    if not all(plain) or WORD.search(_without_commands(gold)) or not MATHEMATICAL.search(said):
+        return False
+    return None
+
+
+def _says_more(said: str, gold: str) -> bool:
+    """Whether what is said has a word or a base that changes it, and the right answer has not."""
+    before = LEADING.match(said)
+    changed = changes(_without_commands(said[before.end() :] if before else said))
+    if before is not None:
+        changed |= changes(f"{_without_commands(before[0])} 0")
+    bases, wanted = (BASE.findall(text) for text in (said, gold))
+    return bool(changed - words_of(_without_commands(gold))) or bool(bases and bases != wanted)
+
+
+def _is_dropped(said: str) -> bool:
+    """Whether math-verify would read a number here by leaving out what changes it."""
+    plain = _as_plain(said)
+    return any(found.search(plain) for found in (RELATION, BESIDE, SAID_OF, SCALED, POWERED))
+
+
+def _most_apart(said: str, gold: str, right: Fraction, tolerance: float) -> Fraction:
+    """What may lie between an answer and the right one, for how they are written.
+
+    Beside a fraction or a root a decimal is as near as its digits say: `0.333333` is 1/3.
+    """
+    is_near = Fraction(tolerance) * abs(right)
+    if ROUNDED.search(gold):
+        return is_near
+    if ROUNDED.search(said) and right.denominator != 1:
+        digits = max((len(found) for found in DECIMALS.findall(said)), default=0)
+        powers = sum(int(found) for found in re.findall(rf"\d{EXPONENT}", said))
+        return min(is_near, Fraction(10) ** (powers - digits))
+    is_irrational = IRRATIONAL.search(said) or IRRATIONAL.search(gold)
+    return Fraction(ROOTS_DIFFER) * abs(right) if is_irrational else Fraction(0)
+
+
+def final_answer(text: str) -> str:
+    """The answer that a text ends with: boxed, after ####, the whole of it, or its last number."""
+    marked = marked_answer(text)
+    if marked is not None:
+        return marked
+    line = last_line(text)
+    if len(line) <= LONGEST_ANSWER and _is_numbers(line):
+        return line
+    numbers = NUMBER.findall(text)
+    return numbers[-1].rstrip(",") if numbers else text.strip()
+
+
+def _is_numbers(text: str) -> bool:
+    """Whether a text is a number, or numbers with commas between."""
+    plain = _as_plain(text).strip("()[]{}")
+    parts = plain.split(",") if "," in plain else [text]
+    return all(_number(part) is not None for part in parts)
+
+
+def marked_answer(text: str) -> str | None:
+    """What a text marks as its answer: boxed, or after ####."""
+    boxed = last_boxed(text)
+    if boxed is None and GOLD_MARK in text:
+        return text.rpartition(GOLD_MARK)[2].strip()
+    return boxed
+
+
+def last_boxed(text: str) -> str | None:
+    r"""What stands in the last closed \boxed{...}, braces inside it included."""
+    open_at: list[int] = []
+    last: tuple[int, int] | None = None
+    for found in BRACES.finditer(text):
+        if found[0] != "}":
+            open_at.append(found.end() if found[0] != "{" else -1)
+        elif open_at and (start := open_at.pop()) >= 0 and (last is None or start > last[0]):
+            last = start, found.start()
+    return None if last is None else text[slice(*last)]
+
+
+def _number(text: str) -> Fraction | None:
+    """The number that an answer stands for; None where it is no single one."""
+    if RELATION.search(text) or BASE.search(text):
+        return None
+    plain = LED_TO.sub("", _as_plain(LEADING.sub("", text)))
+    plain = SCALED.sub(lambda found: f"*10^{SCALES[found[1]]}", plain)
+    unit = UNIT.search(plain)
+    if unit is not None and is_unit(unit[1]):
+        plain = plain[: unit.start()]
+    if "=" in plain:
+        plain = plain.rpartition("=")[2].strip()
+    try:
+        return read_expression(plain, functions=True).value if plain else None
+    except NotArithmetic:
+        return None
+
+
+def _without_commands(text: str) -> str:
+    """LaTeX without the names of its commands, words in it kept."""
+    return COMMAND.sub(" ", WORDS.sub(r" \1 ", text))
+
+
+def _as_plain(text: str) -> str:
+    """LaTeX as plain arithmetic, as far as it is arithmetic."""
+    plain = WORDS.sub(r" \1 ", DELIMITER.sub("", text)).strip().rstrip(".")
+    plain = plain.replace("{,}", "").replace("\\!", "")
+    if OPEN.search(plain) is None:  # in (1,234) the comma stands between two numbers
+        plain = without_thousands(plain)
+    plain = SCIENTIFIC.sub(r"(\1*10^(\2))", MIXED.sub(_as_sum, plain))
+    for pattern, replacement in PLAIN:
+        plain = pattern.sub(replacement, plain)
+    for _ in range(DEEPEST_BRACES):
+        before = plain
+        plain = BRACED.sub(r"(\1)", plain)
+        plain = FRACTION.sub(_as_division, plain)
+        plain = ROOT.sub(lambda found: f"sqrt({found[1] or found[2]})", plain)
+        if plain == before:
+            break
+    return IMPLIED.sub("*", plain).strip()
+
+
+def _as_sum(found: re.Match[str]) -> str:
+    """A mixed number."""
+    over, under = found[2] or found[3] or found[6], found[4] or found[5] or found[7]
+    return f"({found[1]}+{over}/{under})"
+
+
+def _as_division(found: re.Match[str]) -> str:
+    return f"(({found[1] or found[2]})/({found[3] or found[4]}))"

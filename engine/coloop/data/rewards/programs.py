@@ -1,0 +1,155 @@
+"""Programs that a policy wrote, by tests: each program runs in limited processes of its own, and
+what it should say stays here, where it cannot read it.
+
+    tests: ["assert add(1, 2) == 3"]               the call runs there, the 3 is compared here
+           ["assert is_prime(7)"]                  runs there: the program can cheat such a test
+           "def check(candidate): ..."             runs there, called with the row's `entry_point`
+           [{"input": "1 2", "output": "3"}]       what it prints is compared here
+"""
+
+import ast
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any, Final
+
+from coloop.data.rewards.judging import Tick, Verdict, source_of
+from coloop.data.rewards.program_tests import (
+    CHECK,
+    ENTRY_POINT,
+    UNREADABLE,
+    Case,
+    entry_point_of,
+    functions_of,
+    lines_of,
+    program_of,
+    read_tests,
+    wanted_by,
+)
+from coloop.data.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
+from coloop.errors import UserCodeError
+from coloop.sandbox.process import Sandbox, wall_here
+from coloop.spec import builtins as options
+
+AT_ONCE: Final = 8
+"""Programs that run at the same time."""
+WAITS: Final = 4.0
+"""By the clock a test has this many times its computing time: what it waits for, a busy machine."""
+AMBIGUOUS: Final = (
+    f"the tests define `{CHECK}(candidate)`, the row has no `{ENTRY_POINT}`, and the program "
+    f"defines several functions; give the rows a column `{ENTRY_POINT}` with the function's name"
+)
+
+
+def code_tests(rows: Sequence[ScoringRow], given: options.CodeTests) -> list[Score | Question]:
+    """1 where the program passes all tests of its row; graded: the share that it passes."""
+    return [_question(row, given) for row in rows]
+
+
+def _question(row: ScoringRow, given: options.CodeTests) -> Score | Question:
+    text, value = text_of(row), row.columns.get(given.column)
+    if text is None or value is None:
+        return None
+    tests = read_tests(value, given.column)
+    is_check = any(test.kind == "check" for test in tests)
+    candidate = entry_point_of(row.columns.get(ENTRY_POINT)) if is_check else None
+    wanted = wanted_by(tests, candidate)
+    code = program_of(text, wanted) if given.extract is None else extracted(text, given.extract)
+    if code is None or not code.strip():
+        return 0.0
+    if is_check and candidate is None:
+        functions = functions_of(code)
+        if not functions:
+            return 0.0
+        candidate = functions[0] if len(functions) == 1 else None
+    return Question(columns={"code": code, "tests": tests, "candidate": candidate})
+
+
+class ProgramJudge:
+    """Runs programs, several at once, each row's in a process that no other row's sees."""
+
+    def __init__(self, node: str, given: options.CodeTests) -> None:
+        self._node = node
+        self._given = given
+
+    def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
+        is_over = threading.Event()
+        wall_here()  # once, not in each thread
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="programs") as pool:
+            try:
+                asked = [pool.submit(self._verdict, one.columns, is_over) for one in questions]
+                self._await(asked, tick)
+            except BaseException:
+                is_over.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return [one.result() for one in asked]
+
+    def _await(self, asked: Sequence[Future[Verdict]], tick: Tick) -> None:
+        left: set[Future[Verdict]] = set(asked)
+        while left:
+            done, left = wait(left, timeout=0.2)
+            for one in done:
+                one.result()
+            tick()
+
+    def _verdict(self, columns: Mapping[str, Any], is_over: threading.Event) -> Verdict:
+        tests, candidate = columns["tests"], columns["candidate"]
+        if candidate is None and any(test.kind == "check" for test in tests):
+            return Verdict(score=None, note=AMBIGUOUS)
+        passed = 0
+        for test in tests:
+            if self._passes(str(columns["code"]), _called(test, candidate), is_over):
+                passed += 1
+            elif not self._given.graded:
+                return Verdict(score=0.0)
+        return Verdict(score=passed / len(tests))
+
+    def _passes(self, code: str, test: Case, is_over: threading.Event) -> bool:
+        """A test in a process of its own: what a program left behind helps no other test."""
+        with self._sandbox(is_over) as sandbox:
+            sandbox.load()  # a machine without a wall is an error, a program that fails is none
+            code = f"{code}\n\n{test.before}" if test.before else code
+            question = {"code": code, "kind": test.kind, "test": test.text}
+            try:
+                [said] = sandbox.write([question], cpu_seconds=self._given.timeout_seconds)
+            except UserCodeError:
+                return False
+        out = said.get("out") if said is not None else None
+        return isinstance(out, str) and _is_right(test, out)
+
+    def _sandbox(self, is_over: threading.Event) -> Sandbox:
+        def tick() -> None:
+            if is_over.is_set():
+                raise UserCodeError(f"{self._node}: the run ends", self._node)
+
+        return Sandbox(
+            source_of("programs"),
+            function="judge",
+            node=self._node,
+            timeout_seconds=WAITS * self._given.timeout_seconds,
+            memory_mib=self._given.memory_mib,
+            tick=tick,
+        )
+
+    def close(self) -> None: ...
+
+
+def _called(test: Case, candidate: str | None) -> Case:
+    """A test that defines `check`, with its call."""
+    if test.kind != "check":
+        return test
+    return replace(test, kind="statement", text=f"{test.text}\n\n{CHECK}({candidate})")
+
+
+def _is_right(test: Case, out: str) -> bool:
+    match test.kind:
+        case "statement":
+            return out == "True"
+        case "input":
+            return bool(lines_of(out) == test.expected)
+    try:
+        return bool(ast.literal_eval(out) == test.expected)
+    except UNREADABLE:
+        return False

@@ -1,0 +1,220 @@
+"""Numbers for rows from a service over HTTP; what goes there and comes back stands in `README.md`
+beside this file.
+
+    rows -> those not asked before, equal ones once -> batches -> service -> scores in their order
+
+A row's score depends on its content alone, never on what shares its batch; so it is asked once and
+kept. Where a batch fails and the loop goes on without failed rows, its rows are asked one by one.
+"""
+
+import hashlib
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, Final
+
+from coloop.data.rewards.user_code import OnError, RowFailure, ScoredRows, reward_columns
+from coloop.data.services.endpoint import Endpoint
+from coloop.data.services.replies import Nonsense, shown
+from coloop.data.services.service import Service, collect
+from coloop.errors import DataError, ServiceFailed
+from coloop.sandbox.inside.values import why_no_score
+from coloop.sandbox.process import Scored
+from coloop.spec.reward import ScoreAs
+
+WIRE_VERSION: Final = 1
+KEPT: Final = 65_536
+"""Most scores that are kept."""
+HINT: Final = "it should answer a list with a number, null or a list of numbers for each row"
+
+Row = Mapping[str, Any]
+Tick = Callable[[int, int], None]
+"""Told how many rows are done, and of how many."""
+
+
+class RemoteReward:
+    """See the module."""
+
+    def __init__(self, endpoint: Endpoint, *, batch: int) -> None:
+        self._endpoint = endpoint
+        self._batch = batch
+        self._service = Service(endpoint)
+        self._kept: OrderedDict[bytes, Scored] = OrderedDict()
+        self._lock = Lock()
+
+    def score(
+        self, rows: Sequence[Row], ids: Sequence[str], *, on_error: OnError, tick: Tick
+    ) -> ScoredRows:
+        """Scores of rows in their order.
+
+        Args:
+            rows: columns by name, `prompt` and `completion` among them.
+            ids: of the rows, for the service's own log.
+            on_error: `stop` raises the `ServiceFailed` of the first failure; else a failed row gets
+                None or its fixed score.
+            tick: told how many rows are done; what it raises ends the call.
+        """
+        keys = [self._key(row) for row in rows]
+        first = {key: place for place, key in reversed([*enumerate(keys)])}
+        known = self._take(first)
+        asked = sorted(place for key, place in first.items() if key not in known)
+        wanted = [
+            [(keys[place], ids[place], rows[place]) for place in asked[at : at + self._batch]]
+            for at in range(0, len(asked), self._batch)
+        ]
+        is_strict = on_error == "stop"
+        failed = self._ask(wanted, known, until_failure=is_strict, tick=tick)
+        if failed and is_strict:
+            raise next(iter(failed.values()))
+        alone = [[one] for batch in wanted if len(batch) > 1 for one in batch if one[0] in failed]
+        if alone:
+            failed |= self._ask(alone, known, until_failure=False, tick=tick)
+        self._keep({key: known[key] for key in first if key in known})
+        return self._told(keys, known, failed, on_error)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._service.close()
+
+    def _ask(
+        self,
+        batches: Sequence[Sequence[tuple[bytes, str, Row]]],
+        known: dict[bytes, Scored],
+        *,
+        until_failure: bool,
+        tick: Tick,
+    ) -> dict[bytes, ServiceFailed]:
+        """Asks for batches, adds what is answered to `known`, and gives what failed."""
+        bodies = [self._body(batch) for batch in batches]
+        futures = [
+            self._service.ask(body, partial(read_scores, count=len(batch)))
+            for body, batch in zip(bodies, batches, strict=True)
+        ]
+        rows = sum(map(len, batches))
+
+        def heard(done: int) -> None:
+            tick(rows * done // max(1, len(batches)), rows)
+
+        collect(futures, heard, until_failure=until_failure)
+        failed: dict[bytes, ServiceFailed] = {}
+        for batch, future in zip(batches, futures, strict=True):
+            if future.cancelled():
+                continue
+            error = future.exception()
+            if error is None:
+                known |= {one[0]: score for one, score in zip(batch, future.result(), strict=True)}
+            elif isinstance(error, ServiceFailed):
+                failed |= {one[0]: error for one in batch}
+            else:
+                raise error
+        return failed
+
+    def _told(
+        self,
+        keys: Sequence[bytes],
+        known: Mapping[bytes, Scored],
+        failed: Mapping[bytes, ServiceFailed],
+        on_error: OnError,
+    ) -> ScoredRows:
+        instead = on_error.score if isinstance(on_error, ScoreAs) else None
+        node = self._endpoint.node
+        failures = [
+            RowFailure(
+                row=place,
+                message=f"{node}, row {place}: {str(failed[key]).removeprefix(f'{node}: ')}",
+            )
+            for place, key in enumerate(keys)
+            if key not in known
+        ]
+        return ScoredRows(
+            scores=[known.get(key, instead) for key in keys], failures=tuple(failures)
+        )
+
+    def _body(self, batch: Sequence[tuple[bytes, str, Row]]) -> dict[str, Any]:
+        columns = reward_columns([row for _, _, row in batch])
+        return {
+            "coloop": WIRE_VERSION,
+            "node": self._endpoint.node,
+            "ids": [name for _, name, _ in batch],
+            "prompts": columns.pop("prompts"),
+            "completions": columns.pop("completions"),
+            "columns": columns,
+        }
+
+    def _key(self, row: Row) -> bytes:
+        """What tells rows of different content apart."""
+        try:
+            text = json.dumps(row, allow_nan=False, sort_keys=True)
+        except (TypeError, ValueError) as error:
+            names = [name for name, value in row.items() if not _is_plain(value)]
+            raise DataError(
+                f"{self._endpoint.node}: source.url: column `{', '.join(names)}` cannot be sent as "
+                f"JSON ({error}); drop it with a template before the reward",
+                self._endpoint.node,
+                self._endpoint.field,
+            ) from None
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+    def _take(self, keys: Mapping[bytes, int]) -> dict[bytes, Scored]:
+        with self._lock:
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+            for key in found:
+                self._kept.move_to_end(key)
+        return found
+
+    def _keep(self, scores: Mapping[bytes, Scored]) -> None:
+        with self._lock:
+            self._kept |= scores
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+
+
+def read_scores(answer: Any, *, count: int) -> list[Scored]:
+    """Scores of `count` rows; `Nonsense` says what is none."""
+    if not isinstance(answer, list):
+        raise Nonsense(f"answered {_kind(answer)} where a list is wanted", HINT, shown(answer))
+    if len(answer) != count:
+        raise Nonsense(f"answered {len(answer)} scores to {count} rows", HINT)
+    return [_score(value, place) for place, value in enumerate(answer)]
+
+
+def _score(value: Any, place: int) -> Scored:
+    if isinstance(value, list):
+        return [None if one is None else _number(one, place) for one in value]
+    return None if value is None else _number(value, place)
+
+
+def _number(value: Any, place: int) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        wrong = why_no_score(number)
+        if wrong is None:
+            return number
+        raise Nonsense(f"answered {number:g} at place {place}, and {wrong}", HINT)
+    raise Nonsense(f"answered {_kind(value)} as the score at place {place}", HINT, shown(value))
+
+
+def _kind(value: Any) -> str:
+    """A value of JSON in words."""
+    names: dict[type, str] = {
+        str: "a text",
+        bool: "true or false",
+        dict: "an object",
+        list: "a list",
+        type(None): "null",
+    }
+    return names.get(type(value), "a number")
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True

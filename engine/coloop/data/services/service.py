@@ -1,0 +1,219 @@
+"""A service at work: requests of JSON over HTTP, some at once, each tried again where that may
+help.
+
+    caller's thread: ask -> Future ... collect(futures, tick)        its own thread: asyncio
+
+The caller never waits in a call that it cannot leave: `collect` ticks five times a second and takes
+back what is unfinished when the tick raises. The order in which answers come changes nothing.
+"""
+
+import asyncio
+import hashlib
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from threading import Thread
+from typing import Any, Final, TypeVar
+
+import httpcore2
+
+from coloop.data.seeds import derive_seed
+from coloop.data.services.circuit import Circuit
+from coloop.data.services.endpoint import Endpoint
+from coloop.data.services.network import CheckedNetwork
+from coloop.data.services.replies import Busy, Nonsense, check_status, parse, read_body
+from coloop.errors import ServiceFailed
+from coloop.spec.remotes import AllowedRemotes
+
+Read = TypeVar("Read")
+
+TICK_SECONDS: Final = 0.2
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 30.0
+CLOSING_SECONDS: Final = 1.0
+LARGEST_REPLY: Final = 8 * 2**20
+"""Most bytes of a reply."""
+AGENT: Final = "coloop"
+
+
+class Service:
+    """See the module."""
+
+    def __init__(self, endpoint: Endpoint, *, largest_reply: int = LARGEST_REPLY) -> None:
+        """
+        Raises:
+            ServiceFailed: it may not be called, or its secret is not there.
+        """
+        self.endpoint = endpoint
+        allowed = AllowedRemotes.from_environment()
+        endpoint.check(allowed)
+        self._largest = largest_reply
+        self._headers = _headers(endpoint)
+        self._circuit = Circuit()
+        self._room = asyncio.Semaphore(endpoint.concurrency)
+        self._pool = httpcore2.AsyncConnectionPool(
+            max_connections=endpoint.concurrency,
+            network_backend=CheckedNetwork(endpoint, allowed),
+            http2=False,
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, daemon=True, name="coloop-service")
+        self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the circuit is: requests fail at once for a while."""
+        return self._circuit.is_open
+
+    def ask(self, body: Any, read: Callable[[Any], Read]) -> "Future[Read]":
+        """Send a body of JSON; the future has what `read` makes of the answer, or a
+        `ServiceFailed`.
+
+        Args:
+            read: raises `Nonsense` for an answer that is none.
+        """
+        data = json.dumps(body, allow_nan=False).encode()
+        return asyncio.run_coroutine_threadsafe(self._ask(data, read), self._loop)
+
+    def close(self) -> None:
+        """Take back what is unfinished and end the connections."""
+        if self._thread.is_alive():
+            ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+            wait([ending], timeout=CLOSING_SECONDS)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(CLOSING_SECONDS)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def _ask(self, data: bytes, read: Callable[[Any], Read]) -> Read:
+        async with self._room:
+            if not self._circuit.admit(time.monotonic()):
+                raise self._rests()
+            try:
+                return await self._tried(data, read)
+            except BaseException:
+                self._circuit.left()
+                raise
+
+    async def _tried(self, data: bytes, read: Callable[[Any], Read]) -> Read:
+        """The answer of one of the attempts."""
+        attempts, attempt = 1 + self.endpoint.retries, 0
+        while True:
+            attempt += 1
+            try:
+                value = await self._attempt(data)
+            except Busy as busy:
+                if attempt == attempts:
+                    raise self._given_up(busy, attempts) from None
+                await asyncio.sleep(self._pause(data, attempt, busy.seconds))
+            except Nonsense as nonsense:
+                self._circuit.answered()
+                raise self.nonsense(nonsense) from None
+            else:
+                self._circuit.answered()
+                return self._read(value, read)
+
+    async def _attempt(self, data: bytes) -> Any:
+        """One request; `Busy` where another may be answered."""
+        seconds = self.endpoint.timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._send(data)
+        except TimeoutError:
+            raise Busy(f"gave no whole answer within {seconds:g} seconds") from None
+        except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
+            raise Busy("is not reached", str(error)) from None
+        except httpcore2.ProtocolError as error:
+            raise Busy("does not speak HTTP as it should", str(error)) from None
+
+    async def _send(self, data: bytes) -> Any:
+        async with self._pool.stream(
+            "POST",
+            self.endpoint.target,
+            headers=[*self._headers, ("Content-Length", str(len(data)))],
+            content=data,
+        ) as reply:
+            body = await read_body(reply.aiter_stream(), self._largest)
+            check_status(reply.status, reply.headers, body)
+            return parse(body, reply.headers)
+
+    def _read(self, value: Any, read: Callable[[Any], Read]) -> Read:
+        try:
+            return read(value)
+        except Nonsense as nonsense:
+            raise self.nonsense(nonsense) from None
+
+    def nonsense(self, found: Nonsense) -> ServiceFailed:
+        """The error of a reply that is none."""
+        return self.endpoint.failure(found.told(is_quiet=self._is_quiet), found.hint)
+
+    def _given_up(self, busy: Busy, attempts: int) -> ServiceFailed:
+        why = busy.told(is_quiet=self._is_quiet)
+        self._circuit.given_up(time.monotonic(), why)
+        tries = "at the only attempt" if attempts == 1 else f"at the last of {attempts} attempts"
+        return self.endpoint.failure(
+            f"{why} ({tries})",
+            "see whether it runs and is fast enough, or give it more `timeout_seconds` or "
+            "`retries`",
+        )
+
+    def _rests(self) -> ServiceFailed:
+        return self.endpoint.failure(
+            f"is not asked for a while, because {self._circuit.failures} requests in a row were "
+            f"given up; the last time it {self._circuit.last}",
+            "see whether it runs",
+        )
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Where a secret went along, nothing of what came back is repeated."""
+        return self.endpoint.secret is not None
+
+    def _pause(self, data: bytes, attempt: int, asked: float) -> float:
+        """Seconds before the next attempt: twice as long each time, never the same for two
+        requests, and as long as the service asked for."""
+        longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(attempt - 1, 16))
+        name = hashlib.blake2b(data, digest_size=8).hexdigest()
+        draw = random.Random(derive_seed(self.endpoint.seed, name, attempt)).random()
+        return max(min(asked, LONGEST_PAUSE_SECONDS), longest * (0.5 + 0.5 * draw))
+
+    async def _end(self) -> None:
+        others = [one for one in asyncio.all_tasks() if one is not asyncio.current_task()]
+        for one in others:
+            one.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._pool.aclose()
+
+
+def collect(
+    futures: Sequence["Future[Any]"], tick: Callable[[int], None], *, until_failure: bool = True
+) -> None:
+    """Wait until all have an end; what the tick raises takes all of them back.
+
+    Args:
+        tick: told several times a second how many are done.
+        until_failure: the first that fails takes back the others.
+    """
+    left = set(futures)
+    try:
+        while left:
+            done, left = wait(left, timeout=TICK_SECONDS, return_when=FIRST_EXCEPTION)
+            tick(len(futures) - len(left))
+            if until_failure and any(one.exception() is not None for one in done):
+                return
+    finally:
+        for one in left:
+            one.cancel()
+
+
+def _headers(endpoint: Endpoint) -> list[tuple[str, str]]:
+    authorization = endpoint.authorization()
+    found = [
+        ("Host", endpoint.target.split("/")[2]),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json"),
+        ("User-Agent", AGENT),
+    ]
+    return found + ([("Authorization", authorization)] if authorization else [])

@@ -1,0 +1,385 @@
+"""Joins of tables by lineage: the rows that a node works on (language.md 2).
+
+A join takes all its tables at once: rows meet, one of each table, where each two of them belong
+together. So the order of the tables changes nothing.
+
+    same rows        problems ── actor ─┬─ exact            columns of both, one row
+    above, below     problems ── actor                      what is above comes down
+    siblings         sums ─┬─ tens ──┐
+                           └─ units ─┴─ both                one new row for each equal place k
+    branches         sums ─┬─ tens ── again ──┐
+                           └─ units ──────────┴─ both       every row of the branch of that place
+
+Which way two tables are related is read off their rows' trails, for whole tables at a time. That is
+sound even where a filter emptied one side: rows of one level that are not the same row differ in a
+place `k` on their trails, and rows of levels above one another differ in the branch, so neither can
+be taken for siblings. A table that was put together holds rows of several levels; there the spec
+says which of them meet (`Meetings`).
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+from coloop.data.tables.row import JOINED, Row, born_at, joined_row, merge_columns
+from coloop.data.tables.table import Table, concat_tables
+
+
+class Births(NamedTuple):
+    """Nodes in which the rows of a level come to be; `join` where siblings were joined."""
+
+    own: str
+    parents: frozenset[str]
+    all: frozenset[str]
+    """Of the rows and of all their ancestors."""
+
+
+Met = tuple[Row, ...]
+"""Rows that belong together, one of each table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meetings:
+    """Which levels meet, where tables hold rows of several."""
+
+    levels: tuple[tuple[Births, ...], ...]
+    """Of each table."""
+    combinations: tuple[tuple[Births, ...], ...]
+    """One level of each table."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no table holds more than one level."""
+        return all(len(levels) <= 1 for levels in self.levels)
+
+
+class _Kin(Enum):
+    """How the rows of two tables belong together."""
+
+    SAME = 1
+    LINE = 2
+    SIBLINGS = 3
+
+
+def join_rows(tables: Sequence[Table], meetings: Meetings | None = None) -> tuple[Row, ...]:
+    """`join: align`: rows that every table delivered, ancestors with descendants, siblings of equal
+    k; of rows at unequal depth the place of the branch counts."""
+    return _joined(tables, meetings, is_crossed=False)
+
+
+def cross_rows(tables: Sequence[Table], meetings: Meetings | None = None) -> tuple[Row, ...]:
+    """`join: cross`: all combinations of siblings under their nearest common ancestor."""
+    return _joined(tables, meetings, is_crossed=True)
+
+
+def concat_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
+    """`join: concat`: the tables' rows one after another, each with its own lineage."""
+    return concat_tables(tables).rows if tables else ()
+
+
+def matched_rows(
+    left: tuple[Row, ...], right: tuple[Row, ...], meetings: Meetings | None = None
+) -> list[tuple[Row, Row]]:
+    """Rows of both sides that belong together: the same row, one above the other, or siblings of
+    equal k."""
+    tables = [Table(rows=left), Table(rows=right)]
+    return [(met[0], met[1]) for met in _all_met(tables, meetings, is_crossed=False)]
+
+
+def are_aligned(row: Row, other: Row) -> bool:
+    """Whether two siblings have one place under their nearest common ancestor; at unequal depth,
+    whether their branches have."""
+    if not _are_apart(row, other):
+        return False
+    shared = _nearest_common(row, other)
+    if shared is None:
+        return False
+    ways, other_ways = row.ways_from(shared), other.ways_from(shared)
+    is_level = max(map(len, ways)) == max(map(len, other_ways))
+    if is_level and len(ways) == len(other_ways) == 1:
+        return ways == other_ways
+    return len({way[0] for way in (*ways, *other_ways)}) == 1
+
+
+def are_siblings(row: Row, other: Row) -> bool:
+    """Whether two rows stand on two branches, which different nodes wrote, below their nearest
+    common ancestor."""
+    if not _are_apart(row, other):
+        return False
+    shared = _nearest_common(row, other)
+    if shared is None:
+        return False
+    births = [born_at(one.trail[shared][0][0]) for one in (row, other)]
+    return births[0] != births[1] or births[0] == JOINED
+
+
+def gather_rows(
+    rows: Sequence[Row], births: Collection[str] | None, by: str | None = None
+) -> tuple[Row, ...]:
+    """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one
+    row.
+
+    The gathering row's columns stay single; every other column becomes a list in sibling order.
+
+    Args:
+        births: nodes in which the rows that the named node hands on are born, and the node itself.
+        by: the named node; rows that it has handed on in a later round descend from more nodes.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if births is not None:
+            handed_on = None if by is None else row.handed_on(by)
+            above = handed_on or row.ancestor_born_at(*births, least=1)
+        else:
+            above = row.parents[0] if row.parents else None
+        if above is None:
+            raise LookupError(f"row {row.id} descends from no row that could gather it")
+        groups.setdefault(above, []).append(row)
+    return tuple(
+        _gathered(above, members, births or (born_at(above),)) for above, members in groups.items()
+    )
+
+
+def gathered_members(row: Row) -> tuple[str, ...]:
+    """Ids of the rows gathered in this row, in order."""
+    return row.parents
+
+
+def _gathered(above: str, members: list[Row], births: Collection[str]) -> Row:
+    first = members[0]
+    names = dict.fromkeys(name for member in members for name in member.columns)
+    columns: dict[str, object] = {}
+    for name in names:
+        if name in first.depths and first.depths[name] >= len(first.trail[above]):
+            columns[name] = first.columns[name]
+        else:
+            columns[name] = [member.columns.get(name) for member in members]
+    joined = joined_row(members)
+    scoped: dict[str, object] = {
+        name: [member.scoped.get(name) for member in members]
+        for name in dict.fromkeys(name for member in members for name in member.scoped)
+    }
+    for name in scoped:
+        node, _, bare = name.partition(".")
+        value = first.scoped.get(name)
+        is_bare = bare in columns and columns[bare] is first.columns.get(bare) is value
+        if node in births or is_bare:
+            scoped[name] = value
+    return Row(
+        id=joined.id,
+        parents=joined.parents,
+        trail=joined.trail,
+        places=joined.places,
+        round=joined.round,
+        version=joined.version,
+        group=above,
+        columns=columns,
+        scoped=scoped,
+        depths=dict.fromkeys(columns, 0),
+    )
+
+
+def _joined(
+    tables: Sequence[Table], meetings: Meetings | None, *, is_crossed: bool
+) -> tuple[Row, ...]:
+    """What comes of all that meet: the lowest row with the columns of those above it, or a child of
+    all that are lowest."""
+    if len(tables) == 1 and (meetings is None or meetings.is_plain):
+        rows = tables[0].rows
+        if len({row.id for row in rows}) == len(rows):
+            return rows  # each meets nobody but itself
+    found: dict[tuple[str, ...], list[Met]] = {}
+    for met in _all_met(tables, meetings, is_crossed=is_crossed):
+        found.setdefault(_lowest(met), []).append(met)
+    merged = [[_merged(name, mets) for name in names] for names, mets in found.items()]
+    places = _places(merged)
+    return tuple(
+        parents[0] if len(parents) == 1 else joined_row(parents, k=k)
+        for parents, k in zip(merged, places, strict=True)
+    )
+
+
+def _lowest(met: Met) -> tuple[str, ...]:
+    """Ids of the rows that stand above no other, in an order that is theirs alone."""
+    above = {ancestor for row in met for ancestor, way in row.trail.items() if way}
+    lowest = {row.id for row in met} - above
+    return tuple(sorted(lowest, key=lambda name: (born_at(name), name)))
+
+
+def _merged(name: str, mets: Sequence[Met]) -> Row:
+    """A row with what all tables know of it and of its ancestors."""
+    rows = {id(row): row for met in mets for row in met}
+    own = [row for row in rows.values() if row.id == name]
+    above = [row for row in rows.values() if row.id != name and row.id in own[0].trail]
+    others = [*own[1:], *above]
+    return merge_columns(own[0], others) if others else own[0]
+
+
+def _places(joined: Sequence[Sequence[Row]]) -> list[int]:
+    """The place of each joined row among those with which it shares a parent, directly or over
+    others."""
+    knots: dict[str, list[str]] = {}
+    for parents in joined:
+        knot = list(dict.fromkeys(n for row in parents for n in knots.get(row.id, [row.id])))
+        for name in knot:
+            knots[name] = knot
+    counts: defaultdict[int, int] = defaultdict(int)
+    places = []
+    for parents in joined:
+        knot_id = id(knots[parents[0].id])
+        places.append(counts[knot_id])
+        counts[knot_id] += 1
+    return places
+
+
+def _all_met(
+    tables: Sequence[Table], meetings: Meetings | None, *, is_crossed: bool
+) -> Iterator[Met]:
+    """All rows that meet, one of each table, in the order of the tables' rows."""
+    if not tables:
+        return
+    given = [table.rows for table in tables]
+    if meetings is None or meetings.is_plain:
+        yield from _met(given, is_crossed=is_crossed)
+        return
+    by_level = [
+        _by_level(rows, levels) for rows, levels in zip(given, meetings.levels, strict=True)
+    ]
+    for combination in meetings.combinations:
+        rows = [held.get(level, ()) for held, level in zip(by_level, combination, strict=True)]
+        yield from _met(rows, is_crossed=is_crossed)
+
+
+def _by_level(rows: Sequence[Row], levels: Sequence[Births]) -> Mapping[Births, tuple[Row, ...]]:
+    """Each row at the level that is likest to how it came to be; one of a later round descends from
+    more nodes than its level says."""
+    found: dict[Births, list[Row]] = {}
+    nearest: dict[Births, Births] = {}
+    for row in rows:
+        births = Births(born_at(row.id), frozenset(map(born_at, row.parents)), _births(row))
+        if births not in nearest:
+            nearest[births] = min(levels, key=lambda level: _unlikeness(level, births))
+        found.setdefault(nearest[births], []).append(row)
+    return {level: tuple(held) for level, held in found.items()}
+
+
+def _unlikeness(level: Births, births: Births) -> tuple[bool, bool, int, list[str]]:
+    is_other = level.own != births.own
+    return is_other, level.parents != births.parents, len(level.all ^ births.all), sorted(level.all)
+
+
+def _met(tables: Sequence[Sequence[Row]], *, is_crossed: bool) -> Iterator[Met]:
+    """The same for tables of one level each."""
+    belong = are_siblings if is_crossed else are_aligned
+    if not all(tables):
+        return
+    indexes = [_Index(rows) for rows in tables]
+    kin = {(i, j): indexes[i].kin_of(indexes[j]) for j in range(len(tables)) for i in range(j)}
+
+    def goes_with(row: Row, other: Row, kind: _Kin) -> bool:
+        match kind:
+            case _Kin.SAME:
+                return row.id == other.id
+            case _Kin.LINE:
+                return other.id in row.trail or row.id in other.trail
+        return belong(row, other)
+
+    def extend(met: Met) -> Iterator[Met]:
+        place = len(met)
+        if place == len(tables):
+            yield met
+            return
+        for row in indexes[place].near(met[0], kin[0, place], is_crossed=is_crossed):
+            if all(goes_with(row, other, kin[i, place]) for i, other in enumerate(met)):
+                yield from extend((*met, row))
+
+    for row in tables[0]:
+        yield from extend((row,))
+
+
+class _Index:
+    """The rows of one table by what others find them by."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.by_id = {row.id: row for row in rows}
+
+    @cached_property
+    def below(self) -> Mapping[str, Mapping[str, Row]]:
+        """By ancestor, the rows under it."""
+        found: dict[str, dict[str, Row]] = {}
+        for row in self.rows:
+            for ancestor, way in row.trail.items():
+                if way:
+                    found.setdefault(ancestor, {})[row.id] = row
+        return found
+
+    @cached_property
+    def branches(self) -> Mapping[tuple[str, int], Mapping[str, Row]]:
+        """By ancestor and place below it, the rows of that branch."""
+        found: dict[tuple[str, int], dict[str, Row]] = {}
+        for row in self.rows:
+            for branch in _branches_of(row):
+                found.setdefault(branch, {})[row.id] = row
+        return found
+
+    def kin_of(self, other: "_Index") -> _Kin:
+        """How the two tables are related."""
+        if not self.by_id.keys().isdisjoint(other.by_id):
+            return _Kin.SAME
+        if self._stands_under(other) or other._stands_under(self):
+            return _Kin.LINE
+        return _Kin.SIBLINGS
+
+    def _stands_under(self, other: "_Index") -> bool:
+        return any(not other.by_id.keys().isdisjoint(row.trail) for row in self.rows)
+
+    def near(self, row: Row, kin: _Kin, *, is_crossed: bool) -> Sequence[Row]:
+        """Rows that may belong to a row of another table, in order."""
+        match kin:
+            case _Kin.SAME:
+                own = self.by_id.get(row.id)
+                return [] if own is None else [own]
+            case _Kin.LINE:
+                above = [self.by_id[name] for name in row.trail if name in self.by_id]
+                return [*above, *self.below.get(row.id, {}).values()]
+        found: dict[str, Row] = {}
+        if is_crossed:
+            for ancestor in row.trail:
+                found |= self.below.get(ancestor, {})
+        else:
+            for branch in _branches_of(row):
+                found |= self.branches.get(branch, {})
+        return list(found.values())
+
+
+def _branches_of(row: Row) -> Iterator[tuple[str, int]]:
+    """The branches on which a row stands: an ancestor and one place below it."""
+    for ancestor, way in row.trail.items():
+        places = {ways[0] for ways in row.ways_from(ancestor)} if way else set()
+        if len(places) == 1:
+            yield ancestor, places.pop()
+
+
+def _are_apart(row: Row, other: Row) -> bool:
+    """Whether two rows are of different levels, none above the other."""
+    if row.id in other.trail or other.id in row.trail:
+        return False
+    return born_at(row.id) != born_at(other.id) or _births(row) != _births(other)
+
+
+def _births(row: Row) -> frozenset[str]:
+    return frozenset(born_at(ancestor) for ancestor in row.trail)
+
+
+def _nearest_common(row: Row, other: Row) -> str | None:
+    shared = row.trail.keys() & other.trail.keys()
+
+    def distance(ancestor: str) -> tuple[int, int, str]:
+        ways = len(row.trail[ancestor]), len(other.trail[ancestor])
+        return sum(ways), max(ways), ancestor
+
+    return min(shared, key=distance, default=None)

@@ -1,0 +1,436 @@
+"""One row of a table: who its ancestors are, which columns it has, and the tokens it was drawn as.
+
+A row is immutable. "More columns" is a copy with the same id; a new row is a child with a new id.
+The module knows nothing of nodes, edges or joins.
+
+Invariants:
+- `id` is `<node>:<key>`, where node is the one in which the row was born (`join` for joined rows),
+  and is unique within a step. The same parents in the same order always give the same joined row.
+- `trail[a]` is the way from ancestor `a` down to this row: its steps, each (row id, place k). A row
+  is its own ancestor with an empty way.
+- `places[a]` are the ways of places k from ancestor `a`, where several lead down to this row.
+- `columns` are the bare names (the nearest value wins), `scoped` the exact ones (`node.column`).
+- `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means
+  when several parents meet.
+- `passed[n]` is the row that node n of a region of rounds handed on last on the way down to this
+  one; rows that no such region has seen have none. It decides which round an exact name means.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from coloop.data.arrays import Ids, Mask, Numbers, are_equal, ids_of, mask_of, numbers_of, owned
+
+Score = float | None | dict[int, float]
+"""A number, "does not apply", or numbers at positions (steps, tokens) of the row's text."""
+
+Step = tuple[str, int]
+
+JOINED: Final = "join"
+DRAWN: Final = "#.drawn"
+"""The exact name by which a row is known to be drawn; no node and no column has such a name."""
+LONGEST_ID: Final = 160
+
+
+class Absent:
+    """A value that was not delivered at all, which is not the same as None."""
+
+    _only: "Absent | None" = None
+
+    def __new__(cls) -> "Absent":
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Absent, ())
+
+
+ABSENT: Final = Absent()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tokens:
+    """A text that a policy wrote, as the token ids that it drew: kept end to end, as text is never
+    encoded again.
+
+    Lists are taken as well; what is held are read-only arrays.
+    """
+
+    prompt_ids: Ids
+    token_ids: Ids
+    """Completion, L tokens."""
+    loss_mask: Mask
+    """True on tokens that the writer drew itself, L."""
+    log_probs: Numbers
+    """At the sampling temperature, L."""
+    temperature: float = 1.0
+    writer: str = ""
+    """The node that drew them."""
+    tokenizer: str = ""
+    """Mark of the tokenizer whose ids they are; empty: not known."""
+    text: str = ""
+    """The completion without marks such as the end of text."""
+    finished: bool = True
+    """False where `max_new_tokens` cut it."""
+    version: int = 0
+    """Of the weights that drew the first token."""
+    switches: tuple[tuple[int, int], ...] = ()
+    """(token, version): from this token on newer weights drew; in order."""
+    heard: int = 0
+    """Tokens of it that others have said."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prompt_ids", ids_of(self.prompt_ids))
+        object.__setattr__(self, "token_ids", ids_of(self.token_ids))
+        object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
+        object.__setattr__(self, "log_probs", numbers_of(self.log_probs))
+        if not isinstance(self.switches, tuple):
+            object.__setattr__(self, "switches", tuple(map(tuple, self.switches)))
+
+    def __eq__(self, other: object) -> bool:
+        return are_equal(self, other)
+
+    @classmethod
+    def of_all(cls, **fields: Any) -> "Tokens":
+        """A text of all its fields, arrays as `arrays` makes them: nothing is looked at again."""
+        found = object.__new__(cls)
+        vars(found).update(fields)
+        return found
+
+    def owned(self) -> "Tokens":
+        """The same in memory of its own."""
+        return replace(
+            self,
+            prompt_ids=owned(self.prompt_ids),
+            token_ids=owned(self.token_ids),
+            loss_mask=owned(self.loss_mask),
+            log_probs=owned(self.log_probs),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row; see the module. It has no slots: a copy is one update of a dict then."""
+
+    id: str
+    parents: tuple[str, ...] = ()
+    trail: Mapping[str, tuple[Step, ...]]
+    places: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    k: int = 0
+    round: int = 1
+    writer: str | None = None
+    version: int = 0
+    group: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    scoped: Mapping[str, Any] = field(default_factory=dict)
+    depths: Mapping[str, int] = field(default_factory=dict)
+    passed: Mapping[str, str] = field(default_factory=dict)
+    tokens: Tokens | None = None
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether it is the extra greedy text of its writer, or a join of such texts: scored, and
+        neither trained nor counted in a group."""
+        if self.writer is not None:
+            return bool(self.scoped.get(f"{self.writer}.greedy"))
+        if born_at(self.id) != JOINED or not self.columns.get("greedy"):
+            return False
+        above = {born_at(name) for way in self.trail.values() for name, _ in way}
+        return any(self.scoped.get(f"{node}.greedy") is True for node in above)
+
+    @property
+    def drawn(self) -> float:
+        """How often a filter that draws again has drawn it; a column of that name which comes with
+        the data says nothing."""
+        count = self.scoped.get(DRAWN)
+        return 1.0 if count is None or self.columns.get("drawn") != count else float(count)
+
+    def drawn_by(self, node: str, count: int) -> "Row":
+        """The same row, as a filter gives it that has drawn it so often."""
+        return self.with_columns(node, {"drawn": count}).with_exact({DRAWN: count})
+
+    def column(self, name: str) -> Any:
+        """The value under a bare or dotted name, or `ABSENT`."""
+        if "." in name:
+            return self.scoped.get(name, ABSENT)
+        return self.columns.get(name, ABSENT)
+
+    def ancestor_born_at(self, *nodes: str, least: int = 0) -> str | None:
+        """Id of the nearest ancestor that was born in one of the nodes, at least so many births
+        ago; with 0 it may be the row itself."""
+        best: tuple[int, str] | None = None
+        for ancestor, way in self.trail.items():
+            if len(way) < least or born_at(ancestor) not in nodes:
+                continue
+            if best is None or len(way) < best[0]:
+                best = (len(way), ancestor)
+        return best[1] if best else None
+
+    def handed_on(self, node: str) -> str | None:
+        """Id of the row above that a node of a region of rounds handed on last."""
+        name = self.passed.get(node)
+        return name if name != self.id and name in self.trail else None
+
+    def ways_from(self, ancestor: str) -> tuple[tuple[int, ...], ...]:
+        """The places k on the way down from an ancestor: one way, or several below a join."""
+        known = self.places.get(ancestor)
+        return known if known is not None else (tuple(k for _, k in self.trail[ancestor]),)
+
+    def with_columns(self, node: str, columns: Mapping[str, Any]) -> "Row":
+        """The same row with more columns, written by `node`."""
+        return self._holding(
+            {**self.columns, **columns},
+            {**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
+            {**self.depths, **dict.fromkeys(columns, 0)},
+            self.tokens,
+        )
+
+    def with_exact(self, columns: Mapping[str, Any]) -> "Row":
+        """The same row with more columns, by exact names alone."""
+        return replace(self, scoped={**self.scoped, **columns})
+
+    def _holding(
+        self,
+        columns: Mapping[str, Any],
+        scoped: Mapping[str, Any],
+        depths: Mapping[str, int],
+        tokens: Tokens | None,
+    ) -> "Row":
+        """The same row with these; every row of a step comes here several times."""
+        found = object.__new__(Row)
+        vars(found).update(vars(self), columns=columns, scoped=scoped, depths=depths, tokens=tokens)
+        return found
+
+    def in_round(self, number: int) -> "Row":
+        """The same row as it goes into a round."""
+        if self.round == number:
+            return self
+        found = object.__new__(Row)
+        vars(found).update(vars(self), round=number)
+        return found
+
+    def handed_on_by(self, node: str) -> "Row":
+        """The same row, as a node of a region of rounds gives it."""
+        found = object.__new__(Row)
+        vars(found).update(vars(self), passed={**self.passed, node: self.id})
+        return found
+
+    def owned(self) -> "Row":
+        """The same row in memory of its own, for one that outlives its step: what came with a
+        message would hold all of it."""
+        known: dict[int, Tokens] = {}
+
+        def own(value: Any) -> Any:
+            if isinstance(value, Tokens):
+                return known.setdefault(id(value), value.owned())
+            return [own(part) for part in value] if isinstance(value, list) else value
+
+        return replace(
+            self,
+            columns={name: own(value) for name, value in self.columns.items()},
+            scoped={name: own(value) for name, value in self.scoped.items()},
+            tokens=own(self.tokens),
+        )
+
+    def without_columns(self, names: Sequence[str]) -> "Row":
+        """The same row with these bare names gone; the exact names stay."""
+        gone = set(names)
+        return replace(
+            self,
+            columns={name: v for name, v in self.columns.items() if name not in gone},
+            depths={name: d for name, d in self.depths.items() if name not in gone},
+        )
+
+
+def born_at(row_id: str) -> str:
+    """The node in which a row was born."""
+    return row_id.partition(":")[0]
+
+
+def root_row(node: str, key: str, columns: Mapping[str, Any]) -> Row:
+    """A row without parents, as a dataset or a buffer gives it."""
+    row_id = f"{node}:{key}"
+    return Row(
+        id=row_id,
+        trail={row_id: ()},
+        columns=dict(columns),
+        scoped={f"{node}.{name}": value for name, value in columns.items()},
+        depths=dict.fromkeys(columns, 0),
+    )
+
+
+def child_row(
+    node: str,
+    parent: Row,
+    k: int,
+    columns: Mapping[str, Any],
+    *,
+    tokens: Tokens | None = None,
+    version: int = 0,
+    key: str | None = None,
+    prompt: Any = ABSENT,
+) -> Row:
+    """A new row that `node` wrote from one parent: its k-th child there.
+
+    Args:
+        prompt: to which it is the answer, known by the exact name `<node>.prompt` alone.
+    """
+    row_id = _short(f"{node}:{parent.id}.{k if key is None else key}")
+    trail = {ancestor: (*way, (row_id, k)) for ancestor, way in parent.trail.items()}
+    trail[row_id] = ()
+    depths = {name: depth + 1 for name, depth in parent.depths.items()}
+    depths.update(dict.fromkeys(columns, 0))
+    scoped = {**parent.scoped, **{f"{node}.{name}": v for name, v in columns.items()}}
+    if prompt is not ABSENT:
+        scoped[f"{node}.prompt"] = prompt
+    return Row(
+        id=row_id,
+        parents=(parent.id,),
+        trail=trail,
+        places={a: tuple((*way, k) for way in ways) for a, ways in parent.places.items()},
+        k=k,
+        round=parent.round,
+        writer=node,
+        version=version,
+        group=parent.id,
+        columns={**parent.columns, **columns},
+        scoped=scoped,
+        depths=depths,
+        passed=parent.passed,
+        tokens=tokens,
+    )
+
+
+def joined_row(
+    parents: Sequence[Row], *, columns: Mapping[str, Any] | None = None, k: int = 0
+) -> Row:
+    """The child of several rows; the same parents in the same order give the same row.
+
+    A bare column that two parents have at the same distance from different rows is ambiguous and is
+    left out (validation reports a template that asks for it).
+    """
+    row_id = _joined_id([parent.id for parent in parents])
+    trail: dict[str, tuple[Step, ...]] = {}
+    for parent in parents:
+        for ancestor, way in parent.trail.items():
+            known = trail.get(ancestor)
+            if known is None:
+                trail[ancestor] = (*way, (row_id, k))
+            elif known[:-1] != way:
+                trail[ancestor] = (*known[:-1], *(s for s in way if s not in known), (row_id, k))
+    trail[row_id] = ()
+    bare, depths = _nearest_columns(parents)
+    scoped, passed = exact_names(parents)
+    if columns:
+        bare.update(columns)
+        depths.update(dict.fromkeys(columns, 0))
+    return Row(
+        id=row_id,
+        parents=tuple(parent.id for parent in parents),
+        trail=trail,
+        places=_places_below(parents, k),
+        k=k,
+        round=max(parent.round for parent in parents),
+        version=min(parent.version for parent in parents),
+        columns=bare,
+        scoped=scoped,
+        depths=depths,
+        passed=passed,
+    )
+
+
+def is_joined_of(row_id: str, parents: Sequence[str]) -> bool:
+    """Whether this is the id of the row joined of these, in this order."""
+    return row_id == _joined_id(parents)
+
+
+def merge_columns(row: Row, others: Sequence[Row]) -> Row:
+    """The same row with what other tables know of it: of the row itself, or of its ancestors.
+
+    Columns of the very same row count as its own; columns of an ancestor never hide the row's own.
+    """
+    columns, depths = dict(row.columns), dict(row.depths)
+    scoped, passed = exact_names([row, *others])
+    for other in others:
+        distance = 0 if other.id == row.id else max(1, len(row.trail.get(other.id, ())))
+        for name, value in other.columns.items():
+            depth = other.depths.get(name, 0) + distance
+            if name not in columns or depth < depths.get(name, 0):
+                columns[name] = value
+                depths[name] = depth
+    tokens = row.tokens or next((o.tokens for o in others if o.id == row.id and o.tokens), None)
+    found = row._holding(columns, scoped, depths, tokens)
+    return replace(found, passed=passed) if passed != row.passed else found
+
+
+def exact_names(rows: Sequence[Row]) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Exact names of all rows, and which rows of rounds they are of: where a node has written in
+    several rounds, what it wrote in the latest."""
+    scoped: dict[str, Any] = {}
+    latest: dict[str, Row] = {}
+    for row in rows:
+        earlier = {
+            node
+            for node, name in row.passed.items()
+            if node in latest and _is_earlier(name, row, latest[node].passed[node], latest[node])
+        }
+        latest.update((node, row) for node in row.passed if node not in earlier)
+        if earlier:
+            given = row.scoped.items()
+            scoped.update((n, value) for n, value in given if n.partition(".")[0] not in earlier)
+        else:
+            scoped.update(row.scoped)
+    return scoped, {node: row.passed[node] for node, row in latest.items()}
+
+
+def _is_earlier(name: str, row: Row, other_name: str, other: Row) -> bool:
+    """Whether a node handed `name` on, above `row`, in a round before the one in which it handed
+    the other one on."""
+    return name != other_name and name in other.trail and other_name not in row.trail
+
+
+def _joined_id(parents: Sequence[str]) -> str:
+    return _short(f"{JOINED}:({'+'.join(parents)})")
+
+
+def _places_below(parents: Sequence[Row], k: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:
+    """Ways from the ancestors that more than one way leads down from."""
+    found: dict[str, list[tuple[int, ...]]] = {}
+    for parent in parents:
+        for ancestor in parent.trail:
+            ways = [(*way, k) for way in parent.ways_from(ancestor)]
+            found.setdefault(ancestor, []).extend(ways)
+    return {ancestor: tuple(sorted(set(ways))) for ancestor, ways in found.items() if len(ways) > 1}
+
+
+def _nearest_columns(parents: Sequence[Row]) -> tuple[dict[str, Any], dict[str, int]]:
+    columns: dict[str, Any] = {}
+    depths: dict[str, int] = {}
+    ambiguous: set[str] = set()
+    for parent in parents:
+        for name, value in parent.columns.items():
+            depth = parent.depths.get(name, 0) + 1
+            if name not in columns or depth < depths[name]:
+                columns[name], depths[name] = value, depth
+                ambiguous.discard(name)
+            elif depth == depths[name] and columns[name] is not value and columns[name] != value:
+                ambiguous.add(name)
+    for name in ambiguous:
+        del columns[name], depths[name]
+    return columns, depths
+
+
+def _short(row_id: str) -> str:
+    if len(row_id) <= LONGEST_ID:
+        return row_id
+    node, _, key = row_id.partition(":")
+    return f"{node}:#{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}"

@@ -1,0 +1,239 @@
+"""What one rendering may use, and how large single values may be.
+
+A value is measured as it would be written: what stands in it twice counts twice, so a list of the
+same list, of the same list, cannot hide its size.
+"""
+
+from collections.abc import Iterable, Iterator
+from time import monotonic, thread_time
+from typing import Any, Final
+
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context, Undefined
+
+from coloop.data.chats import written_value
+from coloop.data.templates.names import NodeView, ScoredView
+
+SECONDS: Final = 1.0
+"""Longest time for one text: of computing, so that a busy machine ends no run."""
+
+LARGEST_TEXT: Final = 1_000_000
+"""Most characters of a text, on the way and at the end."""
+
+LARGEST_LIST: Final = 100_000
+"""Most items of a list, those of the lists in it included."""
+
+LARGEST_RANGE: Final = 10_000
+LARGEST_NUMBER_BITS: Final = 256
+
+LARGEST_COMPARED: Final = 8_000_000
+"""Most characters of a list that is sorted or compared."""
+
+LARGEST_MADE: Final = 64 * 2**20
+"""Most bytes of all texts and lists that one rendering makes, be they kept or not."""
+
+DEEPEST_VALUE: Final = 50
+ITEM_BYTES: Final = 64
+"""What an item of a list takes beside its text, at most."""
+
+PLAIN: Final = frozenset({int, float, bool, type(None)})
+VIEWS: Final[frozenset[type]] = frozenset(map(type, ({}.keys(), {}.values(), {}.items())))
+
+
+class LimitReached(SecurityError):
+    """A template would use more than it may; the message names the limit and what to change."""
+
+
+class Budget:
+    """The time and the bytes that the text being rendered may still use."""
+
+    __slots__ = ("began", "is_second", "left", "soonest")
+
+    def __init__(self) -> None:
+        self.left = LARGEST_MADE
+        self.is_second = False
+        self._begin_half()
+
+    def _begin_half(self) -> None:
+        self.began = thread_time()
+        self.soonest = monotonic() + SECONDS / 2
+
+    def look(self) -> None:
+        """Raise `LimitReached` where the time is over."""
+        if monotonic() > self.soonest:
+            self._count_computing()
+
+    def _count_computing(self) -> None:
+        # What was not running took no time of its own: computing is asked about last, for it costs.
+        if thread_time() - self.began <= SECONDS / 2:
+            return
+        # One pause of the whole process, such as a collection of garbage, can fill a half alone.
+        if not self.is_second:
+            self.is_second = True
+            self._begin_half()
+            return
+        raise LimitReached(
+            f"it takes more than {SECONDS:g} seconds of computing, the limit for one text; "
+            "loop over fewer items, or write it with `code`"
+        )
+
+    def take(self, size: int) -> None:
+        """Count bytes that are made, and look at the clock."""
+        self.left -= size
+        if self.left < 0:
+            raise LimitReached(
+                f"it makes more than {LARGEST_MADE // 2**20} MiB of texts and lists on the way, "
+                "the limit for one text; write in the loop instead of adding to a text"
+            )
+        if monotonic() > self.soonest:
+            self._count_computing()
+
+    def text(self, value: str) -> str:
+        """The same text, counted; one that is too long is refused."""
+        if len(value) > LARGEST_TEXT:
+            raise too_long(len(value))
+        self.take(value.__sizeof__())
+        return value
+
+    def made(self, value: Any) -> Any:
+        """The same value, measured and counted as something new; see `taken`."""
+        if isinstance(value, list | tuple | dict):
+            extent(value)
+        return self.taken(value)
+
+    def taken(self, value: Any) -> Any:
+        """The same value, counted as something new; of an iterator each item when it comes."""
+        if type(value) is str:
+            return self.text(value)
+        if isinstance(value, list | tuple | dict):
+            self.take(ITEM_BYTES * len(value))
+        elif isinstance(value, Iterator):
+            return self.counted(value)
+        else:
+            self.look()
+        return value
+
+    def counted(self, values: Iterable[Any]) -> Iterator[Any]:
+        """The same items, looking at the clock before each; too many are refused."""
+        for place, value in enumerate(values):
+            if place >= LARGEST_LIST:
+                raise too_many()
+            self.look()
+            yield value
+
+    def listed(self, values: Any) -> Any:
+        """What can be gone through more than once: of an iterator its items."""
+        return list(self.counted(values)) if isinstance(values, Iterator) else values
+
+
+class BudgetContext(Context):
+    """The context of a rendering, with what it may still use."""
+
+    budget: Budget
+    parts: list[str]
+    """What is written so far, at the top of the template."""
+    spans: list[tuple[int, int]]
+    """Of a chat template that marks them: from where to where the assistant's texts reach."""
+
+
+def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> int:
+    """Characters that a value has when it is written, roughly; raises `LimitReached` above `most`,
+    for more than LARGEST_LIST items and for lists deeper than DEEPEST_VALUE.
+
+    Args:
+        most: characters; None: any, the value is not written now.
+        is_written: with `most`, `TypeError` for what is no text, such as a function in a list.
+    """
+    level, characters, items, depth = [value], 0, 0, 0
+    while level:
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, str):
+                characters += len(one) + 4
+                continue
+            held = _held(one)
+            if held is None:
+                if is_written and most is not None and type(one) not in PLAIN:
+                    _check_text(one)
+                characters += 24 + (one.bit_length() // 3 if isinstance(one, int) else 0)
+                continue
+            items += len(held)
+            if items > LARGEST_LIST:
+                raise too_many()
+            inner += held
+        if most is not None and characters > most:
+            raise too_long(characters, most)
+        level, depth = inner, depth + 1
+        if depth > DEEPEST_VALUE:
+            raise LimitReached(f"lists stand in each other deeper than {DEEPEST_VALUE}")
+    return characters
+
+
+def _held(value: Any) -> list[Any] | None:
+    """What stands in a value; None where it is no container."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, NodeView | ScoredView):
+        return list(value.known.values())
+    if type(value) in VIEWS:
+        view: Iterable[Any] = value
+        return list(view)
+    return None
+
+
+def written(value: Any) -> str:
+    """A value as text: None is empty, a chat is its messages, another list or mapping is JSON. What
+    would be too long is refused before it is written."""
+    if isinstance(value, dict | list | tuple):
+        extent(value, LARGEST_TEXT)
+        return written_value(value)
+    return "" if value is None else spelled(value)
+
+
+def written_inside(value: Any) -> Any:
+    """What a format puts into its places, each list or mapping among it as it is written."""
+    match value:
+        case dict():
+            return {name: _as_text(one) for name, one in value.items()}
+        case tuple():
+            return tuple(map(_as_text, value))
+    return _as_text(value)
+
+
+def _as_text(value: Any) -> Any:
+    return written(value) if isinstance(value, dict | list | tuple) else value
+
+
+def spelled(value: Any) -> str:
+    """`written`, but None is `None`, as Jinja itself says."""
+    if type(value) is str:
+        return value
+    if type(value) not in PLAIN:
+        extent(value, LARGEST_TEXT)
+    return str(value)
+
+
+def _check_text(value: Any) -> None:
+    if isinstance(value, Iterator) or (callable(value) and not isinstance(value, Undefined)):
+        raise TypeError(
+            f"a {type(value).__name__} is no text; `| list` and `| join` take the items of a "
+            "filter, `()` calls a function"
+        )
+
+
+def too_long(found: int, most: int = LARGEST_TEXT) -> LimitReached:
+    """The refusal of a text, or of what a list writes."""
+    return LimitReached(
+        f"a text grows to {found:,} characters or more, the limit is {most:,}; "
+        "take a part of it first, such as `text[:1000]`"
+    )
+
+
+def too_many() -> LimitReached:
+    """The refusal of a list."""
+    return LimitReached(
+        f"a list grows beyond {LARGEST_LIST:,} items, those of the lists in it included; "
+        "take a part of it first, such as `items[:1000]`"
+    )

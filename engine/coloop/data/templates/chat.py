@@ -1,0 +1,163 @@
+"""The chat template that a model's folder brings, rendered within the limits of all texts.
+
+It is Jinja as transformers renders it, byte for byte: blocks are trimmed, None is `None`, an absent
+value has no attributes, loops can be left, `tojson` escapes nothing, `generation` marks what the
+assistant writes. It is not trusted: it may come from anywhere, and reads the rows of a run.
+
+Trap: what `strftime_now` says depends on the day, and so does a prompt that shows it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from jinja2 import Template, TemplateError, Undefined, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Macro
+from jinja2.utils import pass_context
+
+from coloop.data.templates import grammar
+from coloop.data.templates.budget import LARGEST_TEXT, BudgetContext, LimitReached, extent, spelled
+from coloop.data.templates.environment import BoundedEnvironment
+from coloop.data.templates.filters import LARGEST_INDENT, check_numbers, listed_items
+from coloop.data.templates.operators import joined
+from coloop.data.templates.rendering import RenderProblem, compiled_in, parts_of
+
+LONGEST_DATE: Final = 200
+"""Most characters of the format of a date."""
+GENERATION: Final = "generation_of"
+"""The name under which `generation` calls what notes the place of a text."""
+
+
+class Generation(Extension):
+    """`{% generation %}` around what the assistant writes."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        call = nodes.Call(nodes.Name(GENERATION, "load"), [], [], None, None)
+        return nodes.CallBlock(call, [], [], body, lineno=line).set_lineno(line)
+
+
+class ChatEnvironment(BoundedEnvironment):
+    """See the module."""
+
+    written = staticmethod(spelled)
+    written_inside = staticmethod(lambda value: value)
+
+    def __init__(self) -> None:
+        super().__init__(
+            undefined=Undefined,
+            keep_trailing_newline=False,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[Generation, loopcontrols],
+        )
+        own = {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
+        self.globals.update({**own, GENERATION: _generation})
+        self.filters.update(
+            {
+                grammar.JOIN: _concatenated,
+                grammar.SHOWN: _shown,
+                "join": _join,
+                "safe": _shown,
+                "tojson": _tojson,
+            }
+        )
+
+
+def render_chat(
+    source: str, messages: Sequence[Mapping[str, Any]], values: Mapping[str, Any]
+) -> tuple[str, list[tuple[int, int]]]:
+    """The text of a chat, and where in it the assistant's texts stand; `RenderProblem` says why
+    there is none.
+
+    Args:
+        values: every other name of the template: `add_generation_prompt`, `tools`, `bos_token`.
+    """
+    parts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    names = {"tools": None, "documents": None, **values, "messages": messages}
+    parts_of(_compiled(source), names, parts, spans)
+    return "".join(parts), spans
+
+
+def chat_template_problem(source: str) -> str | None:
+    """Why a chat template cannot be read, or nothing."""
+    try:
+        _compiled(source)
+    except RenderProblem as problem:
+        return str(problem)
+    return None
+
+
+@lru_cache(maxsize=32)
+def _compiled(source: str) -> Template:
+    return compiled_in(_environment(), source)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> ChatEnvironment:
+    return ChatEnvironment()
+
+
+@pass_context
+def _shown(context: BudgetContext, value: Any) -> str:
+    return context.budget.text(spelled(value))
+
+
+@pass_context
+def _concatenated(context: BudgetContext, *values: Any) -> str:
+    return context.budget.text(joined(values, "", spelled))
+
+
+@pass_context
+def _join(context: BudgetContext, value: Any, d: Any = "", attribute: Any = None) -> str:
+    items = listed_items(context, value, attribute)
+    return context.budget.text(joined(items, spelled(d), spelled))
+
+
+@pass_context
+def _tojson(
+    context: BudgetContext,
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    extent(value, LARGEST_TEXT)
+    check_numbers(LARGEST_INDENT, (indent, *(separators or ())), {})
+    return context.budget.text(
+        json.dumps(
+            value,
+            ensure_ascii=ensure_ascii,
+            indent=indent,
+            separators=separators,
+            sort_keys=sort_keys,
+        )
+    )
+
+
+def _raise_exception(message: Any = "") -> None:
+    raise TemplateError(spelled(message))
+
+
+def _strftime_now(form: str) -> str:
+    if len(form) > LONGEST_DATE:
+        raise LimitReached(f"the format of a date is longer than {LONGEST_DATE} characters")
+    return datetime.now().strftime(form)
+
+
+@pass_context
+def _generation(context: BudgetContext, caller: Macro) -> str:
+    start = sum(map(len, context.parts))
+    text: str = caller()
+    context.spans.append((start, start + len(text)))
+    return text

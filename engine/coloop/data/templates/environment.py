@@ -1,0 +1,285 @@
+"""The part of Jinja that texts have: globals, attributes, calls and operators, each measured.
+
+Strings have the methods of STRING_METHODS, other values those of METHODS; the globals are range,
+dict and namespace. An absent value is empty and false, at any depth.
+"""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from jinja2 import ChainableUndefined, TemplateRuntimeError, TemplateSyntaxError, nodes
+from jinja2.lexer import TokenStream
+from jinja2.runtime import Context, LoopContext, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace, pass_context
+
+from coloop.data.templates import grammar
+from coloop.data.templates.budget import (
+    LARGEST_LIST,
+    LARGEST_RANGE,
+    LARGEST_TEXT,
+    PLAIN,
+    Budget,
+    BudgetContext,
+    LimitReached,
+    extent,
+    too_long,
+    too_many,
+    written,
+    written_inside,
+)
+from coloop.data.templates.filters import build_filters, build_tests, compared
+from coloop.data.templates.names import NodeView, ScoredView
+from coloop.data.templates.operators import (
+    STRING_METHODS,
+    joined,
+    measure_method,
+    measure_operation,
+)
+
+METHODS: Final[dict[type, frozenset[str]]] = {
+    str: STRING_METHODS,
+    dict: frozenset({"copy", "get", "items", "keys", "values"}),
+    list: frozenset({"copy", "count", "index"}),
+    tuple: frozenset({"count", "index", "grouper", "list"}),
+    range: frozenset({"count", "index", "start", "step", "stop"}),
+    float: frozenset({"is_integer"}),
+    LoopContext: frozenset(
+        """
+        changed cycle depth depth0 first index index0 last length nextitem previtem revindex
+        revindex0
+        """.split()  # noqa: SIM905
+    ),
+    Macro: frozenset({"arguments", "name"}),
+}
+"""By type, the attributes that texts may use; of other values those that are plain themselves."""
+
+FROM_JINJA: Final = ("_loop_vars", "_block_vars")
+"""What Jinja adds to a call inside a loop, for functions that want the context; ours do not."""
+
+Shown = str | int | float | bool | None
+
+
+class Absent(ChainableUndefined):
+    """What a name stands for that has no value in this row."""
+
+
+class Notes(Namespace):
+    """Jinja's namespace, which says nothing of what is in it: it could hold itself."""
+
+    def __repr__(self) -> str:
+        return "<namespace>"
+
+
+class BoundedEnvironment(ImmutableSandboxedEnvironment):
+    """See the module."""
+
+    context_class = BudgetContext
+    written = staticmethod(written)
+    """How a value is written where a text shows it."""
+    written_inside = staticmethod(written_inside)
+    """The same of the values of a format."""
+    intercepted_binops = frozenset(["*", "**", "%", "+", "-"])
+
+    def __init__(self, **options: Any) -> None:
+        """
+        Args:
+            options: of Jinja's environment, instead of those that texts of a loop have.
+        """
+        own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": _shown}
+        super().__init__(autoescape=False, **{**own, **options})
+        self.globals.clear()
+        self.globals.update(range=_bounded_range, namespace=_notes, dict=_dict)
+        self.filters.clear()
+        self.filters.update(build_filters())
+        self.filters.update(
+            {
+                grammar.JOIN: _concatenated,
+                grammar.LOOP: _looped,
+                grammar.SHOWN: _shown,
+                grammar.PASS: _passed,
+                grammar.COMPARE: compared,
+                grammar.MADE: _made,
+                grammar.TAKEN: _taken,
+            }
+        )
+        self.tests.clear()
+        self.tests.update(build_tests())
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        grammar.check_source(source)
+        try:
+            tree = super()._parse(source, name, filename)
+        except (RecursionError, ValueError, OverflowError) as error:
+            raise TemplateSyntaxError(_unread(error), 1) from None
+        grammar.check_tree(tree)
+        return tree
+
+    def _tokenize(
+        self, source: str, name: str | None, filename: str | None = None, state: str | None = None
+    ) -> TokenStream:
+        tokens = super()._tokenize(source, name, filename, state)
+        return TokenStream(grammar.limited(tokens), name, filename)
+
+    def _generate(
+        self,
+        source: nodes.Template,
+        name: str | None,
+        filename: str | None,
+        defer_init: bool = False,
+    ) -> str:
+        guarded: nodes.Template = grammar.Guarded().visit(source)
+        guarded.set_environment(self)
+        return super()._generate(guarded, name, filename, defer_init)
+
+    def _compile(self, source: str, filename: str) -> Any:
+        try:
+            return super()._compile(source, filename)
+        except (SyntaxError, RecursionError, ValueError, OverflowError, MemoryError) as error:
+            raise TemplateSyntaxError(_unread(error), 1) from None
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, NodeView | ScoredView):
+            if attribute in obj.known:
+                return obj.known[attribute]
+            return self.undefined(obj=obj, name=attribute)
+        return super().getattr(obj, attribute)
+
+    def wrap_str_format(self, value: Any) -> None:
+        """`str.format` is no safe attribute here; its widths cannot be measured."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if isinstance(obj, Namespace):
+            return not attr.startswith("_")
+        for kind, known in METHODS.items():
+            if isinstance(obj, kind):
+                return attr in known
+        return isinstance(value, Shown) and super().is_safe_attribute(obj, attr, value)
+
+    def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        assert isinstance(context, BudgetContext)
+        for name in FROM_JINJA:
+            kwargs.pop(name, None)
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            if type(value) is not str and type(value) not in PLAIN:
+                extent(value)
+        if type(obj) is Macro:
+            # What it writes is counted part by part, and each call at its beginning.
+            return _checked(context.call(obj, *args, **kwargs))
+        owner = getattr(obj, "__self__", None)
+        if isinstance(owner, str):
+            return _call_text_method(context.budget, obj, owner, args, kwargs)
+        if isinstance(owner, list | tuple | LoopContext):
+            for value in (owner, *args):
+                compared(context, value)
+        return context.budget.made(super().call(context, obj, *args, **kwargs))
+
+    def call_filter(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """For `map` alone, which takes the name from the text: our own are for `Guarded`."""
+        if name in grammar.OWN_FILTERS:
+            raise TemplateRuntimeError(f"No filter named {name!r}.")
+        return super().call_filter(name, *args, **kwargs)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "%" and isinstance(left, str):
+            right = self.written_inside(right)
+        measure_operation(operator, left, right)
+        budget: Budget = context.budget  # type: ignore[attr-defined]
+        return budget.made(self.binop_table[operator](left, right))
+
+
+def _checked(text: Any) -> Any:
+    if len(text) > LARGEST_TEXT:
+        raise too_long(len(text))
+    return text
+
+
+def _call_text_method(
+    budget: Budget, method: Any, owner: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    name = method.__name__
+    measure_method(name, owner, args, kwargs)
+    if name == "join" and len(args) == 1:
+        return budget.text(joined(map(_only_text, budget.counted(args[0])), owner))
+    found = method(*args, **kwargs)
+    if isinstance(found, list | tuple):
+        if len(found) > LARGEST_LIST:
+            raise too_many()
+        budget.take(2 * owner.__sizeof__())
+    return budget.taken(found)
+
+
+def _only_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"`join` of a text wants texts, found {type(value).__name__}; {FILTER}")
+    return value
+
+
+FILTER: Final = "the filter `join` takes any values"
+
+
+def _unread(error: Exception) -> str:
+    return f"it cannot be read: {error or type(error).__name__}"
+
+
+def _bounded_range(*bounds: int) -> range:
+    found = range(*bounds)
+    if len(found) > LARGEST_RANGE:
+        raise LimitReached(f"a range of {len(found):,} is longer than {LARGEST_RANGE:,}")
+    return found
+
+
+@pass_context
+def _dict(context: BudgetContext, /, *given: Any, **named: Any) -> dict[Any, Any]:
+    """`dict`, looking at the clock at each entry: numbers can be chosen so that each costs a walk
+    over all others."""
+    if len(given) > 1:
+        raise TypeError(f"dict takes one value, found {len(given)}")
+    found: dict[Any, Any] = {}
+    for value in given:
+        pairs = value.items() if isinstance(value, dict) else value
+        for pair in context.budget.counted(pairs):
+            found.update([pair])
+    return {**found, **named}
+
+
+@pass_context
+def _notes(context: BudgetContext, /, *given: Any, **named: Any) -> Notes:
+    return Notes(_dict(context, *given, **named))
+
+
+@pass_context
+def _shown(context: BudgetContext, value: Any) -> str:
+    return context.budget.text(value if type(value) is str else written(value))
+
+
+@pass_context
+def _concatenated(context: BudgetContext, *values: Any) -> str:
+    return context.budget.text(joined(values, ""))
+
+
+@pass_context
+def _looped(context: BudgetContext, value: Any) -> Any:
+    context.budget.look()
+    return value
+
+
+@pass_context
+def _passed(context: BudgetContext, size: int) -> None:
+    context.budget.take(size)
+
+
+@pass_context
+def _taken(context: BudgetContext, value: Any) -> Any:
+    return context.budget.taken(value)
+
+
+@pass_context
+def _made(context: BudgetContext, value: Any) -> Any:
+    return context.budget.made(value)
+
+
+@lru_cache(maxsize=1)
+def environment() -> BoundedEnvironment:
+    """The one environment of this process."""
+    return BoundedEnvironment()

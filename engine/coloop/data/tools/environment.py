@@ -1,0 +1,280 @@
+"""Environments: a class with `reset(row)` and `step(text)` that answers a policy turn by turn.
+
+    reset(row) ──► prompt ──► policy writes ──► step(text) ──► observation, reward, score, done
+                                  ▲                                │
+                                  └────────────────────────────────┘ until done
+
+Each text has an instance of its own. Instances stand in a few limited processes; where one of these
+ends, for a step that was too slow or too large, the others in it are built anew from what they were
+told, with the same seeds. What `reset` says of a row must not differ from text to text: it is the
+prompt of all that answer to it.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from coloop.data.tools.protocol import Answered, Caller, Tick, ToolFailure
+from coloop.errors import UserCodeError
+from coloop.sandbox.process import Sandbox
+from coloop.spec.reward import CODE_MEMORY_MIB
+
+SOURCE: Final = (Path(__file__).parent / "inside" / "instances.py").read_text(encoding="utf-8")
+PROCESSES: Final = 4
+"""In which instances stand, for an environment."""
+SUMS: Final = ("reward", "score")
+
+
+class Environment(Protocol):
+    """What instances are asked, wherever they stand. Each method may raise `ToolFailure`."""
+
+    def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
+        """A new instance, and what it says."""
+        ...
+
+    def step(self, name: str, text: str, seed: int, tick: Tick) -> Any:
+        """What an instance says to a text."""
+        ...
+
+    def move(self, state: str, action: str, seed: int, tick: Tick) -> Any:
+        """The states to which an action leads from a state."""
+        ...
+
+    def forget(self, name: str) -> None: ...
+
+    def take_printed(self) -> str:
+        """What instances printed since this was last asked."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class EnvironmentTool:
+    """See the module."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._numbers = itertools.count()
+
+    def open(self, caller: Caller) -> "EnvironmentSession":
+        return EnvironmentSession(self._environment, f"{next(self._numbers)}", caller)
+
+    def prompt(self, caller: Caller, tick: Tick) -> Any:
+        """What `reset` says of a row.
+
+        Raises:
+            ToolFailure: it says nothing.
+        """
+        name = f"{next(self._numbers)}"
+        try:
+            return self._environment.reset(name, caller.columns, caller.shared_seed, tick)
+        finally:
+            self._environment.forget(name)
+
+    def moves(self, state: str, action: str, seed: int, tick: Tick) -> list[str]:
+        """The states to which an action leads: none where all is done, several where all of them
+        are wanted.
+
+        Raises:
+            ToolFailure: the action leads nowhere.
+        """
+        states = self._environment.move(state, action, seed, tick)
+        if not isinstance(states, list) or not all(isinstance(one, str) for one in states):
+            raise ToolFailure(f"`step` gave {type(states).__name__}, expected a list of texts")
+        return states
+
+    def take_printed(self) -> str:
+        """What its instances printed since this was last asked."""
+        return self._environment.take_printed()
+
+    def close(self) -> None:
+        self._environment.close()
+
+
+class EnvironmentSession:
+    """The instance of one text; it is made when the text first acts."""
+
+    def __init__(self, environment: Environment, name: str, caller: Caller) -> None:
+        self._environment = environment
+        self._name = name
+        self._caller = caller
+        self._has_begun = False
+        self._steps = 0
+        self._sums = dict.fromkeys(SUMS, 0.0)
+
+    def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
+        if not self._has_begun:
+            caller = self._caller
+            self._environment.reset(self._name, caller.columns, caller.shared_seed, tick)
+            self._has_begun = True
+        self._steps += 1
+        seed = self._caller.seed + self._steps
+        said = _checked(self._environment.step(self._name, arguments["text"], seed, tick))
+        for name in SUMS:
+            self._sums[name] += said[name]
+        return Answered(value=said["observation"], is_last=said["done"])
+
+    def earned(self) -> Mapping[str, float]:
+        return self._sums
+
+    def close(self) -> None:
+        if self._has_begun:
+            self._environment.forget(self._name)
+
+
+def _checked(said: Any) -> dict[str, Any]:
+    """What `step` gave, each part of its kind; what it leaves out is nothing."""
+    if not isinstance(said, dict):
+        raise ToolFailure(f"`step` gave {type(said).__name__}, expected a dict")
+    found = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **said}
+    if not isinstance(found["observation"], str):
+        raise ToolFailure("`step` gave an `observation` that is no text")
+    if not isinstance(found["done"], bool):
+        raise ToolFailure("`step` gave `done` that is neither true nor false")
+    for name in SUMS:
+        number = found[name]
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ToolFailure(f"`step` gave a `{name}` that is no number")
+        if not math.isfinite(number):
+            raise ToolFailure(f"`step` gave the `{name}` {number}")
+        found[name] = float(number)
+    return found
+
+
+@dataclass(slots=True)
+class _Told:
+    """What an instance was told, from which it is built anew."""
+
+    row: Mapping[str, Any]
+    seed: int
+    texts: list[tuple[str, int]] = field(default_factory=list)
+    life: int = -1
+    """Of the process in which it stands."""
+
+
+class UserEnvironment:
+    """The user's class in limited processes."""
+
+    def __init__(
+        self,
+        node: str,
+        code: str,
+        timeout_seconds: float,
+        *,
+        modules: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            modules: by dotted name, sources that the code imports from beside its file.
+        """
+        self._boxes = [_Box(node, code, timeout_seconds, modules) for _ in range(PROCESSES)]
+        self._told: dict[str, _Told] = {}
+
+    def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
+        with self._box(name).held(tick) as box:
+            said = box.act(name, "reset", row, seed)
+            self._told[name] = _Told(row, seed, life=box.life)
+            return said
+
+    def step(self, name: str, text: str, seed: int, tick: Tick) -> Any:
+        told = self._told[name]
+        with self._box(name).held(tick) as box:
+            if told.life != box.life:
+                box.act(name, "reset", told.row, told.seed)
+                for earlier, its_seed in told.texts:
+                    box.act(name, "step", earlier, its_seed)
+                told.life = box.life
+            said = box.act(name, "step", text, seed)
+            told.texts.append((text, seed))
+            return said
+
+    def move(self, state: str, action: str, seed: int, tick: Tick) -> Any:
+        with self._box(str(seed)).held(tick) as box:
+            return box.act("", "move", {"state": state, "action": action}, seed)
+
+    def forget(self, name: str) -> None:
+        told = self._told.pop(name, None)
+        box = self._box(name)
+        if told is not None:
+            with box.held(lambda: None):
+                if told.life == box.life:
+                    box.act(name, "forget", None, 0)
+
+    def check(self) -> None:
+        """Raises `UserCodeError` where the code cannot be loaded."""
+        self._boxes[0].check()
+
+    def take_printed(self) -> str:
+        return "".join(box.take_printed() for box in self._boxes)
+
+    def close(self) -> None:
+        for box in self._boxes:
+            box.close()
+
+    def _box(self, name: str) -> "_Box":
+        return self._boxes[int(name or 0) % PROCESSES]
+
+
+class _Box:
+    """One process of instances, asked by one thread at a time."""
+
+    def __init__(
+        self, node: str, code: str, timeout_seconds: float, modules: Mapping[str, str] | None
+    ) -> None:
+        self._node = node
+        self._sandbox = Sandbox(
+            f"{code}\n\n{SOURCE}",
+            function="coloop_act",
+            node=node,
+            timeout_seconds=timeout_seconds,
+            memory_mib=CODE_MEMORY_MIB,
+            modules=modules,
+        )
+        self._process: int | None = None
+        self._life = 0
+
+    @property
+    def life(self) -> int:
+        """Number of the process that is at work; where none is, one begins."""
+        with self._failures():
+            self._sandbox.load()
+        if self._sandbox.process_id != self._process:
+            self._life += 1
+            self._process = self._sandbox.process_id
+        return self._life
+
+    def check(self) -> None:
+        """Raises `UserCodeError` where the code cannot be loaded."""
+        self._sandbox.load()
+
+    @contextmanager
+    def held(self, tick: Tick) -> Iterator["_Box"]:
+        """By this thread alone; it ticks while it waits."""
+        with self._sandbox.held(tick):
+            yield self
+
+    def act(self, name: str, act: str, given: Any, seed: int) -> Any:
+        """One act of an instance."""
+        request = {"name": name, "act": act, "given": given, "seed": seed % 2**31}
+        with self._failures():
+            [said] = self._sandbox.write([request])
+        return said.get("said") if said is not None else None
+
+    def take_printed(self) -> str:
+        return self._sandbox.take_printed()
+
+    def close(self) -> None:
+        self._sandbox.close()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What goes wrong in the user's code, as the policy reads it."""
+        try:
+            yield
+        except UserCodeError as error:
+            reason = str(error).removeprefix(f"{self._node}, row 0: ")
+            raise ToolFailure(reason.removeprefix(f"{self._node}: ")) from None

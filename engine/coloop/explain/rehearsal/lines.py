@@ -1,0 +1,310 @@
+"""What the writers of a rehearsal say, so that whoever reads them finds something.
+
+Random weights write nothing that a pattern matches, no right answer, no call of a tool; a loop
+would starve behind its first filter. So some completions say what is right, some what a reader
+looks for, some what is drawn. All are read, scored and learned like any other
+text, with the log-probs of the weights. Lines are `string.Template`s over the row of their prompt.
+"""
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from coloop.explain.rehearsal.patterns import SENTENCE, group_count, text_around, text_for
+from coloop.spec.builtins import SCORE_TO_SCORE
+from coloop.spec.graph import LoopSpec
+from coloop.spec.homes import rollout_of
+from coloop.spec.nodes import (
+    FilterNode,
+    Node,
+    RewardNode,
+    TemplateNode,
+    ToolNode,
+    VerifierNode,
+)
+from coloop.spec.reading import Read
+from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
+from coloop.spec.tools import OWN_CALLS
+
+RIGHT = ("$answer", "$target", "$chosen", "$rejected")
+"""What is right, by the row itself; a row without the column has no such line."""
+MOST = 10
+"""Lines of a writer."""
+LONGEST_MARK = 4
+"""Letters of a mark, such as `=`, in the code of an environment."""
+SPARE = 16
+"""Tokens behind the longest line, for its end and for what its columns say."""
+STEPS = 3
+"""Steps of which a judge speaks."""
+HANDED_ON = frozenset({"filter", "buffer", "search", "pairs"})
+"""Kinds that give the texts on that they get."""
+TEXTS = frozenset({"rollouts", "rows", "policy", "check", "pairs"})
+"""Ports by which a text gets to its readers."""
+SHAPES: Mapping[str, str] = {
+    "sum": "12+34=",
+    "number": "12",
+    "boxed": "\\boxed{12}",
+    "tags": "<think>so</think><answer>12</answer>",
+    "verdict_per_step": "step 1: right\nstep 2: wrong\nfinal: incorrect",
+    "question_tag": f"<question>{SENTENCE}</question>",
+}
+"""A text of each form that the reward `format` names."""
+
+
+def scripted(spec: LoopSpec, document: dict[str, Any]) -> None:
+    """Give every writer its lines, and room for them."""
+    for name, node in document["nodes"].items():
+        rollout, own = node.get("rollout"), rollout_of(spec, name)
+        if rollout is None or own is None or not (lines := lines_of(spec, name)):
+            continue
+        rollout["script"] = list(lines)
+        longest = max(len(line.encode()) for line in lines)
+        room = max(rollout["max_new_tokens"], longest + SPARE)
+        rollout["max_new_tokens"] = min(own.max_new_tokens, room)
+
+
+def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
+    """What a writer's completions say in turn."""
+    node = spec.nodes[name]
+    found: list[str] = []
+    if isinstance(node, VerifierNode):
+        found += _verdicts(node.read)
+    read = list(_readers(spec, name))
+    pieces = [piece for reader in read for piece in _of_reader(reader)]
+    tools = list(_tools(spec, name))
+    calls = [call for tool in tools for call in _of_tool(tool)]
+    found += [line for tool in tools for line in _of_environment(tool)]
+    if calls:
+        found += _behind(calls, [*pieces, *RIGHT])
+    found += [*RIGHT, *pieces] if not isinstance(node, VerifierNode) else pieces
+    return tuple(dict.fromkeys(line for line in found if line))[:MOST]
+
+
+def _behind(calls: list[str], pieces: Iterable[str]) -> Iterator[str]:
+    """A text that calls its tools and then says something, for each piece."""
+    for piece in pieces:
+        yield "".join(calls) + piece
+
+
+# Who reads a text
+
+
+def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
+    """Nodes that look at what a writer wrote, those behind filters and buffers included."""
+    seen, waiting = {writer}, [writer]
+    while waiting:
+        at = waiting.pop(0)
+        for edge in spec.graph.edges_out_of(at):
+            target = edge.target.node
+            if edge.source.port not in TEXTS or target in seen:
+                continue
+            seen.add(target)
+            yield spec.nodes[target]
+            if spec.nodes[target].kind in HANDED_ON:
+                waiting.append(target)
+        for edge in spec.graph.edges_into(at, "outcome") if at != writer else ():
+            yield spec.nodes[edge.source.node]
+
+
+def _tools(spec: LoopSpec, caller: str) -> Iterator[ToolNode]:
+    """Tools in whose words a writer calls: of one that wraps others, those."""
+    for edge in spec.graph.edges_into(caller, "tools"):
+        name = edge.source.node
+        node = spec.nodes[name]
+        if spec.graph.edges_into(name, "tools"):
+            yield from _tools(spec, name)
+        elif isinstance(node, ToolNode):
+            yield node
+
+
+# What each finds
+
+
+def _of_reader(node: Node) -> Iterator[str]:
+    match node:
+        case TemplateNode():
+            yield from _together([[*_of_parse(rule)] for rule in node.parse.values()])
+            if node.code is not None:
+                yield from _of_code(node.code)
+        case RewardNode():
+            yield from _of_reward(node)
+        case FilterNode():
+            for rule in node.keep:
+                if rule.rule == "regex":
+                    yield from _of_pattern(rule.pattern)
+                elif rule.rule == "python":
+                    yield from _of_code(rule.code)
+
+
+def _together(parts: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Texts in which each part finds something: what fits, then what is right."""
+    for place in (-1, 0):
+        said = [texts[place] for texts in map(list, parts) if texts]
+        if said:
+            yield "\n".join(said)
+
+
+def _of_parse(rule: str | ParseRegex | ParseJson | ParseTag) -> Iterator[str]:
+    match rule:
+        case str():
+            yield from _of_pattern(rule)
+        case ParseRegex():
+            yield from _of_pattern(rule.regex)
+        case ParseTag():
+            yield f"<{rule.tag}>$answer</{rule.tag}>"
+            yield f"<{rule.tag}>{SENTENCE}</{rule.tag}>"
+        case ParseJson():
+            value: Any = SENTENCE
+            for key in reversed([key for key in rule.json_path.split(".") if key]):
+                value = {key: value}
+            yield _plain(json.dumps(value))
+
+
+def _of_reward(node: RewardNode) -> Iterator[str]:
+    source = node.source
+    code = getattr(source, "code", None)
+    if code is not None:
+        yield from _of_code(code)
+    if source.type != "builtin" or source.name in SCORE_TO_SCORE:
+        return
+    match source.name:
+        case "exact_match" | "math_equal" | "choice":
+            said = f"${source.column}"
+            extract = getattr(source, "extract", None)
+            yield from [said] if extract is None else _of_pattern(extract, said)
+        case "format" if source.shape is not None:
+            yield SHAPES[source.shape]
+        case "format" | "regex" if source.pattern is not None:
+            yield from _of_pattern(source.pattern)
+        case "json_schema" if source.shape is not None:
+            yield _plain(json.dumps(_of_schema(source.shape)))
+
+
+def _of_pattern(pattern: str, said: str = "$answer") -> Iterator[str]:
+    """A text with what is right in its one group, and one with what fits."""
+    if group_count(pattern) == 1 and (around := text_around(pattern)) is not None:
+        before, behind = around
+        yield f"{_plain(before)}{said}{_plain(behind)}"
+    for choice in range(2):
+        text = text_for(pattern, choice=choice)
+        if text is not None:
+            yield _plain(text)
+
+
+def _of_code(code: str) -> Iterator[str]:
+    """Texts for the regular expressions that somebody's Python looks for."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError):
+        return
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and _is_of_re(call.func) and call.args:
+            pattern = call.args[0]
+            if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str):
+                yield from _of_pattern(pattern.value)
+
+
+def _is_of_re(function: ast.expr) -> bool:
+    return (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id in ("re", "regex")
+    )
+
+
+def _of_schema(shape: Mapping[str, Any]) -> Any:
+    """The smallest value of a JSON schema's type."""
+    if "enum" in shape:
+        return shape["enum"][0]
+    match shape.get("type"):
+        case "object":
+            wanted = shape.get("properties", {})
+            return {key: _of_schema(wanted[key]) for key in shape.get("required", wanted)}
+        case "array":
+            return [_of_schema(shape.get("items", {}))] * max(1, shape.get("minItems", 1))
+        case "integer" | "number":
+            return shape.get("minimum", 1)
+        case "boolean":
+            return True
+    return "text"
+
+
+# Judges and tools
+
+
+def _verdicts(read: Read) -> Iterator[str]:
+    """One text for each verdict: steps, then the whole."""
+    words = list(read.values or ()) or list(read.labels or ())
+    for choice in range(max(2, len(words))):
+        parts = []
+        if read.step_verdicts is not None:
+            parts += [_step(read.step_verdicts, number, choice, words) for number in _numbers()]
+        if read.numbers is not None:
+            parts += [text_for(read.numbers, {1: number, 2: str(choice + 1)}) for number in "123"]
+        if read.number is not None:
+            parts.append(text_for(read.number, {1: str(choice + 1)}) or text_for(read.number))
+        if read.verdict is not None:
+            parts.append(_word(read.verdict, choice, words))
+        text = "\n".join(part for part in parts if part)
+        if text:
+            yield _plain(text)
+
+
+def _numbers() -> Iterator[str]:
+    return (str(number) for number in range(1, STEPS + 1))
+
+
+def _step(pattern: str, number: str, choice: int, words: list[str]) -> str | None:
+    """What is said of a step; the first word that the pattern knows from a choice on."""
+    for turn in range(len(words)):
+        word = words[(choice + turn) % len(words)]
+        if (text := text_for(pattern, {1: number, 2: word})) is not None:
+            return text
+    return text_for(pattern, {1: number}, choice)
+
+
+def _word(pattern: str, choice: int, words: list[str]) -> str | None:
+    for turn in range(len(words)):
+        word = words[(choice + turn) % len(words)]
+        if (text := text_for(pattern, {1: word})) is not None:
+            return text
+    return text_for(pattern, choice=choice)
+
+
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "search": ("one", "two"),
+    "python": ("print(1+1)",),
+    "calculator": ("1+1",),
+    "model": ("what is one", "what is two"),
+}
+"""By type of tool, what is asked of it in turn."""
+
+
+def _of_tool(tool: ToolNode) -> Iterator[str]:
+    """Calls of a tool, each in the words that the loop gives it."""
+    pattern = tool.call or OWN_CALLS.get(tool.type)
+    if pattern is None:
+        return
+    for argument in ARGUMENTS.get(tool.type, ("one",)):
+        count = group_count(pattern)
+        text = text_for(f"(?s:{pattern})", dict.fromkeys(range(1, count + 1), argument))
+        if text is not None:
+            yield _plain(text)
+
+
+def _of_environment(tool: ToolNode) -> Iterator[str]:
+    """What is right behind each mark that the code of an environment looks for."""
+    try:
+        tree = ast.parse(tool.code or "")
+    except (SyntaxError, ValueError):
+        return
+    for part in ast.walk(tree):
+        mark = part.value if isinstance(part, ast.Constant) else None
+        if isinstance(mark, str) and 0 < len(mark) <= LONGEST_MARK and not mark.isidentifier():
+            yield f"{_plain(mark)}$answer"
+
+
+def _plain(text: str) -> str:
+    """A text as a template of itself."""
+    return text.replace("$", "$$")

@@ -1,0 +1,344 @@
+"""Placements of a loop on its GPUs: who shares a pool, and how many GPUs each pool has.
+
+Tries a bounded number of them with the same prediction that the estimate gives, settings left to
+the compiler, and takes the fastest that fits and that a run would take. Weights that only follow
+others (references, snapshots) stay beside them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from coloop.errors import ColoopError
+from coloop.plan.cost.estimator import explain
+from coloop.plan.cost.relaxing import FitChange, over_of, value_at
+from coloop.plan.cost.report import Explanation
+from coloop.plan.unrolled import Unrolled
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import WeightsGroup, weights_groups
+from coloop.spec.homes import DEFAULT_POOL, holding_pool, rollout_of, writing_pools
+from coloop.spec.model import SnapshotModel
+from coloop.spec.nodes import model_of
+from coloop.spec.paths import apply_overrides
+
+MOST_TRIES = 160
+MOST_POOLS = 3
+EIGHTHS = (1, 2, 3, 4, 5, 6, 7)
+LEAST_GAIN = 0.01
+"""Share of a step that another placement has to save to be suggested."""
+ENGINES = "writing"
+"""The pool of engines that have one of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """One pool of a placement."""
+
+    pool: str
+    gpus: int
+    first: int
+    """Its first GPU, counted over all pools."""
+    nodes: tuple[str, ...]
+    """Owners of the weights that are held there."""
+    writers: tuple[str, ...]
+    """Nodes that write there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Pools with who lives in them, and what that costs."""
+
+    homes: tuple[Home, ...]
+    step_seconds: float | None
+    """None: it cannot run as it is, or a model is not known."""
+    verbs: dict[str, float]
+    """Seconds of a step by what is done: `generate`, `learn`, `sync`."""
+    fits: bool
+    over_bytes: int
+    text: str
+    """In words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placing:
+    """A placement beside the loop's own."""
+
+    yours: Placement
+    suggested: Placement | None
+    """None: nothing faster was found."""
+    changes: tuple[FitChange, ...]
+    """What makes the suggestion of the loop; a new value of None takes the old one away."""
+    reason: str
+    tried: int
+    seconds: float
+    """How long that took."""
+
+
+def place(
+    spec: LoopSpec,
+    *,
+    root: Path | None = None,
+    refusal: Callable[[LoopSpec], str | None] = lambda spec: None,
+) -> Placing:
+    """The fastest placement that was found.
+
+    Args:
+        refusal: why a run would not take a loop; asked of the best ones, in turn.
+    """
+    start = perf_counter()
+    unrolled = Unrolled(spec)
+    now = explain(spec, unrolled, root=root)
+    yours = _placement(spec, now)
+    gpus = unrolled.settings(root).survey.machine.preset.gpus
+    groups = tuple(weights_groups(spec).values())
+    found: list[tuple[float, int, dict[str, Any]]] = []
+    tried = 0
+    for changes in islice(_candidates(spec, groups, gpus), MOST_TRIES):
+        tried += 1
+        try:
+            other = apply_overrides(spec, changes)
+            cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
+        except ColoopError:
+            continue
+        if cost.estimate.fits:
+            found.append((cost.estimate.step_of_parts, tried, changes))
+    for _, _, changes in sorted(found, key=lambda one: one[:2]):
+        other = apply_overrides(spec, changes)
+        cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
+        gain = now.estimate.step_of_parts - cost.estimate.step_of_parts
+        if yours.fits and gain < LEAST_GAIN * now.estimate.step_of_parts:
+            break
+        if refusal(other) is not None:
+            continue
+        suggested = _placement(other, cost)
+        return Placing(
+            yours=yours,
+            suggested=suggested,
+            changes=tuple(_as_changes(spec, changes)),
+            reason=_reason(yours, suggested),
+            tried=tried,
+            seconds=perf_counter() - start,
+        )
+    reason = "no other of those that were tried is faster and fits"
+    if not yours.fits:
+        reason = "none of those that were tried fits with the settings as they are"
+    if now.estimate.unknown:
+        reason = f"the model of {now.estimate.unknown[0].node} is not known"
+    elif not gpus:
+        reason = "without GPUs the compiler chooses the processes itself"
+    elif not tried:
+        reason = "there is one way to place one set of weights on one GPU"
+    return Placing(
+        yours=yours,
+        suggested=None,
+        changes=(),
+        reason=reason,
+        tried=tried,
+        seconds=perf_counter() - start,
+    )
+
+
+# Candidates
+
+
+def _candidates(
+    spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
+) -> Iterator[dict[str, Any]]:
+    """Placements as changes of the loop: all in turn, then two pools, then more."""
+    if gpus < 1 or not groups:
+        return
+    units = _units(spec, groups)
+    yield _changes(spec, groups, {}, {})
+    if gpus < 2:
+        return
+    writers = [one.name for one in groups if one.trainable and writing_pools(spec, one)]
+    for count in range(2, min(MOST_POOLS, len(units), gpus) + 1):
+        for blocks in _partitions(units, count):
+            for sizes in _splits(gpus, count):
+                yield _changes(spec, groups, _pools(blocks, sizes), {})
+        if count == 2 and writers:
+            yield from _engines_apart(spec, groups, gpus)
+    if len(units) == 1 and writers:
+        yield from _engines_apart(spec, groups, gpus)
+
+
+def _engines_apart(
+    spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
+) -> Iterator[dict[str, Any]]:
+    """All that learns in one pool, all that writes in another."""
+    names = tuple(one.name for one in groups)
+    for learning, writing in _splits(gpus, 2):
+        yield _changes(spec, groups, {DEFAULT_POOL: (learning, names)}, {ENGINES: writing})
+
+
+def _units(spec: LoopSpec, groups: Sequence[WeightsGroup]) -> list[tuple[str, ...]]:
+    """Groups that move together: what follows another's weights stays beside it."""
+    units: dict[str, list[str]] = {}
+    for group in groups:
+        model = model_of(spec.nodes[group.name])
+        leader = model.of if isinstance(model, SnapshotModel) else group.name
+        known = any(one.name == leader for one in groups)
+        units.setdefault(leader if known else group.name, []).append(group.name)
+    return [tuple(names) for names in units.values()]
+
+
+def _partitions(
+    units: Sequence[tuple[str, ...]], count: int
+) -> Iterator[list[tuple[tuple[str, ...], ...]]]:
+    """Ways to divide units into so many blocks."""
+    if count == 1:
+        yield [tuple(units)]
+        return
+    if len(units) < count:
+        return
+    first, rest = units[0], units[1:]
+    for size in range(len(rest) - count + 2):
+        for chosen in combinations(range(len(rest)), size):
+            block = (first, *(rest[index] for index in chosen))
+            others = [one for index, one in enumerate(rest) if index not in chosen]
+            for more in _partitions(others, count - 1):
+                yield [block, *more]
+
+
+def _splits(gpus: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Ways to divide GPUs, in eighths of all where there are many, the most even first."""
+    step = max(gpus // 8, 1)
+    found = [
+        (*(b - a for a, b in zip((0, *cuts), cuts, strict=False)), gpus - cuts[-1])
+        for cuts in combinations(range(step, gpus, step), count - 1)
+    ]
+    yield from sorted(found, key=lambda sizes: (max(sizes) - min(sizes), sizes))
+
+
+def _pools(
+    blocks: Sequence[tuple[tuple[str, ...], ...]], sizes: Sequence[int]
+) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Pools by name, each called after the first who lives there."""
+    return {
+        block[0][0]: (size, tuple(name for unit in block for name in unit))
+        for block, size in zip(blocks, sizes, strict=True)
+    }
+
+
+def _changes(
+    spec: LoopSpec,
+    groups: Sequence[WeightsGroup],
+    pools: Mapping[str, tuple[int, tuple[str, ...]]],
+    engines: Mapping[str, int],
+) -> dict[str, Any]:
+    """What makes a placement of a loop; without pools everything takes turns on all GPUs."""
+    sizes = {name: {"gpus": size} for name, (size, _) in pools.items()}
+    sizes |= {name: {"gpus": size} for name, size in engines.items()}
+    changes: dict[str, Any] = {"hardware.pools": sizes}
+    home = {name: pool for pool, (_, names) in pools.items() for name in names}
+    writing = next(iter(engines), None)
+    for group in groups:
+        for member in group.members:
+            changes[f"nodes.{member}.pool"] = home.get(group.name)
+            if rollout_of(spec, member) is not None:
+                changes[f"nodes.{member}.rollout.pool"] = writing
+    return changes
+
+
+def _as_changes(spec: LoopSpec, changes: Mapping[str, Any]) -> Iterator[FitChange]:
+    old_pools = {
+        name: {"gpus": one.gpus} if one.gpus else {"workers": one.workers}
+        for name, one in spec.hardware.pools.items()
+    }
+    for path, new in changes.items():
+        old = old_pools if path == "hardware.pools" else value_at(spec, path)
+        if old != new:
+            yield FitChange(path=path, old=old or None, new=new or None, reason="")
+
+
+# What a placement is
+
+
+def _placement(spec: LoopSpec, cost: Explanation) -> Placement:
+    sizes: dict[str, int] = {}
+    for gpu in cost.estimate.gpus:
+        sizes[gpu.pool] = sizes.get(gpu.pool, 0) + 1
+    groups = weights_groups(spec).values()
+    main = next(iter(sizes), DEFAULT_POOL)
+    homes, first = [], 0
+    for pool, size in sizes.items():
+        homes.append(
+            Home(
+                pool=pool,
+                gpus=size,
+                first=first,
+                nodes=tuple(
+                    one.name
+                    for one in groups
+                    if _known(holding_pool(spec, one), sizes, main) == pool
+                ),
+                writers=tuple(
+                    writer
+                    for one in groups
+                    for where, writers in writing_pools(spec, one).items()
+                    if _known(where, sizes, main) == pool
+                    for writer in writers
+                ),
+            )
+        )
+        first += size
+    estimate = cost.estimate
+    return Placement(
+        homes=tuple(homes),
+        step_seconds=estimate.step_seconds,
+        verbs=_verbs(cost),
+        fits=estimate.fits,
+        over_bytes=max((over_of(gpu) for gpu in estimate.gpus), default=0),
+        text=_text(homes),
+    )
+
+
+def _known(pool: str, sizes: Mapping[str, int], main: str) -> str:
+    return pool if pool in sizes else main
+
+
+def _verbs(cost: Explanation) -> dict[str, float]:
+    phase = next((one for one in cost.phases if one.name == cost.main), None)
+    found: dict[str, float] = {}
+    for stage in phase.stages if phase is not None else ():
+        verb = stage.rpartition(".")[2]
+        found[verb] = found.get(verb, 0.0) + cost.estimate.stage_of_parts(stage)
+    return found
+
+
+def _text(homes: Sequence[Home]) -> str:
+    if len(homes) == 1:
+        size = homes[0].gpus
+        return f"all take turns on {size} GPUs" if size > 1 else "all take turns"
+    return ", ".join(f"{_who(home)} on {_range(home)}" for home in homes)
+
+
+def _who(home: Home) -> str:
+    if home.nodes:
+        return " and ".join(home.nodes)
+    return f"writing of {' and '.join(home.writers)}" if home.writers else "nobody"
+
+
+def _range(home: Home) -> str:
+    last = home.first + home.gpus - 1
+    return f"GPU {home.first}" if home.gpus == 1 else f"GPU {home.first}-{last}"
+
+
+def _reason(yours: Placement, suggested: Placement) -> str:
+    """What becomes faster and what slower."""
+    moved = {
+        verb: suggested.verbs.get(verb, 0.0) - yours.verbs.get(verb, 0.0)
+        for verb in dict.fromkeys((*yours.verbs, *suggested.verbs))
+    }
+    told = [
+        f"{verb} {'+' if gain > 0 else '−'}{abs(gain):.1f} s"
+        for verb, gain in sorted(moved.items(), key=lambda one: one[1])
+        if abs(gain) >= 0.05
+    ]
+    told_of = f": {', '.join(told)}" if told else ""
+    if len(suggested.homes) > 1 and yours.text != suggested.text:
+        return f"{suggested.text} work side by side{told_of}"
+    return f"{suggested.text}{told_of}"

@@ -1,0 +1,362 @@
+"""The next cheapest settings that take less memory, until a loop fits.
+
+Looks at the GPU that is furthest over, at the stage of its peak, and takes the next relaxation that
+helps there, in the order of what it costs: fewer rows at once, gradient checkpointing, a chunked
+loss, sharding, what rests in the host's memory. What a loop learns is never
+changed: adapters in place of full training are for people to choose.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+from coloop.errors import SpecProblem
+from coloop.plan.cost.estimator import explain
+from coloop.plan.cost.report import Explanation, GpuEstimate
+from coloop.plan.refused import outlook_of
+from coloop.plan.settings.facts import resolve_architecture
+from coloop.plan.settings.machine import lay_out
+from coloop.plan.settings.processor import processor_here
+from coloop.plan.unread import unread_by_backend
+from coloop.plan.unrolled import Unrolled
+from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import owner_of, training_of, weights_groups
+from coloop.spec.paths import apply_overrides, get_value
+
+GIB = 2**30
+MOST_CHANGES = 64
+LEAST_GAIN_BYTES = 2**20
+LITTLE = 0.05
+"""Share of a step that a relaxation may cost without a look at what others cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitChange:
+    """One setting that was changed."""
+
+    path: str
+    old: Any
+    new: Any
+    reason: str
+
+
+class Prices:
+    """What variants of a loop cost that differ only in how they are carried out."""
+
+    def __init__(self, spec: LoopSpec, root: Path | None = None) -> None:
+        self.unrolled = Unrolled(spec)
+        self.root = root
+        self.asked = 0
+        """How many variants were priced."""
+
+    def of(self, spec: LoopSpec) -> Explanation:
+        """The cost of one variant."""
+        self.asked += 1
+        first = spec is self.unrolled.spec
+        return explain(spec, self.unrolled if first else self.unrolled.again(spec), root=self.root)
+
+    def refusals(self, spec: LoopSpec) -> tuple[Diagnostic, ...]:
+        """What stands against a run of one variant."""
+        unrolled = self.unrolled if spec is self.unrolled.spec else self.unrolled.again(spec)
+        return outlook_of(spec, unrolled, root=self.root).refusals
+
+    def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
+        """The same of an answer: in the words of the loop that was asked about, where it is refused
+        as well."""
+        found = self.refusals(answer)
+        return (self.refusals(self.unrolled.spec) or found) if found else ()
+
+    def runs_as_well(self, tried: LoopSpec, spec: LoopSpec) -> bool:
+        """Whether a run takes of one variant all that it takes of another."""
+        before = {(one.node, one.field) for one in self.refusals(spec)}
+        return all((one.node, one.field) in before for one in self.refusals(tried))
+
+
+def relax(
+    spec: LoopSpec, prices: Prices, locks: Collection[str] = ()
+) -> tuple[LoopSpec, list[FitChange], Explanation]:
+    """Takes one relaxation after the other until everything fits or none helps; settings that are
+    locked stay."""
+    changes: list[FitChange] = []
+    spec, current, pins = _on_one_gpu(spec, prices.of(spec), prices)
+    for _ in range(MOST_CHANGES):
+        worst = worst_of(current)
+        if current.estimate.fits or current.estimate.unknown or worst is None:
+            break
+        found = _next(spec, current, worst, prices, locks)
+        if found is None:
+            break
+        change, spec, current = found
+        changes.append(change)
+    if pins and current.estimate.fits:
+        bare = apply_overrides(spec, {pin.path: None for pin in pins})
+        outcome = prices.of(bare)
+        if outcome.estimate.fits and not list(spread_engines(outcome)):
+            return bare, changes, outcome
+    return spec, [*pins, *changes], current
+
+
+def with_changes(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec | None:
+    """A loop with changes; None where the language has no such values."""
+    if not changes:
+        return spec
+    try:
+        return apply_overrides(spec, {one.path: one.new for one in changes})
+    except SpecProblem:
+        return None
+
+
+def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) -> bool:
+    """Whether a run reads a setting that was changed, and takes its value.
+
+    Args:
+        spec: the loop with the change.
+        explanation: of the loop before it, for what is left open there.
+    """
+    _, node, section, name = change.path.split(".", 3)
+    if section != "training" or change.new is None:
+        return True
+    training = training_of(spec, node)
+    decided = {one.path: one.value for one in explanation.decisions}
+    backend = training.backend or decided.get(f"nodes.{node}.training.backend") or "single"
+    if any(
+        found.field == f"training.{name}" for found in unread_by_backend(node, training, backend)
+    ):
+        return False
+    if name != "tensor_parallel":
+        return True
+    arch, _ = resolve_architecture(spec, node)
+    return arch is not None and gcd(arch.heads, arch.kv_heads) % change.new == 0
+
+
+def _on_one_gpu(
+    spec: LoopSpec, current: Explanation, prices: Prices
+) -> tuple[LoopSpec, Explanation, list[FitChange]]:
+    """Engines that would be spread over several GPUs, on one each: a run takes no others."""
+    reason = "each process writes with an engine of its own, on one GPU"
+    pins = [
+        FitChange(path=path, old=None, new=1, reason=reason)
+        for path in spread_engines(current)
+        if value_at(spec, path) is None
+    ]
+    if not pins:
+        return spec, current, []
+    spec = apply_overrides(spec, {pin.path: pin.new for pin in pins})
+    return spec, prices.of(spec), pins
+
+
+def spread_engines(explanation: Explanation) -> Iterator[str]:
+    """Engines that the compiler spreads over several GPUs."""
+    yield from (path for path, gpus in _gpus_of_engines(explanation) if gpus > 1)
+
+
+def _gpus_of_engines(explanation: Explanation) -> Iterator[tuple[str, int]]:
+    """How many GPUs the compiler gives each engine for which the loop does not say it."""
+    for one in explanation.decisions:
+        if one.path.endswith(".rollout.tensor_parallel"):
+            yield one.path, one.value
+
+
+def as_it_is(
+    spec: LoopSpec, before: Explanation, prices: Prices
+) -> tuple[LoopSpec, list[FitChange], Explanation]:
+    """A loop for which nothing was found that a run would take: as it is, its engines on as many
+    GPUs as `before` under any budget. Else less memory, with more GPUs to an engine, would seem to
+    fit where more does not, or to be faster."""
+    after = prices.of(spec)
+    had = dict(_gpus_of_engines(before))
+    pins = [
+        FitChange(path=path, old=None, new=had[path], reason="engines keep their number of GPUs")
+        for path, gpus in _gpus_of_engines(after)
+        if had.get(path, gpus) != gpus
+    ]
+    held = with_changes(spec, pins)
+    return (spec, [], after) if not pins or held is None else (held, pins, prices.of(held))
+
+
+def _next(
+    spec: LoopSpec,
+    current: Explanation,
+    worst: GpuEstimate,
+    prices: Prices,
+    locks: Collection[str],
+) -> tuple[FitChange, LoopSpec, Explanation] | None:
+    """The first relaxation that helps and costs little; where all that help are dear, the one that
+    costs least."""
+    dear: list[tuple[FitChange, LoopSpec, Explanation]] = []
+    for change in _relaxations(spec, current, worst):
+        if change.path in locks:
+            continue
+        tried = with_changes(spec, [change])
+        if tried is None or not is_carried_out(tried, change, current):
+            continue
+        outcome = prices.of(tried)
+        if not _is_better(outcome, current, worst) or not prices.runs_as_well(tried, spec):
+            continue
+        found = change, tried, outcome
+        if outcome.estimate.step_of_parts <= (1 + LITTLE) * current.estimate.step_of_parts:
+            return found
+        dear.append(found)
+    return min(dear, key=lambda one: one[2].estimate.step_of_parts, default=None)
+
+
+def _is_better(outcome: Explanation, current: Explanation, worst: GpuEstimate) -> bool:
+    if outcome.estimate.fits:
+        return True
+    return _distance(outcome, worst.pool) < _distance(current, worst.pool) - LEAST_GAIN_BYTES
+
+
+def _distance(explanation: Explanation, pool: str) -> float:
+    """How far a pool is from fitting: bytes over, and what a starved engine lacks."""
+    gpus = [gpu for gpu in explanation.estimate.gpus if gpu.pool == pool]
+    over = max((over_of(gpu) for gpu in gpus), default=0)
+    starved = any(not gpu.fits and over_of(gpu) == 0 for gpu in gpus)
+    caches = sum(rollout.kv_cache_tokens for rollout in explanation.estimate.rollout.values())
+    return over + (10 * GIB / (1 + caches / 1000) if starved else 0.0)
+
+
+def worst_of(explanation: Explanation) -> GpuEstimate | None:
+    """The GPU that decides: the one over, else the fullest."""
+    gpus = explanation.estimate.gpus
+    return max(
+        gpus,
+        key=lambda gpu: (not gpu.fits, (gpu.peak_bytes or 0) / max(gpu.usable_bytes, 1)),
+        default=None,
+    )
+
+
+def over_of(gpu: GpuEstimate) -> int:
+    """Bytes that do not fit on a GPU; 0 where its peak is not known."""
+    return max((gpu.peak_bytes or 0) - gpu.usable_bytes, 0)
+
+
+def most_over(explanation: Explanation) -> int:
+    """Bytes that do not fit on the worst GPU."""
+    return max((over_of(gpu) for gpu in explanation.estimate.gpus), default=0)
+
+
+def _relaxations(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[FitChange]:
+    """What may help at the peak of a GPU, from cheap to dear."""
+    node, _, verb = gpu.peak_stage.rpartition(".")
+    decided = {decision.path: decision.value for decision in explanation.decisions}
+
+    def change(path: str, new: Any, reason: str) -> Iterator[FitChange]:
+        old = value_at(spec, path)
+        if new is not None and old != new:
+            yield FitChange(path=path, old=old, new=new, reason=reason)
+
+    if verb == "learn":
+        yield from _smaller_updates(spec, node, decided, change)
+    if verb in ("generate", "score", "evaluate", "sync") or not over_of(gpu):
+        yield from _smaller_engines(spec, explanation, gpu, decided, change)
+    others = [n for n, g in weights_groups(spec).items() if g.trainable]
+    for owner in sorted(others, key=lambda name: name != node):
+        if _pool(spec, owner) == gpu.pool:
+            yield from _lighter_states(spec, explanation, owner, change)
+
+
+Change = Callable[[str, Any, str], Iterator[FitChange]]
+
+
+def _smaller_updates(
+    spec: LoopSpec, owner: str, decided: dict[str, Any], change: Change
+) -> Iterator[FitChange]:
+    path = f"nodes.{owner}.training"
+    rows = value_at(spec, f"{path}.micro_batch")
+    if isinstance(rows, int) and rows > 1:
+        yield from change(f"{path}.micro_batch", rows // 2, "fewer rows at once, more passes")
+    if value_at(spec, f"{path}.gradient_checkpointing") in (False, "selective"):
+        yield from change(
+            f"{path}.gradient_checkpointing",
+            True,
+            "activations are computed again, about a tenth slower",
+        )
+    chunk = value_at(spec, f"{path}.loss_chunk") or decided.get(f"{path}.loss_chunk")
+    for fewer in (4096, 1024):
+        if not isinstance(chunk, int) or chunk > fewer:
+            reason = f"logits of {fewer} tokens at a time"
+            yield from change(f"{path}.loss_chunk", fewer, reason)
+    if value_at(spec, f"{path}.reshard_after_forward") is False:
+        yield from change(
+            f"{path}.reshard_after_forward", True, "gathered weights are freed after each layer"
+        )
+
+
+def _smaller_engines(
+    spec: LoopSpec,
+    explanation: Explanation,
+    gpu: GpuEstimate,
+    decided: dict[str, Any],
+    change: Change,
+) -> Iterator[FitChange]:
+    for node in explanation.estimate.rollout:
+        owner = owner_of(spec, node)
+        pool = value_at(spec, f"nodes.{node}.rollout.pool") or _pool(spec, owner or node)
+        if pool != gpu.pool:
+            continue
+        path = f"nodes.{node}.rollout"
+        share = value_at(spec, f"{path}.gpu_memory_utilization")
+        sequences = value_at(spec, f"{path}.max_num_seqs") or decided.get(f"{path}.max_num_seqs")
+        if isinstance(share, float) and share > 0.15 and over_of(gpu):
+            less = max(round(share - max(over_of(gpu) / gpu.capacity_bytes, 0.02) - 0.005, 2), 0.1)
+            yield from change(
+                f"{path}.gpu_memory_utilization", less, "a smaller cache beside what else is there"
+            )
+        if isinstance(sequences, int) and sequences > 8:
+            yield from change(f"{path}.max_num_seqs", sequences // 2, "fewer sequences at once")
+
+
+def _lighter_states(
+    spec: LoopSpec, explanation: Explanation, owner: str, change: Change
+) -> Iterator[FitChange]:
+    path = f"nodes.{owner}.training"
+    gpus = gpus_of(explanation, _pool(spec, owner) or "")
+    backend = value_at(spec, f"{path}.backend")
+    if backend == "single" and gpus > 1:
+        yield from change(f"{path}.backend", "fsdp2", f"{gpus} GPUs share weights and states")
+    if backend == "deepspeed" and value_at(spec, f"{path}.zero_stage") in (0, 1, 2):
+        yield from change(f"{path}.zero_stage", 3, "weights are sharded too")
+    offload = value_at(spec, f"{path}.offload") or "none"
+    if offload == "none":
+        yield from change(
+            f"{path}.offload", "optimizer", "optimizer states rest in the host's memory"
+        )
+    if offload in ("none", "optimizer"):
+        yield from change(f"{path}.offload", "all", "weights rest in the host's memory as well")
+    tensor = value_at(spec, f"{path}.tensor_parallel") or 1
+    if isinstance(tensor, int) and tensor * 2 <= min(gpus, 8):
+        yield from change(
+            f"{path}.tensor_parallel", tensor * 2, "GPUs share one layer: more talk between them"
+        )
+
+
+def _pool(spec: LoopSpec, node: str) -> str | None:
+    machine, _ = lay_out(spec, processor_here())
+    section = spec.nodes.get(owner_of(spec, node) or node)
+    return machine.pool(section.pool if section is not None else None).name
+
+
+def gpus_of(explanation: Explanation, pool: str) -> int:
+    """GPUs of a pool."""
+    return sum(gpu.pool == pool for gpu in explanation.estimate.gpus)
+
+
+def value_at(spec: LoopSpec, path: str) -> Any:
+    """What a loop says at a path; None where there is nothing of the kind."""
+    try:
+        return get_value(spec, path)
+    except SpecProblem:
+        return None
+
+
+def merged(changes: list[FitChange]) -> Iterator[FitChange]:
+    """Several changes of one path as one, from the first value to the last."""
+    first: dict[str, FitChange] = {}
+    for change in changes:
+        if change.path in first:
+            change = replace(change, old=first[change.path].old)
+        first[change.path] = change
+    yield from (change for change in first.values() if change.old != change.new)

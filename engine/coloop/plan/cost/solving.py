@@ -1,0 +1,278 @@
+"""What a budget asks of a loop: the fastest way to carry it out that stays within it.
+
+Where the loop is over, it takes what saves memory in the order of its cost (`relaxing`); where
+there is room, it takes back what only saved memory, if the step is then faster. Values that the
+loop leaves open stay open: the compiler decides them anew under every budget, and what it decides
+otherwise is told as well. What a loop learns is never changed, nor what is locked.
+
+    budget ──> locks ──> relax while over ──> take back while it is faster ──> what each step costs
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coloop.plan.cost.fit import budget_change
+from coloop.plan.cost.relaxing import (
+    FitChange,
+    Prices,
+    as_it_is,
+    merged,
+    most_over,
+    relax,
+    value_at,
+    with_changes,
+    worst_of,
+)
+from coloop.plan.cost.report import Explanation, GpuEstimate
+from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.graph import LoopSpec
+from coloop.spec.paths import apply_overrides
+from coloop.spec.solvable import is_solvable, solvable_values
+
+LEAST_GAIN = 0.002
+"""Share of a step that taking something back has to save."""
+MOST_TRIES = 24
+"""Variants that are priced to be faster."""
+MOST_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """One setting that is another under the budget."""
+
+    path: str
+    old: Any
+    new: Any
+    """None: left open."""
+    old_value: Any
+    """What runs before: as the loop says, else as the compiler decides."""
+    new_value: Any
+    reason: str
+    seconds: float | None
+    """What it adds to a step; None: it is counted in the line above."""
+    is_written: bool
+    """Whether the loop says it; else the compiler decides it, and nothing is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """The outcome of solving."""
+
+    spec: LoopSpec
+    changes: tuple[Solved, ...]
+    before: Explanation
+    after: Explanation
+    tried: int
+    """Variants that were priced."""
+    least_over_bytes: int
+    """By how much the worst GPU is over with everything that may change; 0 where it fits."""
+    refusals: tuple[Diagnostic, ...]
+    """Why a run would not take what was found, whatever its memory."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether every GPU fits now."""
+        return self.after.estimate.fits
+
+    @property
+    def over_bytes(self) -> int:
+        """By how much the worst GPU is over; 0 where only an engine finds no room for a cache."""
+        return most_over(self.after)
+
+    @property
+    def binding(self) -> GpuEstimate | None:
+        """The GPU that decides: the one over, else the fullest."""
+        return worst_of(self.after)
+
+
+def solve(
+    spec: LoopSpec,
+    *,
+    budget_gib: float | None = None,
+    budget_fraction: float | None = None,
+    root: Path | None = None,
+    locks: Collection[str] = (),
+    prices: Prices | None = None,
+) -> Solution:
+    """Settings under a budget: GiB or a share of each GPU, else the loop's own.
+
+    Args:
+        locks: paths of settings that stay: as the loop says, or as they are decided now.
+        prices: of this spec, where the caller has them.
+    """
+    prices = prices or Prices(spec, root)
+    before = prices.of(spec)
+    budget = budget_change(spec, prices, budget_gib, budget_fraction)
+    kept = list(_kept(spec, before, locks))
+    start = _with(spec, [*([budget] if budget else []), *kept])
+    found, changes, after = relax(start, prices, locks)
+    least = most_over(after)
+    if after.estimate.fits:
+        found, taken, after = _take_back(found, after, prices, locks)
+        changes += taken
+        changes = [*kept, *merged(changes)]
+    else:  # half of an answer is none: the loop stays as it is
+        found, pins, after = as_it_is(start, before, prices)
+        changes, least = [*kept, *pins], min(least, most_over(after))
+    written = [change for change in changes if value_at(spec, change.path) != change.new]
+    return Solution(
+        spec=found,
+        changes=tuple(_costed(spec, budget, written, before, after, prices)),
+        before=before,
+        after=after,
+        tried=prices.asked,
+        least_over_bytes=least,
+        refusals=prices.refusals_of_answer(found),
+    )
+
+
+def _with(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec:
+    return apply_overrides(spec, {one.path: one.new for one in changes}) if changes else spec
+
+
+def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> Iterator[FitChange]:
+    """Open settings that are locked, written down as they are decided now."""
+    decided = {one.path: one.value for one in explanation.decisions}
+    for path in dict.fromkeys(locks):
+        value = decided.get(path)
+        if not is_solvable(path) or value is None or value_at(spec, path) is not None:
+            continue
+        change = FitChange(path=path, old=None, new=value, reason="locked as it was chosen")
+        # Some are decided in other words than a loop says them, such as tokens for rows.
+        if with_changes(spec, [change]) is not None:
+            yield change
+
+
+def _take_back(
+    spec: LoopSpec, current: Explanation, prices: Prices, locks: Collection[str]
+) -> tuple[LoopSpec, list[FitChange], Explanation]:
+    """What makes a step faster and still fits, one after the other."""
+    changes: list[FitChange] = []
+    most = prices.asked + MOST_TRIES
+    for _ in range(MOST_ROUNDS):
+        count = len(changes)
+        for change in _open_again(spec):
+            if change.path in locks or prices.asked >= most:
+                continue
+            tried = with_changes(spec, [change])
+            if tried is None:
+                continue
+            outcome = prices.of(tried)
+            gain = current.estimate.step_of_parts - outcome.estimate.step_of_parts
+            is_faster = gain > LEAST_GAIN * current.estimate.step_of_parts
+            if outcome.estimate.fits and is_faster and prices.runs_as_well(tried, spec):
+                spec, current = tried, outcome
+                changes.append(change)
+        if len(changes) == count:
+            break
+    return spec, changes, current
+
+
+def _open_again(spec: LoopSpec) -> Iterator[FitChange]:
+    """What may make a step faster where there is room."""
+    reason = "there is room: left open, it is what is fastest"
+    for path, value in solvable_values(spec).items():
+        yield FitChange(path=path, old=value, new=None, reason=reason)
+
+
+# What each change costs
+
+
+def _costed(
+    spec: LoopSpec,
+    budget: FitChange | None,
+    written: list[FitChange],
+    before: Explanation,
+    after: Explanation,
+    prices: Prices,
+) -> Iterator[Solved]:
+    """Every change with what it adds to a step. They are taken one after the other under the larger
+    of both budgets, where nothing starves; what the budget itself changes comes with it."""
+    steps = [*written]
+    if budget is not None:
+        steps.insert(0 if budget.new > budget.old else len(steps), budget)
+    seconds: dict[str, float] = {}
+    was, current = before, spec
+    around = {"from": before, "to": after}
+    for index, change in enumerate(steps):
+        current = _with(current, [change])
+        now = after if index == len(steps) - 1 else prices.of(current)
+        seconds[change.path] = now.estimate.step_of_parts - was.estimate.step_of_parts
+        if change is budget:
+            around = {"from": was, "to": now}
+        was = now
+    taken = {change.path for change in steps}
+    rest = seconds.get(budget.path, 0.0) if budget is not None else 0.0
+    decided = [one for one in _decided_otherwise(before, after) if one.path not in taken]
+    shares = _shares(decided, rest, around["from"], around["to"])
+    if budget is not None:
+        yield _solved(budget, before, after, 0.0 if any(shares.values()) else rest, is_written=True)
+    for change in written:
+        yield _solved(change, before, after, seconds[change.path], is_written=True)
+    for change in decided:
+        yield _solved(change, before, after, shares[change.path], is_written=False)
+
+
+def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
+    """Open settings that are decided otherwise, what costs least by itself last."""
+    old = {one.path: one.value for one in before.decisions}
+    found = [
+        FitChange(path=one.path, old=None, new=None, reason=one.reason)
+        for one in after.decisions
+        if is_solvable(one.path) and one.path in old and old[one.path] != one.value
+    ]
+    return sorted(found, key=lambda change: change.path.endswith(".micro_batch"))
+
+
+def _shares(
+    decided: list[FitChange], seconds: float, before: Explanation, after: Explanation
+) -> dict[str, float | None]:
+    """Seconds of a step among what is decided otherwise, by what the stages behind each differ;
+    several settings of one stage are counted once."""
+    was, now = before.estimate, after.estimate
+    there = {stage.stage for stage in was.stages}
+    moved = {
+        one.stage: now.stage_of_parts(one.stage) - was.stage_of_parts(one.stage)
+        for one in now.stages
+        if one.stage in there
+    }
+    found: dict[str, float | None] = {}
+    seen: dict[str, str] = {}
+    for change in decided:
+        _, node, section, _ = change.path.split(".", 3)
+        stage = f"{node}.{'learn' if section == 'training' else 'generate'}"
+        found[change.path] = None if stage in seen else moved.get(stage, 0.0)
+        seen.setdefault(stage, change.path)
+    whole = sum(value for value in found.values() if value is not None)
+    if not whole:
+        return {p: None if v is None else 0.0 for p, v in found.items()}
+    return {p: None if v is None else v * seconds / whole for p, v in found.items()}
+
+
+def _solved(
+    change: FitChange,
+    before: Explanation,
+    after: Explanation,
+    seconds: float | None,
+    *,
+    is_written: bool,
+) -> Solved:
+    return Solved(
+        path=change.path,
+        old=change.old,
+        new=change.new,
+        old_value=_in_force(change.path, change.old, before),
+        new_value=_in_force(change.path, change.new, after),
+        reason=change.reason,
+        seconds=seconds,
+        is_written=is_written,
+    )
+
+
+def _in_force(path: str, said: Any, explanation: Explanation) -> Any:
+    """What runs: as said, else as decided."""
+    if said is not None:
+        return said
+    return next((one.value for one in explanation.decisions if one.path == path), None)

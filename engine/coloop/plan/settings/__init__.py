@@ -1,0 +1,23 @@
+"""What fits where: memory arithmetic over architecture facts and hardware presets, and the settings
+that follow from it where a loop leaves them open.
+
+`resolve` is the one place where `null` becomes a value. The compiler, the estimate and the run read
+what it decided. Needs no torch; no file is opened but under a `root` that the caller gives, and
+those in which the system describes the processor. Works on half-drawn loops: what is not known is
+left out.
+"""
+
+from coloop.plan.settings.conditions import Begun, Conditions, conditions_here
+from coloop.plan.settings.resolver import Resolved, resolve
+from coloop.plan.settings.settings import Decision, EngineSettings, UpdateSettings
+
+__all__ = [
+    "Begun",
+    "Conditions",
+    "Decision",
+    "EngineSettings",
+    "Resolved",
+    "UpdateSettings",
+    "conditions_here",
+    "resolve",
+]

@@ -1,0 +1,162 @@
+"""How long a process takes on cores of a processor: passes over tokens, writing, updates, new
+weights.
+
+Each is what the products of its matrices take, what lies around them, and what it costs however
+little there is to do. Knows one process at a time, and no roles or stages. Constants are fitted to
+writing and learning with 0.05M to 1M parameters in one process and with 1M to 20M in two, measured
+on two cores of an AMD EPYC with AVX-512 BF16 (tests/bench/README.md).
+"""
+
+from dataclasses import dataclass
+
+from coloop.plan.settings.architecture import Architecture
+
+HALF_GAIN = 2.0
+"""How much faster products are in bfloat16, on a processor that has instructions for them."""
+SLOWER_AROUND = 1.8
+"""What lies around products, on a core without AVX-512: nine preset loops measured on one with
+AVX2, in seconds of the processor, took 0.42 to 2.31 times what is so predicted in 18 phases, nine
+of them within 1.5 times; the number was chosen on these loops."""
+THREADS_EXPONENT = 0.25
+"""Speed of products over threads of one process that are wide enough for them
+(`threads.WIDTH_OF_THREAD`): two are 1.2 times as fast as one. Of what lies around them threads gain
+next to nothing: so a step with 20M parameters and short texts is 1.1 times as fast."""
+AROUND_SECONDS = 1.2e-6
+"""Of a token in a layer of one pass beside its products: norms, attention, activations; and the
+same for each unit of width."""
+AROUND_WIDTH_SECONDS = 2.1e-8
+LAYER_SECONDS = 2.0e-4
+"""Of a layer in a pass forward, however few its tokens are."""
+LEARNED_LAYER_SECONDS = 1.8e-3
+"""Of a layer in a pass forward and backward, however few its tokens are."""
+UPDATE_SECONDS = 3.2e-3
+"""Of an optimizer step beside its passes and its parameters."""
+PARAMETER_SECONDS = 6.4e-9
+"""Of a parameter in an optimizer step: gradient, running means and weight are read, and written."""
+WRITING_SHARE, PACKED_SHARE = 0.5, 0.75
+"""What products of few rows reach of those of a pass: matrices as they are held, or laid out for
+them once."""
+CACHED_BYTES = 2**27
+"""Of weights that need not come from memory anew for each token: up to here the shares above
+hold."""
+MEMORY_BYTES_PER_SECOND = 8.4e9
+"""Of weights that do not, to one core; what their products reach beside it follows. Measured on an
+AMD EPYC with AVX2, 530 MB of weights: 74, 188, 259 and 786 ms for 1, 8, 16 and 64 rows."""
+STREAMED_SHARE = 0.8
+PACKED_TOKENS = 32
+"""Texts of so many new tokens are worth laying matrices out for."""
+PACKED_BYTES = 2**28
+"""Of weights that are laid out at most."""
+WRITTEN_LAYER_SECONDS = 5.0e-4
+"""Of a layer while one token of each row is written, however few rows there are."""
+WRITTEN_ROW_SECONDS = 1.0e-6
+"""Of a row in a layer while one token of it is written, and the same for each token before it."""
+WRITTEN_CONTEXT_SECONDS = 1.0e-8
+SYNC_SECONDS = 8.0e-3
+"""To bring new weights to an engine in the same process and prove that they are there; and the same
+for each parameter."""
+SYNC_PARAMETER_SECONDS = 6.0e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """What a process computes with."""
+
+    flops: float
+    """Operations per second of products in float32, of one core."""
+    threads: int
+    is_half: bool
+    """Whether products are in bfloat16 and the processor has instructions for them."""
+    crowding: float
+    """How much longer it takes because processes share cores; 1: they do not."""
+    around: float = 1.0
+    """How much longer what lies around products takes than on a core with AVX-512."""
+
+    @property
+    def products(self) -> float:
+        """Operations per second of all its threads, each on a core by itself."""
+        gain = float(self.threads**THREADS_EXPONENT)
+        return self.flops * gain * (HALF_GAIN if self.is_half else 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """What an engine writes in one process."""
+
+    rows: float
+    at_once: float
+    """Rows that it writes at the same time."""
+    prompt: float
+    alike: float
+    """Rows with the same prompt, which is read once."""
+    written: float
+    written_max: float
+    is_packed: bool
+    held: float = 0.0
+    """Bytes of the matrices that each token wants."""
+
+
+def pass_seconds(
+    core: Core, arch: Architecture, active: float, tokens: float, length: float
+) -> float:
+    """Tokens of texts of a mean length through a model, forward.
+
+    Args:
+        active: parameters that a token meets.
+    """
+    flops = 2 * active + 2 * arch.layers * arch.query_width * length
+    around = arch.layers * (AROUND_SECONDS + AROUND_WIDTH_SECONDS * arch.hidden_size)
+    around *= core.around
+    return tokens * (flops / core.products + around) * core.crowding
+
+
+def learned_seconds(
+    core: Core,
+    arch: Architecture,
+    active: float,
+    *,
+    tokens: float,
+    length: float,
+    recompute: float,
+    micro_batches: float,
+) -> float:
+    """Tokens through a model forward and backward.
+
+    Args:
+        recompute: share of the forward pass that is made twice.
+        micro_batches: passes that they are divided into.
+    """
+    once = pass_seconds(core, arch, active, tokens, length)
+    fixed = micro_batches * arch.layers * LEARNED_LAYER_SECONDS * core.crowding * core.around
+    return (3 + recompute) * once + fixed
+
+
+def stepped_seconds(core: Core, trainable: float) -> float:
+    """An optimizer step of so many parameters."""
+    return (UPDATE_SECONDS + trainable * PARAMETER_SECONDS) * core.crowding
+
+
+def written_seconds(core: Core, arch: Architecture, active: float, texts: Texts) -> float:
+    """Texts that a process writes, a token of each at a time; the first comes of its prompt."""
+    waves = max(texts.rows / texts.at_once, 1.0)
+    steps = waves * max(texts.written_max - 1, 0.0)
+    busy = min(texts.written / max(texts.written_max, 1.0) * 1.2, 1.0)
+    tokens = steps * texts.at_once * busy
+    share = PACKED_SHARE if texts.is_packed else WRITING_SHARE
+    fetched = 0.0
+    if texts.held > CACHED_BYTES:  # each token of all rows reads every matrix from memory
+        share = STREAMED_SHARE
+        fetched = steps * texts.held / MEMORY_BYTES_PER_SECOND * core.crowding
+    products = 2 * active / (core.products * share)
+    context = texts.prompt + texts.written / 2
+    around = arch.layers * (WRITTEN_ROW_SECONDS + WRITTEN_CONTEXT_SECONDS * context)
+    around *= core.around
+    calls = steps * arch.layers * WRITTEN_LAYER_SECONDS * core.crowding * core.around
+    read = texts.rows / texts.alike * texts.prompt
+    prompts = pass_seconds(core, arch, active, read, texts.prompt)
+    return calls + fetched + prompts + tokens * (products + around) * core.crowding
+
+
+def synced_seconds(total: float) -> float:
+    """So many new parameters for an engine in the same process."""
+    return SYNC_SECONDS + total * SYNC_PARAMETER_SECONDS

@@ -1,0 +1,160 @@
+"""Architectures that no formula here covers, counted on the model that transformers builds.
+
+Building one loads torch and transformers, so a process of its own does it
+(`coloop.models.counting`), and what it said is kept: in this process, and on the disk by the
+config's content, below `XDG_CACHE_HOME` or `~/.cache`.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from coloop.plan.settings.architecture import (
+    Architecture,
+    LatentAttention,
+    MixtureOfExperts,
+    ParameterCount,
+    UnknownArchitecture,
+)
+
+MOST_SECONDS = 300
+"""That building a model may take: transformers is loaded first."""
+
+
+class _NotBuilt(Exception):
+    """The process did not come to an answer; it may the next time."""
+
+
+def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
+    """The architecture of a config, its parameters counted.
+
+    Raises:
+        UnknownArchitecture: transformers does not build it here.
+    """
+    try:
+        facts = json.loads(_counted(json.dumps(config, sort_keys=True)))
+    except _NotBuilt as failed:
+        raise UnknownArchitecture(f"the model of {name!r} is not built here: {failed}") from failed
+    if "error" in facts:
+        raise UnknownArchitecture(f"the model of {name!r} cannot be built: {facts['error']}")
+    text = config.get("text_config") or config
+    window = facts["window"] or (None, 0)
+    return Architecture(
+        name=name,
+        model_type=facts["model_type"],
+        vocab_size=facts["vocab_size"],
+        hidden_size=facts["hidden_size"],
+        layers=facts["layers"],
+        heads=facts["heads"],
+        kv_heads=facts["kv_heads"],
+        head_dim=facts["head_dim"],
+        ffn=facts["ffn"],
+        tied=not facts["head"],
+        qkv_bias=facts["qkv_bias"],
+        output_bias=False,
+        mlp_bias=False,
+        qk_norm=facts["qk_norm"],
+        norms_per_layer=facts["norms"],
+        max_positions=facts["max_positions"],
+        moe=_mixture(facts),
+        latent=_latent(text),
+        sliding_window=window[0],
+        sliding_layers=window[1],
+        attention_layers=facts["attention_layers"],
+        is_exact=True,
+        counted=ParameterCount(
+            total=facts["total"],
+            active=facts["active"],
+            embedding=facts["embedding"],
+            head=facts["head"],
+            layer=facts["layer"],
+            routed=int(facts["experts"]["parameters"]) if facts["experts"] else 0,
+        ),
+    )
+
+
+def _mixture(facts: Mapping[str, Any]) -> MixtureOfExperts | None:
+    experts = facts["experts"]
+    if experts is None:
+        return None
+    return MixtureOfExperts(
+        experts=int(experts["experts"]),
+        active_experts=int(experts["active"]),
+        shared_experts=int(experts["shared"]),
+        ffn=int(experts["ffn"]),
+        dense_layers=int(facts["layers"] - experts["layers"]),
+    )
+
+
+def _latent(text: Mapping[str, Any]) -> LatentAttention | None:
+    if not text.get("kv_lora_rank"):
+        return None
+    return LatentAttention(
+        query_rank=int(text.get("q_lora_rank") or 0),
+        cache_rank=int(text["kv_lora_rank"]),
+        rope_dim=int(text.get("qk_rope_head_dim") or 64),
+        plain_dim=int(text.get("qk_nope_head_dim") or 128),
+        value_dim=int(text.get("v_head_dim") or 128),
+    )
+
+
+@lru_cache(maxsize=128)
+def _counted(config: str) -> str:
+    kept = _kept_at(config)
+    try:
+        return kept.read_text(encoding="utf-8") if kept is not None else _built(config)
+    except OSError:
+        pass
+    text = _built(config)
+    if kept is not None and "error" not in json.loads(text):
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            aside = kept.with_suffix(f".{os.getpid()}")
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(kept)
+        except OSError:
+            pass
+    return text
+
+
+def _kept_at(config: str) -> Path | None:
+    """Where the counts of a config are kept, for this version of transformers."""
+    try:
+        build = version("transformers")
+    except PackageNotFoundError:
+        return None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not os.path.isabs(home):
+        return None
+    key = hashlib.sha256(f"1\0{build}\0{config}".encode()).hexdigest()
+    return Path(home) / "coloop" / "models" / f"{key}.json"
+
+
+def _built(config: str) -> str:
+    """What the process that builds it says."""
+    quiet = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "coloop.models.counting"],
+            input=config,
+            capture_output=True,
+            text=True,
+            timeout=MOST_SECONDS,
+            env={**os.environ, **quiet},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as slow:
+        raise _NotBuilt(f"it took more than {MOST_SECONDS} s") from slow
+    except OSError as error:
+        raise _NotBuilt(str(error)) from error
+    lines = done.stdout.strip().splitlines()
+    if not lines or not lines[-1].startswith("{"):
+        raise _NotBuilt(f"the process that builds it ended with exit {done.returncode}")
+    return lines[-1]

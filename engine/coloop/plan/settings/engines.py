@@ -1,0 +1,196 @@
+"""What writes with each group's weights in each pool: engine, degree, rows at once, channel.
+
+Knows weights and row counts; the memory that an engine takes is laid out elsewhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from coloop.plan.settings.flow import Flow
+from coloop.plan.settings.machine import PoolShare
+from coloop.plan.settings.outline import Outline
+from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EngineSettings
+from coloop.plan.settings.weights import Weights
+from coloop.spec.homes import writing_pools
+from coloop.spec.rollout import Engine as EngineKind
+
+NO_VLLM = (
+    "vLLM, which writes faster with large models, is not installed on this machine: "
+    "pip install 'coloop[vllm]' brings it"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What writes with a group's weights in one pool."""
+
+    weights: Weights
+    pool: PoolShare
+    writers: tuple[str, ...]
+    kind: str
+    tensor_parallel: int
+    max_sequences: int
+    utilization: float | None
+    """Share of the GPU that it may hold; none: decided from what is left."""
+    rows: float
+    """Most rows that one writer asks for in a step."""
+    length: int
+    """Longest prompt and completion."""
+    new: int
+    """Most tokens of a completion."""
+    is_colocated: bool
+    """Whether it takes turns with others in its pool."""
+
+    @property
+    def copies(self) -> int:
+        """Engines of the pool, each with all the weights."""
+        return max(self.pool.places // self.tensor_parallel, 1)
+
+    @property
+    def at_once(self) -> int:
+        """Sequences that it ever holds: torch makes no room for more than there are."""
+        if self.kind == "vllm" or not self.rows:
+            return self.max_sequences
+        return min(self.max_sequences, ceil(self.rows / self.copies))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """Settles the engines of one loop."""
+
+    outline: Outline
+    weights: Mapping[str, Weights]
+    """Of the groups whose architecture is known."""
+    flow: Flow
+
+    def settle(self) -> Iterator[EngineSettings]:
+        """Each group and each pool in which members of it write."""
+        for owner, group in self.outline.groups.items():
+            for name, writers in writing_pools(self.outline.spec, group).items():
+                yield self._settle(owner, self.outline.machine.pool(name), writers)
+
+    def known(self, settled: tuple[EngineSettings, ...]) -> Iterator[Engine]:
+        """Those of which memory and time are known."""
+        for settings in settled:
+            weights = self.weights.get(settings.group)
+            writers = tuple(node for node in settings.writers if self._is_used(node))
+            if weights is not None and writers and settings.engine != "remote":
+                yield self._engine(weights, settings, writers)
+
+    def _settle(self, owner: str, pool: PoolShare, writers: tuple[str, ...]) -> EngineSettings:
+        path = f"nodes.{writers[0]}.rollout"
+        kind = self._kind(writers, path)
+        tensor = self._tensor(owner, pool, writers, path)
+        return EngineSettings(
+            group=owner,
+            pool=pool.name,
+            writers=writers,
+            engine=kind,
+            tensor_parallel=tensor,
+            max_num_seqs=self._rows_at_once(kind, max(pool.places // tensor, 1), writers, path),
+            channel=self._channel(owner, pool, f"nodes.{writers[0]}"),
+        )
+
+    def _rollouts(self, writers: tuple[str, ...]) -> list[Any]:
+        return [self.outline.spec.nodes[node].rollout for node in writers]  # type: ignore[union-attr]
+
+    def _kind(self, writers: tuple[str, ...], path: str) -> EngineKind:
+        named: EngineKind | None
+        named = next((one.engine for one in self._rollouts(writers) if one.engine), None)
+        if named is not None:
+            return named
+        kind: EngineKind = "vllm"
+        reason = "paged attention and CUDA graphs"
+        if self.outline.machine.is_cpu:
+            kind, reason = "torch", "the fastest for small models, and exact log-probs"
+        elif self.outline.conditions.lacks_vllm:
+            kind, reason = "torch", NO_VLLM
+        return self.outline.decide(f"{path}.engine", kind, reason)
+
+    def _tensor(self, owner: str, pool: PoolShare, writers: tuple[str, ...], path: str) -> int:
+        rollouts = self._rollouts(writers)
+        named = next((one.tensor_parallel for one in rollouts if one.tensor_parallel), None)
+        weights = self.weights.get(owner)
+        if named is not None or weights is None:
+            return named or 1
+        degree = self._degree(weights, pool)
+        if not self.outline.machine.is_cpu:
+            fits = "the fewest GPUs on which the weights leave room for a cache"
+            self.outline.decide(f"{path}.tensor_parallel", degree, fits)
+        return degree
+
+    def _degree(self, weights: Weights, pool: PoolShare) -> int:
+        if not pool.gpus:
+            return 1
+        machine = self.outline.machine
+        share = 0.45 if self._is_colocated(weights.name, pool) else 0.75
+        room = share * machine.usable_bytes(pool)
+        most = min(pool.gpus, machine.preset.gpus_per_node)
+        resting = weights.precision.compute_bytes * weights.count.total
+        degree = 1
+        while degree * 2 <= most and resting / degree > room:
+            degree *= 2
+        return degree
+
+    def _rows_at_once(
+        self, kind: EngineKind, copies: int, writers: tuple[str, ...], path: str
+    ) -> int:
+        rollouts = self._rollouts(writers)
+        said: list[int] = [one.max_num_seqs for one in rollouts if one.max_num_seqs]
+        if said:
+            return max(said)
+        value, reason = ROWS_AT_ONCE, f"{ROWS_AT_ONCE} at most: more at once make nothing faster"
+        rows = max((self.flow.output(node, "rollouts").rows for node in writers), default=0)
+        if kind == "vllm" and rows:
+            value = min(ROWS_AT_ONCE, max(1, ceil(rows / copies)))
+            reason = f"the rows of a step, {ROWS_AT_ONCE} at most"
+        if kind != "remote":
+            self.outline.decide(f"{path}.max_num_seqs", value, reason)
+        return value
+
+    def _channel(self, owner: str, pool: PoolShare, path: str) -> Channel:
+        """How new weights go from where a group is held to an engine in a pool."""
+        home = self.outline.home_of(owner)
+        if home.name == pool.name:
+            return "local"
+        value: Channel = "nccl" if home.gpus and pool.gpus else "files"
+        reason = "memory that both pools see, or a disk; else the driver carries them"
+        if value == "nccl":
+            reason = "from GPU to GPU, past the memory of hosts and the driver"
+        return self.outline.decide(f"{path}.channel", value, reason)
+
+    def _is_colocated(self, owner: str, pool: PoolShare) -> bool:
+        """Whether an engine takes turns with updates in its pool."""
+        holding = self.weights[owner].pool.name
+        others = [one for one in self.weights.values() if one.pool.name == pool.name]
+        return holding == pool.name and any(one.trains for one in others)
+
+    def _is_used(self, node: str) -> bool:
+        """Whether something reads what the node writes."""
+        ports = ("rollouts", "policy", "scores", "step_scores", "check", "returns")
+        graph = self.outline.spec.graph
+        return any(edge.source.port in ports for edge in graph.edges_out_of(node)) or (
+            "rewards" in graph.teaching_ports(node)
+        )
+
+    def _engine(
+        self, weights: Weights, settings: EngineSettings, writers: tuple[str, ...]
+    ) -> Engine:
+        pool = self.outline.machine.pool(settings.pool)
+        sizes = [self.flow.output(node, "rollouts") for node in writers]
+        shares = (one.gpu_memory_utilization for one in self._rollouts(writers))
+        return Engine(
+            weights=weights,
+            pool=pool,
+            writers=writers,
+            kind=settings.engine,
+            tensor_parallel=settings.tensor_parallel,
+            max_sequences=settings.max_num_seqs,
+            utilization=next((share for share in shares if share is not None), None),
+            rows=max((size.rows for size in sizes), default=0.0),
+            length=max((round(size.length_max) for size in sizes), default=0) or 1,
+            new=max((one.max_new_tokens for one in self._rollouts(writers)), default=0),
+            is_colocated=self._is_colocated(weights.name, pool),
+        )

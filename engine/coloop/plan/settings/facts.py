@@ -1,0 +1,245 @@
+"""From a `model` section to the facts of its architecture.
+
+A name is looked for in this order: a local folder with a `config.json`, a hub id that a preset
+stands for, a preset's name. A node whose weights come from another node has that node's
+architecture. What cannot be known here (a folder of another machine, an earlier run) gives no
+architecture and a note that says so; nothing raises. Local folders are read only under the `root`
+that the caller gives; without one no file is opened. Of a run that is not looked for here, a preset
+loop of its name says what was trained.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from coloop.errors import PresetNotFound
+from coloop.plan.settings.architecture import (
+    Architecture,
+    UnknownArchitecture,
+    architecture_from_config,
+    is_computed,
+    is_plain_decoder,
+)
+from coloop.plan.settings.counted import counted_architecture
+from coloop.spec import presets
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse
+from coloop.spec.model import (
+    CopyModel,
+    Lora,
+    PretrainedModel,
+    RunModel,
+    ScratchModel,
+    SharedModel,
+    SnapshotModel,
+)
+from coloop.spec.nodes import model_of
+
+CONFIG_LIMIT_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something that the estimate does not know or had to assume."""
+
+    message: str
+    node: str | None = None
+    field: str | None = None
+    is_gap: bool = False
+    """True where numbers are missing for it, false for an assumption."""
+    is_guess: bool = False
+    """Whether numbers rest on it that may be far off."""
+    found: str | None = None
+    """What the field says, of a model that is not known."""
+    near: tuple[str, ...] = ()
+    """Known models whose names look like it, the nearest first."""
+
+
+def architecture_of(model: Any, root: Path | None = None) -> Architecture:
+    """The architecture that a `model` section names by itself; raises `UnknownArchitecture`."""
+    match model:
+        case ScratchModel():
+            return _from_preset(model.architecture)
+        case PretrainedModel():
+            found = _from_folder(model.path, root) or _from_known_id(model.path)
+            if found is None:
+                raise UnknownArchitecture(
+                    f"nothing is known of {model.path!r}: no folder here with a config.json, and "
+                    "no id of a model that coloop knows"
+                )
+            return found
+        case RunModel():
+            found = _from_preset_loop(model.run, model.node)
+            if found is None:
+                raise UnknownArchitecture(
+                    f"the weights come from the run {model.run!r}, whose model is not known here"
+                )
+            return found
+    raise UnknownArchitecture("the weights come from another node")
+
+
+def resolve_architecture(
+    spec: LoopSpec, node: str, root: Path | None = None
+) -> tuple[Architecture | None, Note | None]:
+    """The architecture of a node, through the nodes that its weights come from."""
+    origin = origin_of(spec, node)
+    if origin is None:
+        return None, Note(
+            message="its weights come from a node that has none",
+            node=node,
+            field="model",
+            is_gap=True,
+        )
+    model = model_of(spec.nodes[origin])
+    try:
+        return architecture_of(model, root), None
+    except UnknownArchitecture as unknown:
+        field, said = named_by(model)
+        near = presets.like_models(said) if field == "model.path" else ()
+        return None, Note(
+            message=str(unknown), node=node, field=field, is_gap=True, found=said, near=near
+        )
+
+
+def named_by(model: Any) -> tuple[str, str]:
+    """The field that names a model, and what it says."""
+    match model:
+        case ScratchModel():
+            return "model.architecture", model.architecture
+        case PretrainedModel():
+            return "model.path", model.path
+        case RunModel():
+            return "model.run", model.run
+    return "model", ""
+
+
+@lru_cache(maxsize=64)
+def _from_preset_loop(name: str, node: str) -> Architecture | None:
+    """What a preset loop trains at a node; None where no preset has that name."""
+    try:
+        spec = parse(presets.load_loop_text(name)).spec
+    except PresetNotFound:
+        return None
+    return resolve_architecture(spec, node)[0] if spec is not None else None
+
+
+def origin_of(spec: LoopSpec, node: str) -> str | None:
+    """The node at the end of `with` and `of`: the one whose section names weights itself."""
+    seen: set[str] = set()
+    while node in spec.nodes and node not in seen:
+        seen.add(node)
+        match model_of(spec.nodes[node]):
+            case SharedModel() as shared:
+                node = shared.with_
+            case CopyModel() | SnapshotModel() as derived:
+                node = derived.of
+            case None:
+                return None
+            case _:
+                return node
+    return None
+
+
+def adapter_parameters(arch: Architecture, lora: Lora) -> int:
+    """Parameters of an adapter: rank * (inputs + outputs) of each matrix that it stands on."""
+    blocks = 1 if arch.moe is None else arch.moe.experts + arch.moe.shared_experts
+    shapes = _adapted_shapes(arch, lora)
+    times = {name: blocks if name in IN_EXPERTS else 1 for name in shapes}
+    return lora.rank * arch.layers * sum(times[name] * sum(one) for name, one in shapes.items())
+
+
+def adapted_widths(arch: Architecture, lora: Lora) -> dict[str, int]:
+    """By matrix that an adapter stands on, the greatest rank that it can have."""
+    return {name: min(shape) for name, shape in _adapted_shapes(arch, lora).items()}
+
+
+IN_EXPERTS = ("gate_proj", "up_proj", "down_proj")
+
+
+def _adapted_shapes(arch: Architecture, lora: Lora) -> dict[str, tuple[int, int]]:
+    """Inputs and outputs of the matrices of a layer that an adapter stands on."""
+    h, q, k = arch.hidden_size, arch.query_width, arch.kv_width
+    inner = arch.ffn if arch.moe is None else arch.moe.ffn
+    shapes = {
+        "q_proj": (h, q),
+        "k_proj": (h, k),
+        "v_proj": (h, k),
+        "o_proj": (q, h),
+        "gate_proj": (h, inner),
+        "up_proj": (h, inner),
+        "down_proj": (inner, h),
+    }
+    asked = set(lora.targets) or set(shapes)
+    if "all-linear" in asked:
+        asked = set(shapes)
+    return {
+        name: shape
+        for name, shape in shapes.items()
+        if any(name == target or target.endswith(name) for target in asked)
+    }
+
+
+def _from_preset(name: str) -> Architecture:
+    try:
+        return _preset_architecture(name)
+    except PresetNotFound as missing:
+        raise UnknownArchitecture(str(missing)) from missing
+
+
+@lru_cache(maxsize=256)
+def _preset_architecture(name: str) -> Architecture:
+    return architecture_from_config(presets.architecture(name), name)
+
+
+def _from_known_id(name: str) -> Architecture | None:
+    try:
+        return _preset_architecture(name)
+    except PresetNotFound:
+        return None
+
+
+def _from_folder(name: str, root: Path | None) -> Architecture | None:
+    config = _read_config(name, root)
+    if config is None:
+        return None
+    if is_computed(config):
+        return architecture_from_config(config, name)
+    if config.get("model_type") is None:
+        raise UnknownArchitecture(f"{name}/config.json names no `model_type`")
+    try:
+        return counted_architecture(config, name)
+    except UnknownArchitecture as unknown:
+        if not is_plain_decoder(config):
+            raise
+        try:
+            return architecture_from_config(config, name)
+        except UnknownArchitecture:
+            raise unknown from None
+
+
+def config_in(name: str, root: Path | None) -> dict[str, Any] | None:
+    """The `config.json` of a model's folder; None where it is not there, or cannot be read."""
+    try:
+        return _read_config(name, root)
+    except UnknownArchitecture:
+        return None
+
+
+def _read_config(name: str, root: Path | None) -> dict[str, Any] | None:
+    if root is None:
+        return None
+    try:
+        file = root / os.path.expanduser(name) / "config.json"
+        if not file.is_file() or file.stat().st_size > CONFIG_LIMIT_BYTES:
+            return None
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    except (ValueError, RecursionError) as error:
+        raise UnknownArchitecture(f"{name}/config.json cannot be read: {error}") from error
+    if not isinstance(config, dict):
+        raise UnknownArchitecture(f"{name}/config.json holds no mapping")
+    return config

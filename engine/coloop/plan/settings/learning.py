@@ -1,0 +1,360 @@
+"""How a group learns: rows and lengths of an update, and the memory settings the loop leaves open.
+
+An open setting is decided so that the update fits into the room that its pool leaves, in the order
+of what it costs in time: rows at once, then gradient checkpointing. Logits are counted for as many
+tokens as the update holds at once. Knows one group at a time.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from coloop.plan.settings.activations import LOSS_BYTES
+from coloop.plan.settings.flow import TableSize
+from coloop.plan.settings.overhead import fragmentation_bytes, heap_bytes
+from coloop.plan.settings.settings import PLAIN_FAMILIES
+from coloop.plan.settings.states import WHOLE
+from coloop.plan.settings.survey import PhaseLoad, Survey
+from coloop.plan.settings.training import Instant, TrainingStep, offloaded_bytes, peak_instant
+from coloop.plan.settings.weights import Weights
+from coloop.spec.algorithm import measures_others, node_algorithms
+from coloop.spec.groups import updates_of
+from coloop.spec.logits import logits_at_once, loss_chunk
+from coloop.spec.training import Checkpointing
+
+Port = tuple[str, str]
+"""Node and teaching port."""
+
+SPARE = 0.92
+"""Share of the room that decisions may use: an estimate is no measurement."""
+DENSE_SHARE = 0.5
+"""From such a part of the tokens that fill a pass on, it is as fast as in pre-training."""
+FEW_ROWS = 4
+"""Rows at once below which saving memory elsewhere is faster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnSettings:
+    """What an update runs with."""
+
+    micro_batch: int
+    """Rows at once on one data-parallel place, all of them as long as the longest."""
+    tokens_at_once: int
+    """Padded tokens that divide a mini-batch, where the loop names no rows."""
+    checkpointing: Checkpointing
+    loss_chunk: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """One learn stage of a group: its load and its settings."""
+
+    weights: Weights
+    settings: LearnSettings
+    sequences: float
+    """Texts learned in one run of the stage, repeats of epochs and updates apart."""
+    sides: int
+    """Texts of one row."""
+    length: float
+    """Their mean length in tokens."""
+    read: float
+    """Tokens that are read to learn each of them once."""
+    trained: float
+    """Tokens with a loss of their own, each once: what a run counts."""
+    measured: float
+    """Tokens that are read once before anything is learned from them, without a gradient."""
+    length_max: float
+    passes: float
+    """How often each text is learned in one run of the stage."""
+    mini_batches: float
+    """Optimizer steps of one run of the stage."""
+    peak: Instant
+    host_bytes: float
+    """Inputs of layers that rest in the host's memory, for one GPU."""
+    is_dense: bool
+    """Full rows of one length, as in pre-training; rollouts are short and of all lengths."""
+
+    @property
+    def tokens(self) -> float:
+        """Tokens learned in one run of the stage."""
+        return self.sequences * self.length * self.passes
+
+
+def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
+    """The update of a group with `room` bytes beside what rests; none where nothing reaches it."""
+    taught = _taught(survey, weights)
+    if not taught:
+        return None
+    load = _load_of(survey, weights, taught)
+    sides, longest = load.sides, load.length_max
+    settings, peak = _settle(survey, weights, load, room)
+    filled = settings.micro_batch * sides * longest
+    return Update(
+        weights=weights,
+        settings=settings,
+        sequences=load.sequences,
+        sides=sides,
+        length=load.length,
+        read=load.read,
+        trained=load.trained,
+        measured=load.measured,
+        length_max=longest,
+        passes=load.passes,
+        mini_batches=load.mini_batches,
+        peak=peak,
+        host_bytes=offloaded_bytes(_step(weights, settings, load)),
+        is_dense=load.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once,
+    )
+
+
+def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
+    """The update of a phase, which may teach less than the greatest does, with its settings."""
+    weights = update.weights
+    taught = _taught_in(survey, weights, phase)
+    if not taught:
+        return update
+    load = _load_of(survey, weights, taught)
+    filled = update.settings.micro_batch * load.sides * load.length_max
+    return replace(
+        update,
+        sequences=load.sequences,
+        sides=load.sides,
+        length=load.length,
+        read=load.read,
+        trained=load.trained,
+        measured=load.measured,
+        length_max=load.length_max,
+        passes=load.passes,
+        mini_batches=load.mini_batches,
+        is_dense=load.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Texts:
+    """The longest texts of a micro-batch."""
+
+    prompt: float
+    """Tokens that each begins with."""
+    rest: float
+    """Tokens of each that follow and are read."""
+    alike: float
+    """Texts that begin alike: what they begin with is read, and kept for the gradient, once for
+    those in a micro-batch together."""
+
+    def tokens(self, texts: float) -> float:
+        """Tokens that so many of them take."""
+        return ceil(texts / self.alike) * self.prompt + texts * self.rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """What an update is made of, in the words of `Update`."""
+
+    sequences: float
+    sides: int
+    length: float
+    read: float
+    trained: float
+    measured: float
+    length_max: float
+    longest: _Texts
+    passes: float
+    mini_batches: float
+    per_place: int
+    """Rows of an optimizer step on each place."""
+    is_even: bool
+    """Whether no row was written by a model just now: those are of all lengths."""
+
+
+def _load_of(survey: Survey, weights: Weights, taught: dict[Port, TableSize]) -> _Load:
+    tables = list(taught.values())
+    training = weights.training
+    rows = sum(table.rows for table in tables)
+    sides = max(table.sides for table in tables)
+    texts = sum(t.rows * t.sides for t in tables)
+    mini_batch = min(training.mini_batch or rows, rows) or 1.0
+    passes = training.epochs * updates_of(survey.spec, {node for node, _ in taught})
+    return _Load(
+        sequences=rows * sides,
+        sides=sides,
+        length=sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0),
+        read=_read(survey, weights, tables),
+        trained=sum(table.rows * table.sides * table.written for table in tables),
+        measured=_measured(survey, taught),
+        length_max=max(max(table.length_max for table in tables), 1.0),
+        longest=_longest(survey, weights, tables),
+        passes=float(passes),
+        mini_batches=max(rows / mini_batch, 1.0) * passes,
+        per_place=max(ceil(mini_batch / weights.shards), 1),
+        is_even=all(port != "rewards" for _, port in taught),
+    )
+
+
+def _taught_in(survey: Survey, weights: Weights, phase: PhaseLoad) -> dict[Port, TableSize]:
+    """The tables that a phase teaches a group with, by its teaching ports."""
+    ports = [port for port in phase.live if survey.owners.get(port[0]) == weights.name]
+    tables = {port: _update_of(survey, *port) for port in ports}
+    return {port: table for port, table in tables.items() if table.rows}
+
+
+def _taught(survey: Survey, weights: Weights) -> dict[Port, TableSize]:
+    """The greatest set of tables that one phase teaches the group with, by its teaching ports."""
+    each = (_taught_in(survey, weights, phase) for phase in survey.phases)
+    return max(each, key=lambda tables: _load(tables.values()), default={})
+
+
+def _update_of(survey: Survey, node: str, port: str) -> TableSize:
+    """What an update learns at a port: rows of a step, or those that are kept until there are as
+    many."""
+    table, rule = survey.flow.taught(node, port), survey.spec.schedule.learn.get(node)
+    if rule is None or rule.rows is None or not table.rows:
+        return table
+    return replace(table, rows=float(rule.rows))
+
+
+def _read(survey: Survey, weights: Weights, tables: Iterable[TableSize]) -> float:
+    """Tokens of all texts; where blocks can, what several begin with is read once, and nothing
+    behind the last trained token."""
+    is_shared = _reads_shared(survey, weights)
+    return sum(
+        t.rows * t.sides * (t.prompt / t.alike + max(t.written - 1, 0.0) if is_shared else t.length)
+        for t in tables
+    )
+
+
+def _reads_shared(survey: Survey, weights: Weights) -> bool:
+    return (
+        survey.machine.is_cpu
+        and weights.trains_all
+        and weights.scheme in WHOLE
+        and weights.arch.model_type in PLAIN_FAMILIES
+        and not weights.update.packing
+    )
+
+
+def _longest(survey: Survey, weights: Weights, tables: Sequence[TableSize]) -> _Texts:
+    if not _reads_shared(survey, weights):
+        return _Texts(
+            prompt=0.0, rest=max(max(table.length_max for table in tables), 1.0), alike=1.0
+        )
+    return _Texts(
+        prompt=max(table.prompt_max for table in tables),
+        rest=max(max(table.written_max for table in tables) - 1.0, 1.0),
+        alike=min(table.alike for table in tables),
+    )
+
+
+def _measured(survey: Survey, taught: dict[Port, TableSize]) -> float:
+    """Tokens of pairs, and of their answers under the prompts of other pairs, for who measures
+    both."""
+    return sum(
+        2 * table.rows * table.sides * table.length
+        for (node, port), table in taught.items()
+        if any(map(measures_others, node_algorithms(survey.spec, node).get(port, ())))
+    )
+
+
+def _load(tables: Iterable[TableSize]) -> float:
+    return sum(t.rows * t.sides * max(t.length_max, 1.0) for t in tables)
+
+
+def _settle(
+    survey: Survey, weights: Weights, load: _Load, room: float
+) -> tuple[LearnSettings, Instant]:
+    """The fastest settings that fit, or the smallest where none does."""
+    room *= SPARE
+    fixed = weights.training.micro_batch
+    filled, sides = survey.machine.tokens_at_once, load.sides
+    most = fixed or _rows_in(load, filled)
+    choices = _choices(weights, on_cpu=survey.machine.is_cpu)
+    for index, (checkpointing, chunk) in enumerate(choices):
+        is_last = index == len(choices) - 1
+        least = fixed or (1 if is_last else min(most, FEW_ROWS))
+        at_once = most
+        while True:
+            is_whole = fixed is not None or at_once == most
+            settings = LearnSettings(
+                micro_batch=at_once,
+                tokens_at_once=filled if is_whole else ceil(load.longest.tokens(at_once * sides)),
+                checkpointing=checkpointing,
+                loss_chunk=chunk,
+            )
+            peak = peak_instant(_step(weights, settings, load))
+            if peak.total + held_beside(weights, peak) <= room or (is_last and at_once <= least):
+                _note_decisions(survey, weights, settings)
+                return settings, peak
+            if at_once <= least:
+                break
+            at_once = max(at_once // 2, least)
+    raise AssertionError("the last choice is always taken")
+
+
+def _rows_in(load: _Load, tokens: int) -> int:
+    """Most rows of an optimizer step that take no more tokens than this; at least one."""
+    most = load.per_place
+    while most > 1 and load.longest.tokens(most * load.sides) > tokens:
+        most = min(most - 1, max(int(most * tokens / load.longest.tokens(most * load.sides)), 1))
+    return most
+
+
+def held_beside(weights: Weights, peak: Instant) -> float:
+    """Bytes that the allocator holds on top of a group's peak while it learns."""
+    if weights.pool.gpus:
+        return fragmentation_bytes(peak.total)
+    return heap_bytes(peak.activations, has_adapter=not weights.trains_all)
+
+
+def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int]]:
+    """Gradient checkpointing and loss chunk, as the loop says or from fast to small."""
+    training = weights.training
+    flags: tuple[Checkpointing, ...] = (False, True)
+    if training.gradient_checkpointing is not None:
+        flags = (training.gradient_checkpointing,)
+    chunk = training.loss_chunk or loss_chunk(weights.arch.vocab_size, on_cpu=on_cpu)
+    return [(flag, chunk) for flag in flags]
+
+
+def _step(weights: Weights, settings: LearnSettings, load: _Load) -> TrainingStep:
+    """A group's update in the terms of the memory formulas."""
+    casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
+    return TrainingStep(
+        arch=weights.arch,
+        parameters=weights.count,
+        states=weights.states,
+        scheme="fsdp2" if weights.scheme in WHOLE and casts else weights.scheme,
+        shards=weights.shards,
+        tokens=ceil(load.longest.tokens(settings.micro_batch * load.sides)),
+        sequence_length=ceil(load.length_max),
+        checkpointing=settings.checkpointing,
+        compute_bytes=weights.precision.compute_bytes,
+        has_logits=weights.has_logits,
+        loss_chunk=settings.loss_chunk,
+        logits_bytes=LOSS_BYTES[weights.precision.compute_bytes],
+        trains_all=weights.trains_all,
+        reshard=weights.update.reshard_after_forward,
+        tensor_parallel=weights.tensor_parallel,
+        pipeline_parallel=weights.pipeline_parallel,
+        context_parallel=weights.context_parallel,
+        expert_parallel=weights.update.expert_parallel,
+        accumulates=load.per_place > settings.micro_batch,
+        offloads_states=weights.update.offload == "all",
+    )
+
+
+def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -> None:
+    training, path = weights.training, f"nodes.{weights.name}.training"
+    if training.micro_batch is None:
+        reason = "as many rows as fill them: more at once make nothing faster"
+        if settings.tokens_at_once < survey.machine.tokens_at_once:
+            reason = "as many rows as fit beside what rests in the pool"
+        survey.decide(f"{path}.micro_batch", f"{settings.tokens_at_once} tokens", reason)
+    if training.gradient_checkpointing is None:
+        reason = "everything that is kept fits"
+        if settings.checkpointing:
+            reason = "activations would not fit beside what rests in the pool"
+        survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
+    if training.loss_chunk is None:
+        size = 4 * logits_at_once(on_cpu=survey.machine.is_cpu) >> 20
+        reason = f"{size} MiB of logits at a time" if size < 1024 else "1 GiB of logits at a time"
+        survey.decide(f"{path}.loss_chunk", settings.loss_chunk, reason)

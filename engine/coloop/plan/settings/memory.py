@@ -1,0 +1,467 @@
+"""Which bytes are on which GPU in which stage.
+
+A pool's roles take turns, so the peak of a GPU is the maximum over stages of what is resident then:
+what always rests there, and what the stage itself brings. Every byte belongs to a node and a part,
+and says in which stages it is there; the peak is exactly the sum of the parts of its stage.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any, Literal
+
+from coloop.plan.portions import GPU_BYTES, gathering_bytes
+from coloop.plan.settings.activations import SCORE_BYTES, forward_bytes
+from coloop.plan.settings.architecture import Architecture
+from coloop.plan.settings.cores import PACKED_BYTES, PACKED_TOKENS
+from coloop.plan.settings.engines import Engine
+from coloop.plan.settings.learning import Update, held_beside, plan_update
+from coloop.plan.settings.machine import PoolShare
+from coloop.plan.settings.overhead import CPU_PROCESS_BYTES, process_bytes
+from coloop.plan.settings.serving import (
+    PREFILL_TOKENS,
+    Serving,
+    ServingSetup,
+    asleep_bytes,
+    library_bytes,
+    serve_from_budget,
+    serve_static,
+)
+from coloop.plan.settings.settings import PLAIN_FAMILIES, Sleep
+from coloop.plan.settings.survey import Survey
+from coloop.plan.settings.weights import Weights
+from coloop.spec.heads import head_of
+from coloop.spec.logits import loss_chunk
+
+Part = Literal[
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "kv_cache",
+    "transfer",
+    "overhead",
+]
+"""What bytes are for."""
+GIB = 2**30
+MIB = 2**20
+LEAST_CACHE_BYTES = 64 * 2**20
+"""Cache on a CPU that is worth giving back: the memory of less is not handed to the system at
+once."""
+LEAST_WEIGHTS_SHARE = 0.05
+"""Of a GPU, that the torch engine's weights take where they are worth moving."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Bytes of one node on every place of a pool."""
+
+    node: str
+    part: Part
+    bytes: float
+    stages: tuple[str, ...]
+    """In which it is resident."""
+    first_only: bool = False
+    """Only on the pool's first place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolMemory:
+    """One pool: its claims and stages."""
+
+    pool: PoolShare
+    stages: tuple[str, ...]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """All pools, and what was decided on the way."""
+
+    pools: tuple[PoolMemory, ...]
+    updates: dict[str, Update]
+    """By weights group."""
+    servings: dict[str, Serving]
+    """By the first writer of an engine."""
+    shares: dict[tuple[str, str], float]
+    """Share of a GPU that vLLM holds, by weights group and pool."""
+    sleeps: dict[tuple[str, str], Sleep | None]
+    """What engines give back while others work, by weights group and pool."""
+    host_bytes: float
+    """What rests in the memory of the host, over all places."""
+
+
+def compute_memory(survey: Survey) -> Memory:
+    """Lays everything resident onto its pool."""
+    return _Layout(survey).compute()
+
+
+class _Layout:
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._updates: dict[str, Update] = {}
+        self._servings: dict[str, Serving] = {}
+        self._shares: dict[tuple[str, str], float] = {}
+        self._sleeps: dict[tuple[str, str], Sleep | None] = {}
+        self._stages_of: dict[str, list[str]] = {name: [] for name in survey.machine.pools}
+        self._runs: dict[str, tuple[str, ...]] = {}
+        for stage in survey.stages:
+            if (pool := survey.pool_of(stage)) is not None:
+                self._stages_of[pool.name].append(stage)
+
+    def compute(self) -> Memory:
+        pools = tuple(self._pool(pool) for pool in self._survey.machine.pools.values())
+        host = sum(
+            weights.states.host * weights.shards * weights.model_parallel
+            for weights in self._survey.weights.values()
+        )
+        host += sum(
+            update.host_bytes * update.weights.shards * update.weights.model_parallel
+            for update in self._updates.values()
+        )
+        host += sum(
+            _setup(engine).weights * engine.tensor_parallel * engine.copies
+            for pool in self._survey.machine.pools.values()
+            for engine in self._engines(pool)
+            if self._sleeps[engine.weights.name, pool.name] == "weights"
+        )
+        return Memory(
+            pools=pools,
+            updates=self._updates,
+            servings=self._servings,
+            shares=self._shares,
+            sleeps=self._sleeps,
+            host_bytes=host,
+        )
+
+    def _pool(self, pool: PoolShare) -> PoolMemory:
+        saved = [
+            f"{one.name}.checkpoint" for one in self._weights(pool) if self._is_put_together(one)
+        ]
+        stages = (*self._stages_of[pool.name], *saved)
+        for engine in self._engines(pool):
+            self._sleeps[engine.weights.name, pool.name] = self._sleep(engine)
+        claims = [*self._process(pool, stages), *self._resting(pool, stages)]
+        rest = sum(claim.bytes for claim in claims)
+        for engine in self._engines(pool):
+            claims += self._writing(engine, stages, rest)
+        totals = totals_of(claims, stages, is_first=True)
+        for weights in self._weights(pool):
+            claims += self._learning(weights, totals.get(f"{weights.name}.learn", 0.0))
+            claims += self._handing_on(weights)
+            claims += self._scoring(weights, stages)
+        return PoolMemory(
+            pool=pool,
+            stages=stages,
+            claims=tuple(claim for claim in claims if claim.bytes >= 1 and claim.stages),
+        )
+
+    def _weights(self, pool: PoolShare) -> list[Weights]:
+        return [w for w in self._survey.weights.values() if w.pool.name == pool.name]
+
+    def _engines(self, pool: PoolShare) -> list[Engine]:
+        """Engines that hold weights here; a remote one holds its own elsewhere."""
+        engines = [e for e in self._survey.engines if e.kind != "remote"]
+        return [engine for engine in engines if engine.pool.name == pool.name]
+
+    # What rests
+
+    def _process(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
+        """The process itself: counted for the first node that lives in the pool."""
+        owners = [w.name for w in self._weights(pool)] or [
+            e.writers[0] for e in self._engines(pool)
+        ]
+        if not owners:
+            return
+        size = process_bytes(gpus=pool.gpus) if pool.gpus else CPU_PROCESS_BYTES
+        yield Claim(node=owners[0], part="overhead", bytes=size, stages=stages)
+
+    def _resting(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
+        for weights in self._weights(pool):
+            first = weights.scheme == "single" and weights.trains
+            if weights.trains:
+                states = weights.states
+                yield Claim(
+                    node=weights.name,
+                    part="weights",
+                    bytes=states.weights,
+                    stages=stages,
+                    first_only=first,
+                )
+                yield Claim(
+                    node=weights.name,
+                    part="optimizer",
+                    bytes=states.optimizer,
+                    stages=stages,
+                    first_only=first,
+                )
+            elif self._is_scored_with(weights):
+                yield Claim(
+                    node=weights.name,
+                    part="weights",
+                    bytes=weights.states.weights,
+                    stages=stages,
+                    first_only=first,
+                )
+        for engine in self._engines(pool):
+            if self._sleeps[engine.weights.name, pool.name] == "weights":
+                continue
+            yield Claim(
+                node=engine.writers[0],
+                part="weights",
+                bytes=_setup(engine).weights,
+                stages=stages,
+            )
+
+    def _is_scored_with(self, weights: Weights) -> bool:
+        """Whether a member uses the weights without writing: then they rest beside any engine's."""
+        survey = self._survey
+        return any(
+            survey.engine_of(node) is None and not survey.writes_elsewhere(node)
+            for node in weights.members
+        )
+
+    # Writing
+
+    def _sleep(self, engine: Engine) -> Sleep | None:
+        """What an engine gives back while others work in its pool, where somebody learns there."""
+        if not engine.is_colocated:
+            return None
+        setup, survey = _setup(engine), self._survey
+        cache = engine.at_once * engine.length * setup.token_bytes
+        value: Sleep | None = "weights"
+        reason = "GPU memory is for learning meanwhile; its weights wait in the host's"
+        if engine.kind == "vllm" and not engine.pool.gpus:
+            value, reason = None, "the CPU build of vLLM keeps its memory"
+        elif not engine.pool.gpus and cache < LEAST_CACHE_BYTES:
+            value, reason = None, f"a cache of {cache / MIB:.0f} MiB is not worth making anew"
+        elif not engine.pool.gpus:
+            value, reason = "cache", f"{cache / MIB:.0f} MiB are free while its pool learns"
+        elif engine.kind == "torch":
+            share = setup.weights / survey.machine.usable_bytes(engine.pool)
+            if share < LEAST_WEIGHTS_SHARE:
+                value, reason = "cache", "its weights are too small to be worth moving"
+        survey.decide(f"nodes.{engine.writers[0]}.sleep", value, reason)
+        return value
+
+    def _writing(self, engine: Engine, stages: tuple[str, ...], rest: float) -> Iterator[Claim]:
+        survey, pool = self._survey, engine.pool
+        setup = _setup(engine)
+        written = self._written_stages(engine, stages)
+        node = engine.writers[0]
+        if engine.kind != "vllm":
+            serving = serve_static(
+                setup,
+                prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine)),
+                has_graphs=bool(pool.gpus),
+            )
+            self._servings[node] = serving
+            sleep = self._sleeps[engine.weights.name, pool.name]
+            if sleep == "weights":
+                awake = self._awake(engine, written, stages)
+                yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
+            held = stages if sleep is None else written
+            yield Claim(node=node, part="weights", bytes=packed_bytes(engine), stages=held)
+            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=held)
+            yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
+            return
+        visible = survey.machine.visible_bytes(pool)
+        share = self._engine_share(engine, setup, rest, visible)
+        self._shares[engine.weights.name, pool.name] = share
+        serving = serve_from_budget(setup, budget=share * visible)
+        self._servings[node] = serving
+        tensor = engine.tensor_parallel
+        if not engine.is_colocated:
+            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=stages)
+            yield Claim(node=node, part="activations", bytes=serving.workspace, stages=stages)
+            yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=stages)
+            return
+        awake = self._awake(engine, written, stages)
+        asleep = tuple(stage for stage in stages if stage not in awake)
+        yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
+        yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=written)
+        yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
+        yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=awake)
+        yield Claim(node=node, part="overhead", bytes=asleep_bytes(tensor), stages=asleep)
+
+    def _awake(
+        self, engine: Engine, written: tuple[str, ...], stages: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Stages in which an engine has its weights: also when new ones come. The cache comes back
+        only after these, when the buckets in which they came are gone."""
+        sync = f"{engine.weights.name}.sync"
+        return (*written, sync) if sync in stages else written
+
+    def _written_stages(self, engine: Engine, stages: tuple[str, ...]) -> tuple[str, ...]:
+        """Stages of the pool in which the engine writes."""
+        survey = self._survey
+        own = {f"{node}.{verb}" for node in engine.writers for verb in ("generate", "score")}
+        for node, section in survey.spec.nodes.items():
+            if section.kind == "search" and survey.search_engine(node) is engine:
+                own.add(f"{node}.generate")
+            if section.kind == "evaluate" and set(survey.probe_writers(node)) & set(engine.writers):
+                own.add(f"{node}.evaluate")
+        return tuple(stage for stage in stages if stage in own)
+
+    def _engine_share(
+        self, engine: Engine, setup: ServingSetup, rest: float, visible: int
+    ) -> float:
+        """Share of a GPU that vLLM may hold: as the loop says, else what it needs and the pool
+        leaves."""
+        survey = self._survey
+        if engine.utilization is not None:
+            return engine.utilization
+        cache = engine.max_sequences * engine.length * setup.token_bytes
+        workspace = serve_from_budget(setup, budget=0.0).workspace
+        needs = setup.weights + workspace + library_bytes(engine.tensor_parallel) + 1.02 * cache
+        beside = rest if engine.is_colocated else rest - setup.weights
+        usable = survey.machine.usable_bytes(engine.pool)
+        percent = floor(100 * (usable - beside) / visible)
+        if engine.is_colocated:
+            percent = min(percent, ceil(100 * needs / visible))
+        share = max(percent, 5) / 100
+        reason = "what its rows need" if engine.is_colocated else "the pool writes and nothing else"
+        survey.decide(f"nodes.{engine.writers[0]}.rollout.gpu_memory_utilization", share, reason)
+        return share
+
+    # Learning and scoring
+
+    def _learning(self, weights: Weights, resting: float) -> Iterator[Claim]:
+        stage = f"{weights.name}.learn"
+        if not weights.trains:
+            return
+        room = self._survey.machine.usable_bytes(weights.pool) - resting
+        update = plan_update(self._survey, weights, room)
+        if update is None:
+            return
+        self._updates[weights.name] = update
+        peak, first = update.peak, weights.scheme == "single"
+        parts: tuple[tuple[Part, float], ...] = (
+            ("gradients", peak.gradients),
+            ("activations", peak.activations),
+            ("logits", peak.logits),
+            ("transfer", peak.transfer),
+            ("optimizer", peak.temporary),
+            ("overhead", held_beside(weights, peak)),
+        )
+        for part, size in parts:
+            yield Claim(node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first)
+
+    def _handing_on(self, weights: Weights) -> Iterator[Claim]:
+        """What weights and running means need beside them while they are put together, portion by
+        portion: for engines, and for a checkpoint, which the first place brings to the host."""
+        if not weights.pool.gpus:
+            return
+        gathered = gathered_bytes(weights) if self._is_put_together(weights) else 0.0
+        sync = f"{weights.name}.sync"
+        if weights.trains and sync in self._survey.stages:
+            cast = weights.precision.engine_bytes * largest_weight(weights.arch)
+            away = any(
+                engine.pool.gpus and engine.pool.name != weights.pool.name
+                for engine in self._survey.engines
+                if engine.weights.name == weights.name
+            )
+            whole = weights.precision.engine_bytes * weights.count.total
+            bucket = min(float(GPU_BYTES), whole) if away else 0.0
+            size = gathered + max(cast, bucket)
+            yield Claim(node=weights.name, part="transfer", bytes=size, stages=(sync,))
+        saved = f"{weights.name}.checkpoint"
+        yield Claim(node=weights.name, part="transfer", bytes=gathered, stages=(saved,))
+
+    def _is_put_together(self, weights: Weights) -> bool:
+        """Whether each place of a GPU pool holds a part of them."""
+        is_held = weights.trains or self._is_scored_with(weights)
+        return is_held and bool(weights.pool.gpus) and weights.shards * weights.tensor_parallel > 1
+
+    def _scoring(self, weights: Weights, stages: tuple[str, ...]) -> Iterator[Claim]:
+        for node in weights.members:
+            stage = f"{node}.score"
+            if stage not in stages or self._survey.engine_of(node) is not None:
+                continue
+            table = self._survey.flow.worked_on(node)
+            shares = weights.pool.places if weights.scheme == "single" else weights.shards
+            rows = max(table.rows * table.sides / max(shares, 1), 1.0)
+            tokens = max(min(PREFILL_TOKENS, rows * table.length_max), table.length_max)
+            activations = tokens * forward_bytes(
+                weights.arch,
+                compute_bytes=weights.precision.compute_bytes,
+                tensor_parallel=weights.tensor_parallel,
+            )
+            logits = 0.0
+            if head_of(self._survey.spec.nodes[node]) == "words":
+                words, on_cpu = weights.arch.vocab_size, self._survey.machine.is_cpu
+                logits = SCORE_BYTES * words * min(tokens, loss_chunk(words, on_cpu=on_cpu))
+            gathered = weights.scheme in ("fsdp2", "zero3") and weights.shards > 1
+            layers = 2 * weights.count.layer * weights.precision.compute_bytes if gathered else 0.0
+            yield Claim(node=node, part="activations", bytes=activations, stages=(stage,))
+            yield Claim(node=node, part="logits", bytes=logits, stages=(stage,))
+            yield Claim(node=node, part="transfer", bytes=layers, stages=(stage,))
+
+
+def gathered_bytes(weights: Weights) -> float:
+    """What a GPU needs beside its part while a group's weights are put together."""
+    held: float = (
+        weights.precision.master_bytes if weights.trains_all else weights.precision.frozen_bytes
+    )
+    largest, total = held * largest_weight(weights.arch), held * weights.count.total
+    ranks = weights.shards * weights.tensor_parallel
+    return gathering_bytes(largest, total, "cuda", ranks)
+
+
+def largest_weight(arch: Architecture) -> int:
+    """Numbers of the largest matrix: the embedding, or one of the feed-forward block, in which all
+    experts of a layer are one."""
+    experts = 2 * arch.moe.experts * arch.moe.ffn if arch.moe is not None else 0
+    return arch.hidden_size * max(arch.vocab_size, arch.ffn, experts)
+
+
+def _setup(engine: Engine) -> ServingSetup:
+    weights = engine.weights
+    compute: Any = weights.precision.compute_bytes
+    return ServingSetup(
+        arch=weights.arch,
+        parameters=weights.count,
+        weight_bytes=weights.precision.engine_bytes,
+        compute_bytes=compute,
+        sequence_length=engine.length,
+        max_sequences=engine.at_once,
+        tensor_parallel=engine.tensor_parallel,
+    )
+
+
+def packed_bytes(engine: Engine) -> float:
+    """Matrices that torch's engine lays out once more on a CPU where long texts are written."""
+    weights = engine.weights
+    held = weights.precision.engine_bytes * weights.count.total
+    is_worth = engine.kind == "torch" and not engine.pool.gpus and engine.new >= PACKED_TOKENS
+    if not is_worth or held > PACKED_BYTES or weights.arch.model_type not in PLAIN_FAMILIES:
+        return 0.0
+    return weights.precision.engine_bytes * weights.count.decoded
+
+
+def _prompt_tokens(engine: Engine) -> int:
+    return engine.at_once * engine.length
+
+
+def totals_of(
+    claims: Iterable[Claim], stages: tuple[str, ...], *, is_first: bool
+) -> dict[str, float]:
+    """What is resident in each stage."""
+    everywhere, totals = 0.0, dict.fromkeys(stages, 0.0)
+    for claim in claims:
+        if claim.first_only and not is_first:
+            continue
+        if claim.stages is stages:
+            everywhere += claim.bytes
+        else:
+            for stage in claim.stages:
+                totals[stage] += claim.bytes
+    return {stage: size + everywhere for stage, size in totals.items()}
+
+
+def peak_of(memory: PoolMemory, *, is_first: bool) -> tuple[str, float]:
+    """The stage of a pool in which most is resident, and how much."""
+    totals = totals_of(memory.claims, memory.stages, is_first=is_first)
+    stage = max(totals, key=lambda name: totals[name], default="")
+    return stage, totals.get(stage, 0.0)

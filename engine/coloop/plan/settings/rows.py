@@ -1,0 +1,142 @@
+"""How many rows a dataset gives in a step, and how long their texts are.
+
+Lengths of built-in tasks are known, those of rows that the loop or a file holds are measured, a
+file's on its first rows; elsewhere they are what the loop says, or assumed and noted. Knows one
+dataset at a time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+from coloop.plan.settings.samples import Sample, sample_file, sample_rows
+from coloop.spec.data import FileSource, InlineSource
+from coloop.spec.nodes import DatasetNode
+from coloop.spec.tasks import Task
+
+CHARACTERS_PER_TOKEN = 3.2
+"""For vocabularies of words; small vocabularies are taken to be of characters."""
+UNKNOWN_CHARACTERS = (800, 1600)
+"""Mean and greatest length of a text that nothing is known of."""
+UNKNOWN_CHARACTERS_TINY = (32, 64)
+"""The same for a loop over characters."""
+
+TASK_CHARACTERS: dict[str, tuple[str, int, int, int, int]] = {
+    "arithmetic": ("digits", 2, 2, 1, 2),
+    "countdown": ("numbers", 3, 8, 4, 2),
+    "sorting": ("length", 1, 3, 1, 2),
+    "last_letter": ("words", 7, 4, 9, 4),
+    "knights": ("people", 30, 10, 8, 4),
+    "counting": ("length", 1, 8, 0, 3),
+    "calculator": ("digits", 2, 8, 6, 16),
+    "knowledge": ("hops", 8, 24, 6, 8),
+    "proof": ("depth", 4, 16, 4, 8),
+    "preference": ("length", 1, 6, 1, 2),
+    "read_debate": ("facts", 20, 60, 0, 8),
+    "two_halves": ("digits", 2, 4, 1, 2),
+    "images": ("pixels", 0, 24, 0, 24),
+}
+"""Task: its size parameter, characters of a prompt for each unit and fixed, the same for the
+target.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Mean and greatest length of a dataset's texts, in tokens."""
+
+    prompt: float = 0.0
+    prompt_max: float = 0.0
+    answer: float = 0.0
+    """Of the longest text that follows a prompt."""
+    answer_max: float = 0.0
+    reason: str = ""
+    """Where they come from; empty: the loop itself says it."""
+    is_assumed: bool = False
+
+
+def lengths_of(section: DatasetNode, root: Path | None, *, is_characters: bool) -> Lengths:
+    """How long the texts of a dataset are.
+
+    Args:
+        root: folder for relative paths; without it no file is opened.
+        is_characters: whether tokens are single characters.
+    """
+    source, scale = section.source, 1.0 if is_characters else 1 / CHARACTERS_PER_TOKEN
+    if isinstance(source, InlineSource):
+        return _measured(sample_rows(source.rows, section.columns), scale)
+    if isinstance(source, Task):
+        prompt, prompt_max, answer, answer_max = (one * scale for one in _task_characters(source))
+        return Lengths(prompt=prompt, prompt_max=prompt_max, answer=answer, answer_max=answer_max)
+    if section.tokens is not None:  # whole rows: what is a prompt among it is not said
+        return Lengths(prompt=section.tokens.mean, prompt_max=section.tokens.max)
+    if isinstance(source, FileSource):
+        sample = sample_file(source, section.columns, root)
+        if sample is not None:
+            reason = f"measured on the first {len(sample.prompts)} rows of {source.path}"
+            return _measured(sample, scale, reason)
+    mean, most = UNKNOWN_CHARACTERS_TINY if is_characters else UNKNOWN_CHARACTERS
+    return Lengths(
+        prompt=mean * scale,
+        prompt_max=most * scale,
+        answer=mean * scale,
+        answer_max=most * scale,
+        reason=f"assumed: what the rows of a {source.type} are like is not known here",
+        is_assumed=True,
+    )
+
+
+def rows_of(section: DatasetNode, root: Path | None) -> int | None:
+    """All rows of a dataset, of a large file about so many; None where that is not known here."""
+    source = section.source
+    if section.unfold is not None:
+        return None
+    if isinstance(source, InlineSource):
+        return len(source.rows)
+    if isinstance(source, Task):
+        return source.size
+    if isinstance(source, FileSource):
+        sample = sample_file(source, section.columns, root)
+        return sample.rows if sample is not None else None
+    return None
+
+
+def steps_of_epochs(section: DatasetNode, epochs: float, root: Path | None) -> int | None:
+    """Steps that draw every row of a dataset so often; None where its rows are not known here."""
+    rows = rows_of(section, root)
+    if not rows:
+        return None
+    return ceil(epochs * rows / (section.rows_per_step or rows))
+
+
+def _measured(sample: Sample, scale: float, reason: str = "") -> Lengths:
+    return Lengths(
+        prompt=_mean(sample.prompts) * scale,
+        prompt_max=max(sample.prompts, default=0) * scale,
+        answer=_mean(sample.answers) * scale,
+        answer_max=max(sample.answers, default=0) * scale,
+        reason=reason,
+    )
+
+
+def _task_characters(source: Task) -> tuple[float, float, float, float]:
+    name, per_unit, fixed, target_unit, target_fixed = TASK_CHARACTERS.get(
+        getattr(source, "task", ""), ("", 0, 32, 0, 16)
+    )
+    size = getattr(source, name, 0) if name else 0
+    low, high = size if isinstance(size, tuple) else (size, size)
+    if name == "digits" and hasattr(source, "operands"):
+        operands = source.operands
+        per_unit = operands[1] if isinstance(operands, tuple) else operands
+    mean = (low + high) / 2
+    return (
+        per_unit * mean + fixed,
+        per_unit * high + fixed,
+        target_unit * mean + target_fixed,
+        target_unit * high + target_fixed,
+    )
+
+
+def _mean(values: Sequence[int]) -> float:
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,223 @@
+"""One loop seen with an estimator's eyes: machine, weights, engines and the values left open.
+
+    outline ──> learners (backends, states) ──> types, bases ──> updates, weights
+      ──> flow (rows and lengths) ──> engines
+
+Everything that the memory and the time of a stage are computed from is gathered here once. Values
+that the loop leaves to the compiler are decided on the way, each with its reason, except those that
+want the whole picture (`decide`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from coloop.plan.settings.bases import bases_of
+from coloop.plan.settings.conditions import Conditions, conditions_here
+from coloop.plan.settings.engines import Engine, Engines
+from coloop.plan.settings.facts import Note, resolve_architecture
+from coloop.plan.settings.flow import Flow
+from coloop.plan.settings.learners import settle_learners
+from coloop.plan.settings.machine import PoolShare
+from coloop.plan.settings.outline import Outline, Value
+from coloop.plan.settings.precision import usual_dtypes
+from coloop.plan.settings.settings import UpdateSettings
+from coloop.plan.settings.updates import Updates
+from coloop.plan.settings.weights import Weights, weigh
+from coloop.spec.dtypes import resolve_dtypes
+from coloop.spec.graph import LoopSpec
+from coloop.spec.training import Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseLoad:
+    """What a phase teaches and runs."""
+
+    live: tuple[tuple[str, str], ...]
+    """Teaching ports (node, port)."""
+    stages: tuple[str, ...]
+    """Names of its stages."""
+    steps: int = 1
+    """That are to be expected of it over the whole run."""
+
+
+class Survey:
+    """Machine, weights, engines, stages and row counts of a loop."""
+
+    def __init__(
+        self,
+        spec: LoopSpec,
+        root: Path | None = None,
+        phases: Sequence[PhaseLoad] = (),
+        probes: Mapping[str, Sequence[str]] | None = None,
+        conditions: Conditions | None = None,
+        workers: int = 1,
+    ) -> None:
+        """
+        Args:
+            workers: processes on a CPU where the loop names no pools.
+        """
+        conditions = conditions or conditions_here()
+        self.spec, self.phases = spec, tuple(phases)
+        self._probes = probes or {}
+        self._outline = Outline(spec, root, conditions, workers)
+        self.machine, self.owners = self._outline.machine, self._outline.owners
+        self.notes, self.decisions = self._outline.notes, self._outline.decisions
+        learners = settle_learners(self._outline)
+        self.dtypes = resolve_dtypes(
+            spec,
+            gpus=self.machine.preset.gpus,
+            backends=learners.held,
+            usual=usual_dtypes(spec, conditions, root) if self.machine.is_cpu else None,
+        )
+        """Of every weights group."""
+        self.bases = bases_of(spec, self.dtypes, learners.held)
+        """Of the groups that are adapters."""
+        self._settling = Updates(
+            outline=self._outline, learners=learners, dtypes=self.dtypes, bases=self.bases
+        )
+        self.updates: dict[str, UpdateSettings] = {}
+        """Of the groups that train; what depends on memory is not in it."""
+        self.weights: dict[str, Weights] = {}
+        self.unknown: dict[str, Note] = {}
+        """Of the groups whose model is not known, why."""
+        for owner in self._outline.groups:
+            self._weigh(owner)
+        vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
+        self.flow = Flow(spec, min(vocabularies, default=None), root)
+        for node, found in self.flow.lengths_found():
+            value = f"prompts of {found.prompt:.0f}, {found.prompt_max:.0f} at most"
+            self.decide(f"nodes.{node}.tokens", value, found.reason)
+        engines = Engines(outline=self._outline, weights=self.weights, flow=self.flow)
+        self.settings = tuple(engines.settle())
+        """Of every engine that a group writes with."""
+        self.engines = tuple(engines.known(self.settings))
+        """Those of which memory and time are known."""
+        self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
+
+    def _weigh(self, owner: str) -> None:
+        """A group of which nothing is known has settings only."""
+        outline = self._outline
+        arch, note = resolve_architecture(self.spec, owner, outline.root)
+        update = self._settling.settle(owner, arch)
+        if outline.groups[owner].trainable:
+            self.updates[owner] = update
+        if arch is None:
+            self.notes += [note] if note else []
+            if note is not None:
+                self.unknown[owner] = note
+            return
+        if arch.counted is not None:
+            message = (
+                f"models of type {arch.model_type!r} are counted on what transformers builds; "
+                "what their layers keep and compute is taken to be as in a Llama"
+            )
+            self.notes.append(Note(message=message, node=owner, field="model"))
+        if not arch.is_exact:
+            self.notes.append(
+                Note(
+                    message=f"models of type {arch.model_type!r} are counted as Llama-like",
+                    node=owner,
+                    field="model",
+                    is_guess=True,
+                )
+            )
+        self.weights[owner] = weigh(
+            outline,
+            owner,
+            arch,
+            update=update,
+            dtypes=self.dtypes[owner],
+            base=self.bases.get(owner),
+        )
+
+    @cached_property
+    def stages(self) -> tuple[str, ...]:
+        """Every stage of every phase, and the evaluations."""
+        named = dict.fromkeys(stage for phase in self.phases for stage in phase.stages)
+        probes = [f"{n}.evaluate" for n, node in self.spec.nodes.items() if node.kind == "evaluate"]
+        return (*named, *probes)
+
+    def weights_of(self, node: str) -> Weights | None:
+        """The weights that a node uses, where they are known."""
+        return self.weights.get(self.owners.get(node, ""))
+
+    def writes_elsewhere(self, node: str) -> bool:
+        """Whether a remote engine writes for the node, with weights of its own."""
+        rollout = getattr(self.spec.nodes.get(node), "rollout", None)
+        return rollout is not None and rollout.engine == "remote"
+
+    def engine_of(self, node: str) -> Engine | None:
+        """What writes for a node."""
+        return self._engine_of.get(node)
+
+    def pool_of(self, stage: str) -> PoolShare | None:
+        """Where a stage runs; none for the driver's."""
+        node, verb = stage.rsplit(".", 1)
+        if verb == "generate":
+            engine = self.engine_of(node) or self.search_engine(node)
+            return engine.pool if engine is not None else None
+        if verb == "evaluate":
+            return next(
+                (e.pool for n in self.probe_writers(node) if (e := self.engine_of(n))), None
+            )
+        if verb in ("score", "learn", "sync") and (weights := self.weights_of(node)) is not None:
+            judge = self.engine_of(node) if verb == "score" else None
+            return judge.pool if judge is not None else weights.pool
+        return None
+
+    def unknown_group(self, stage: str) -> str | None:
+        """The group of an unknown model that a stage runs, if any."""
+        node, verb = stage.rsplit(".", 1)
+        users = [node] if verb in ("generate", "score", "learn", "sync") else []
+        if verb == "evaluate":
+            users = list(self._probes.get(node, ()))
+        elif verb == "generate":
+            policies = self.spec.graph.edges_into(node, "policy")
+            users += [edge.source.node for edge in policies]
+        for user in users:
+            owner = self.owners.get(user, "")
+            if owner in self.unknown and not self.writes_elsewhere(user):
+                return owner
+        return None
+
+    def pools_of_unknown(self, group: str) -> frozenset[str]:
+        """The pools in which a group of an unknown model has weights."""
+        engines = [one for one in self.settings if one.group == group]
+        found = {one.pool for one in engines if one.engine != "remote"}
+        members = self._outline.groups[group].members
+        if group in self.updates or not all(map(self.writes_elsewhere, members)):
+            found.add(self._outline.home_of(group).name)
+        return frozenset(found)
+
+    def engines_in(self, stage: str) -> tuple[Engine, ...]:
+        """What writes in a stage."""
+        node, verb = stage.rsplit(".", 1)
+        if verb == "evaluate":
+            found = [self.engine_of(writer) for writer in self.probe_writers(node)]
+        elif verb in ("generate", "score"):
+            found = [self.engine_of(node) or self.search_engine(node)]
+        else:
+            found = []
+        return tuple(engine for engine in found if engine is not None)
+
+    def search_engine(self, node: str) -> Engine | None:
+        """What writes for the policies that a search drives."""
+        for edge in self.spec.graph.edges_into(node, "policy"):
+            if (engine := self.engine_of(edge.source.node)) is not None:
+                return engine
+        return None
+
+    def probe_writers(self, node: str) -> tuple[str, ...]:
+        """Writers that run for an evaluation on rows of its own."""
+        return tuple(one for one in self._probes.get(node, ()) if self.engine_of(one) is not None)
+
+    def spreads_frozen(self, group: str) -> Backend | None:
+        """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
+        in each process."""
+        return self._settling.spreads_frozen(group)
+
+    def decide(self, path: str, value: Value, reason: str) -> Value:
+        """Notes a value that the loop left open, and gives it back."""
+        return self._outline.decide(path, value, reason)

@@ -1,0 +1,395 @@
+"""How long a stage takes, and what holds it back.
+
+Rooflines: a pass over tokens is bound by arithmetic, writing tokens by the memory's bandwidth or,
+for few rows, by the latency of single tokens. The shares of the peak that are reached are readings
+of published runs (error about 30 %); the model of a processor is coarse. Knows nothing of what is
+resident where.
+"""
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Literal
+
+from coloop.plan.settings.cores import (
+    LAYER_SECONDS,
+    SLOWER_AROUND,
+    Core,
+    Texts,
+    learned_seconds,
+    pass_seconds,
+    stepped_seconds,
+    synced_seconds,
+    written_seconds,
+)
+from coloop.plan.settings.engines import Engine
+from coloop.plan.settings.flow import TableSize
+from coloop.plan.settings.learning import Update, update_in
+from coloop.plan.settings.machine import PoolShare
+from coloop.plan.settings.memory import Memory, packed_bytes
+from coloop.plan.settings.states import WHOLE
+from coloop.plan.settings.survey import PhaseLoad, Survey
+from coloop.plan.settings.training import HALF
+from coloop.plan.settings.weights import Weights
+from coloop.plan.settings.writing import WritingLoad, writing_seconds
+from coloop.spec.algorithm import asks_of_others
+from coloop.spec.training import Checkpointing
+
+Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
+"""What holds a stage back."""
+
+FP8_GAIN = 1.8
+"""How much faster products in fp8 are than in bfloat16, as engines reach it."""
+SMALL_BATCH_SHARE = 0.6
+"""Trainers of rollouts reach this much of what dense training does: short rows, padding, small
+batches.
+"""
+SYNC_LATENCY_SECONDS = 0.05
+HOST_BYTES_PER_SECOND = 20e9
+"""Over PCIe and through the host's memory, for states that rest there."""
+
+CPU_SPREAD_SECONDS = 3.0e-2
+"""What a layer costs in each micro-batch where processes hold parts of it."""
+CPU_CALL_SECONDS = 5.0e-3
+"""What work on rows costs for each process of a pool of several: its part of them on the way, and a
+wait for the last."""
+
+RECOMPUTED: dict[Checkpointing, float] = {False: 0.0, True: 1.0, "selective": HALF, "offload": 1.0}
+"""Share of the layers whose activations are computed again."""
+ROW_SECONDS = {
+    "builtin": 2.0e-5,
+    "python": 2.0e-4,
+    "remote": 0.5,
+    "template": 3.0e-5,
+    "other": 1.0e-5,
+}
+STAGE_SECONDS = 1.0e-3
+"""Least time of any stage: calls and tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTime:
+    """One run of a stage."""
+
+    seconds: float
+    samples: float
+    tokens: float
+    bound: Bound
+
+
+class Clock:
+    """Times the stages of one loop."""
+
+    def __init__(self, survey: Survey, memory: Memory) -> None:
+        self._survey, self._memory = survey, memory
+
+    def time(self, stage: str, phase: PhaseLoad | None = None) -> StageTime:
+        """How long one run of a stage takes.
+
+        Args:
+            phase: in which it runs; None: of a learner, where it learns most.
+        """
+        found, pool = self._time(stage, phase), self._survey.pool_of(stage)
+        if pool is None or pool.gpus or pool.workers == 1 or stage.endswith(".sync"):
+            return found
+        return replace(found, seconds=found.seconds + CPU_CALL_SECONDS * pool.workers)
+
+    def _time(self, stage: str, phase: PhaseLoad | None) -> StageTime:
+        node, verb = stage.rsplit(".", 1)
+        if verb == "generate" or (verb == "score" and self._survey.engine_of(node) is not None):
+            return self._writing(node)
+        if verb == "score":
+            return self._scoring(node)
+        if verb == "learn":
+            return self._learning(node, phase)
+        if verb == "sync":
+            return self._sync(node)
+        if verb == "evaluate":
+            return self._evaluating(node)
+        return self._preparing(node, verb)
+
+    # Writing
+
+    def _writing(self, node: str) -> StageTime:
+        survey = self._survey
+        engine = survey.engine_of(node) or survey.search_engine(node)
+        table = survey.flow.output(node, "rollouts")
+        if engine is None:
+            rollout: Any = getattr(survey.spec.nodes[node], "rollout", None)
+            if rollout is not None and rollout.engine == "remote":
+                seconds = ROW_SECONDS["remote"] * table.rows / 8
+                return _timed(seconds, table.rows, table.rows * table.written, "service")
+            return _timed(0.0, table.rows, table.rows * table.written, "driver")
+        return self._write(engine, table)
+
+    def _write(self, engine: Engine, table: TableSize) -> StageTime:
+        written = table.rows * table.written
+        if self._survey.machine.is_cpu:
+            return _timed(self._cpu_writing(engine, table), table.rows, written, "compute")
+        seconds, bound = self._gpu_writing(engine, table)
+        return _timed(seconds, table.rows, written, bound)
+
+    def _gpu_writing(self, engine: Engine, table: TableSize) -> tuple[float, Bound]:
+        gpu, weights = self._survey.machine.preset, engine.weights
+        rows = table.rows / engine.copies
+        serving = self._memory.servings.get(engine.writers[0])
+        context = max(table.prompt + table.written / 2, 1.0)
+        fitting = serving.tokens / context if serving is not None else rows
+        return writing_seconds(
+            WritingLoad(
+                arch=weights.arch,
+                count=weights.count,
+                width=weights.precision.engine_bytes,
+                cache_width=weights.precision.compute_bytes,
+                product_gain=FP8_GAIN if weights.precision.has_fp8_products else 1.0,
+                rows=rows,
+                at_once=max(min(engine.max_sequences, fitting, rows), 1.0),
+                prompt=table.prompt,
+                written=table.written,
+                longest=table.written_max,
+                tensor_parallel=engine.tensor_parallel,
+                bandwidth=gpu.bandwidth,
+                flops=gpu.bf16_flops,
+                link=gpu.link_bandwidth,
+                engine=engine.kind,
+            )
+        )
+
+    def _cpu_writing(self, engine: Engine, table: TableSize) -> float:
+        weights, rows = engine.weights, table.rows / engine.copies
+        texts = Texts(
+            rows=rows,
+            at_once=max(min(engine.max_sequences, rows), 1.0),
+            prompt=table.prompt,
+            alike=table.alike,
+            written=table.written,
+            written_max=table.written_max,
+            is_packed=packed_bytes(engine) > 0,
+            held=weights.precision.engine_bytes * weights.count.decoded,
+        )
+        core = self._core(weights, engine.pool)
+        return written_seconds(core, weights.arch, weights.count.active, texts)
+
+    def _core(self, weights: Weights, pool: PoolShare) -> Core:
+        machine = self._survey.machine
+        return Core(
+            flops=machine.preset.bf16_flops * machine.processor.product_share,
+            threads=pool.threads,
+            is_half=weights.precision.compute_bytes < 4 and machine.processor.has_bf16,
+            crowding=max(pool.places / machine.processor.cores, 1.0),
+            around=SLOWER_AROUND if machine.processor.product_share < 1 else 1.0,
+        )
+
+    # Passes over tokens
+
+    def _scoring(self, node: str) -> StageTime:
+        survey = self._survey
+        table = survey.flow.worked_on(node)
+        if survey.spec.nodes[node].kind == "reference":
+            table = survey.flow.arriving(node, ("rollouts", "pairs"))
+        sequences = table.rows * table.sides
+        read, written = sequences * table.length, sequences * table.written
+        if asks_of_others(survey.spec, node):
+            others = survey.flow.arriving(node, ("pairs",))
+            read += others.rows * others.sides * others.length
+            written += others.rows * others.sides * others.written
+        weights = survey.weights_of(node)
+        if weights is None:
+            if node in survey.owners:  # a model of which nothing is known: noted as a gap
+                return _timed(0.0, sequences, written, "compute")
+            return self._rule(node, table.rows)
+        seconds = self._forward_seconds(weights, read, table.length)
+        return _timed(seconds, sequences, written, "compute")
+
+    def _forward_seconds(self, weights: Weights, tokens: float, length: float) -> float:
+        """A pass without a gradient."""
+        if self._survey.machine.is_cpu:
+            return self._cpu_pass(weights, tokens, length)
+        return self._gpu_pass(weights, tokens, length, forward_only=True)
+
+    def _cpu_pass(self, weights: Weights, tokens: float, length: float) -> float:
+        """A pass forward in each process, over its part of the tokens."""
+        core, arch = self._core(weights, weights.pool), weights.arch
+        each = tokens / weights.pool.places
+        fixed = arch.layers * LAYER_SECONDS * core.crowding
+        return fixed + pass_seconds(core, arch, weights.count.active, each, length)
+
+    def _rule(self, node: str, rows: float) -> StageTime:
+        source: Any = getattr(self._survey.spec.nodes[node], "source", None)
+        kind = getattr(source, "type", "builtin")
+        seconds = rows * ROW_SECONDS.get(kind, ROW_SECONDS["builtin"])
+        if kind == "remote":
+            seconds /= source.concurrency
+        return _timed(seconds, rows, 0.0, "service" if kind == "remote" else "driver")
+
+    def _learning(self, owner: str, phase: PhaseLoad | None) -> StageTime:
+        update = self._memory.updates.get(owner)
+        if update is not None and phase is not None:
+            update = update_in(self._survey, update, phase)
+        if update is None:
+            return _timed(0.0, 0.0, 0.0, "driver")
+        bound: Bound = "compute"
+        if self._survey.machine.is_cpu:
+            seconds = self._cpu_learning(update)
+        else:
+            seconds, bound = self._gpu_learning(update)
+        seconds += self._summed_seconds(update)
+        if update.measured:
+            seconds += self._forward_seconds(update.weights, update.measured, update.length)
+        return _timed(seconds, update.sequences, update.trained, bound)
+
+    def _gpu_learning(self, update: Update) -> tuple[float, Bound]:
+        weights, machine = update.weights, self._survey.machine
+        seconds = self._gpu_pass(
+            weights,
+            update.tokens,
+            update.length,
+            forward_only=False,
+            recompute=RECOMPUTED[update.settings.checkpointing],
+            is_dense=update.is_dense,
+        )
+        bound: Bound = "compute"
+        moved = self._moved_seconds(update)
+        if moved > seconds:
+            seconds, bound = moved + 0.25 * seconds, "network"
+        resting = weights.states.weights + weights.states.optimizer
+        steps = update.mini_batches * 3 * resting / machine.preset.bandwidth
+        steps += update.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
+        return seconds + steps, bound
+
+    def _cpu_learning(self, update: Update) -> float:
+        """Of one process, which has its part of the rows."""
+        weights = update.weights
+        core, places = self._core(weights, weights.pool), weights.pool.places
+        tokens = update.read * update.passes / places
+        micro_batches = tokens / update.settings.tokens_at_once
+        if weights.training.micro_batch is not None:
+            rows = update.sequences / update.sides * update.passes / places
+            micro_batches = rows / weights.training.micro_batch
+        seconds = learned_seconds(
+            core,
+            weights.arch,
+            weights.count.active,
+            tokens=tokens,
+            length=update.length,
+            recompute=RECOMPUTED[update.settings.checkpointing],
+            micro_batches=max(ceil(micro_batches), update.mini_batches),
+        )
+        stepped = weights.trainable / (1 if weights.scheme in WHOLE else weights.shards)
+        seconds += update.mini_batches * stepped_seconds(core, stepped)
+        return seconds + self._moved_seconds(update)
+
+    def _gpu_pass(
+        self,
+        weights: Weights,
+        tokens: float,
+        length: float,
+        *,
+        forward_only: bool,
+        recompute: float = 0.0,
+        is_dense: bool = False,
+    ) -> float:
+        """A pass over tokens on all places of the group's pool."""
+        passes = 1 if forward_only else 3
+        factor = 2 * passes if weights.trains_all or forward_only else 4
+        attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
+        flops = tokens * (factor * weights.count.active + attention)
+        return flops / self._speed(weights, recompute=recompute, is_dense=is_dense)
+
+    def _speed(self, weights: Weights, *, recompute: float, is_dense: bool) -> float:
+        machine = self._survey.machine
+        is_alone = weights.trains and weights.scheme == "single"
+        places = 1 if is_alone else weights.pool.places  # who only reads shares the rows
+        share = machine.preset.training_share * (1.1 - 0.1 * recompute)
+        if not is_dense:
+            share *= SMALL_BATCH_SHARE
+        return places * machine.preset.bf16_flops * share
+
+    def _summed_seconds(self, update: Update) -> float:
+        """States of a layer's tokens are summed over a tensor group: twice forward, twice backward,
+        and twice more where they are computed again. Everything else waits for them."""
+        weights = update.weights
+        t = weights.tensor_parallel
+        if t == 1:
+            return 0.0
+        sums = weights.arch.layers * (4 + 2 * RECOMPUTED[update.settings.checkpointing])
+        size = weights.arch.hidden_size * weights.precision.compute_bytes
+        moved = sums * update.tokens / weights.shards * size * 2 * (t - 1) / t
+        return moved / self._survey.machine.link(t)
+
+    def _moved_seconds(self, update: Update) -> float:
+        """Weights gathered twice and gradients spread once for every micro-batch; of replicas the
+        gradients summed once for every optimizer step."""
+        weights, machine = update.weights, self._survey.machine
+        n = weights.state_shards
+        if n == 1 or weights.scheme in ("single", "zero0"):
+            return 0.0
+        if weights.scheme == "replicas":
+            moved = 2 * 4 * weights.trainable * (n - 1) / n
+            return update.mini_batches * moved / machine.link(n)
+        rows = update.settings.micro_batch * weights.shards
+        micro_batches = max(update.sequences * update.passes / rows, 1.0)
+        gathers = 2 if weights.scheme in ("fsdp2", "zero3") else 0
+        width = weights.precision.compute_bytes
+        moved = (gathers * width + 4) * weights.total / weights.model_parallel * (n - 1) / n
+        if not weights.trains_all:
+            moved = gathers * width * weights.total * (n - 1) / n
+        waited = (weights.arch.layers + 1) * CPU_SPREAD_SECONDS if machine.is_cpu else 0.0
+        return micro_batches * (waited + moved / machine.link(weights.pool.places))
+
+    # The rest
+
+    def _sync(self, owner: str) -> StageTime:
+        weights = self._survey.weights.get(owner)
+        if weights is None:
+            return _timed(0.0, 0.0, 0.0, "driver")
+        machine = self._survey.machine
+        if machine.is_cpu:
+            seconds = synced_seconds(weights.total)
+            return _timed(seconds, 0.0, 0.0, "bandwidth")
+        size = weights.precision.compute_bytes * weights.total
+        seconds = SYNC_LATENCY_SECONDS + size / machine.preset.link_bandwidth
+        return _timed(seconds, 0.0, 0.0, "network")
+
+    def _evaluating(self, node: str) -> StageTime:
+        """A probe with rows of its own runs the writers after the dataset once more on them."""
+        survey = self._survey
+        section: Any = survey.spec.nodes[node]
+        rows = survey.flow.arriving(node, ("rows",)).rows
+        seconds = samples = tokens = 0.0
+        for writer in survey.probe_writers(node):
+            engine = survey.engine_of(writer)
+            table = survey.flow.output(writer, "rollouts")
+            each = survey.spec.nodes[writer].rollout.completions_per_prompt  # type: ignore[union-attr]
+            prompts = table.rows / max(each, 1)
+            if engine is None or not prompts or not rows:
+                continue
+            wanted = 1 if section.greedy else section.samples or each
+            done = self._write(engine, _scaled(table, rows * wanted))
+            seconds, tokens = seconds + done.seconds, tokens + done.tokens
+            samples = max(samples, done.samples)
+        return _timed(seconds, samples or rows, tokens, "latency" if seconds else "driver")
+
+    def _preparing(self, node: str, verb: str) -> StageTime:
+        kind = self._survey.spec.nodes[node].kind if node in self._survey.spec.nodes else "other"
+        port = "pairs" if kind == "pairs" else "rows"
+        if verb == "credit":
+            port = "rollouts"
+        rows = self._survey.flow.output(node, port).rows
+        each = ROW_SECONDS["template" if kind == "template" else "other"]
+        return _timed(rows * each, rows, 0.0, "driver")
+
+
+def _scaled(table: TableSize, rows: float) -> TableSize:
+    return TableSize(
+        rows=rows,
+        prompt=table.prompt,
+        prompt_max=table.prompt_max,
+        written=table.written,
+        written_max=table.written_max,
+    )
+
+
+def _timed(seconds: float, samples: float, tokens: float, bound: Bound) -> StageTime:
+    return StageTime(
+        seconds=max(seconds, 0.0) + STAGE_SECONDS, samples=samples, tokens=tokens, bound=bound
+    )

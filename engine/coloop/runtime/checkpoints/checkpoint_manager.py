@@ -1,0 +1,94 @@
+"""When the state of a run goes to disk, and that nothing of it is written twice or lost.
+
+A checkpoint belongs to a step. What changes at a step after its checkpoint was written (a phase
+that began, a trigger that was obeyed, an edit) is noted, so that a stop writes it again whole.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coloop.runtime.checkpoints.checkpoint import Checkpoints, Saver
+from coloop.runtime.run_files.events import CheckpointEvent
+from coloop.runtime.run_files.recorder import Recorder
+
+State = Callable[[], Mapping[str, Any]]
+
+SECONDS_BETWEEN = 600.0
+"""Work that a crash costs at most, and a step, where `run.checkpoint_every` says nothing."""
+
+
+class CheckpointManager:
+    """The checkpoints of a run at work."""
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        saver: Saver,
+        recorder: Recorder,
+        state: State,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            state: all that a resume needs besides the weights, as it is at this moment.
+            clock: seconds that only grow.
+        """
+        self._clock = clock
+        self._written_at = clock()
+        self._checkpoints = checkpoints
+        self._saver = saver
+        self._recorder = recorder
+        self._state = state
+        self._written_step: int | None = None
+        self._is_changed = True
+        self._best: dict[str, float | None] | None = None
+
+    @property
+    def has_best(self) -> bool:
+        """Whether the run is at its best and no checkpoint says so yet."""
+        return self._best is not None
+
+    def is_due(self, step: int, every: int | None) -> bool:
+        """Whether a checkpoint is to be written after this step: after every so many, or where
+        nobody says how often after ten minutes."""
+        if every is not None:
+            return step > 0 and step % every == 0
+        return step > 0 and self._clock() - self._written_at >= SECONDS_BETWEEN
+
+    def note_best(self, readings: Mapping[str, float]) -> None:
+        """By these readings the run is at its best: the next checkpoint says so."""
+        self._best = dict(readings)
+
+    def note_change(self) -> None:
+        """Something that a resume needs is no longer as the last checkpoint has it."""
+        self._is_changed = True
+
+    def note_resumed(self, step: int) -> None:
+        """The run stands where the checkpoint of this step stands."""
+        self._written_step, self._is_changed = step, False
+
+    def write_once(self, step: int) -> None:
+        """A checkpoint of this step, unless there is one."""
+        if self._written_step != step or self.has_best:
+            self._write(step)
+
+    def write_changes(self, step: int) -> None:
+        """A checkpoint with everything that a resume needs, unless the last one has it."""
+        if self._written_step != step or self._is_changed or self.has_best:
+            self._write(step)
+
+    def _write(self, step: int) -> None:
+        """Write a checkpoint of this step; raises `StorageFull` or `CheckpointError`."""
+        best = self._best
+        path = self._checkpoints.write(step, self._state(), self._saver, best=best is not None)
+        self._written_step, self._is_changed, self._best = step, False, None
+        self._written_at = self._clock()
+        self._recorder.record(
+            CheckpointEvent(
+                path=str(path.relative_to(self._recorder.folder)),
+                best=best is not None,
+                step=step,
+                metrics=dict(best or {}),
+            )
+        )

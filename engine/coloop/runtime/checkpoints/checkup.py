@@ -1,0 +1,218 @@
+"""Is a run folder whole? Reads all of it, names every file that is not what a run writes, and
+writes nothing.
+
+What it cannot see: a changed figure in a line that still is an event, or in a loop that still is
+a loop and has no plan beside it yet. No resume reads figures of events; a loop that is not that of
+its checkpoint is told when the run goes on.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from coloop.data.files.marks import Marks
+from coloop.errors import CheckpointError
+from coloop.plan.types import Plan
+from coloop.runtime.checkpoints.checkpoint import STEP, every_checkpoint
+from coloop.runtime.checkpoints.kept_plan import MACHINE_FILE, PLAN_FILE
+from coloop.runtime.checkpoints.manifest import MANIFEST
+from coloop.runtime.checkpoints.pick_up import last_written
+from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, SPEC_FILE, links_in
+from coloop.runtime.checkpoints.storage import Storage, is_address
+from coloop.runtime.control import CONTROL_FILE
+from coloop.runtime.reporting.report import REPORT_FILE
+from coloop.runtime.run_files.event_file import EVENT_FILE, lines_of, torn_bytes
+from coloop.runtime.run_files.origin import ORIGIN_FILE
+from coloop.runtime.run_files.run_lock import holder
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import content_hash, parse
+
+WHOLE_JSON = ("gauges.json", REPORT_FILE, MACHINE_FILE, ORIGIN_FILE)
+ALWAYS = (PLAN_FILE, MACHINE_FILE, ORIGIN_FILE)
+"""What a run has written before its first event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something about a file of a run."""
+
+    level: Literal["damaged", "note"]
+    path: str
+    """In the run folder, or an address."""
+    message: str
+
+
+def check_run(folder: Path) -> Iterator[Finding]:
+    """What is wrong with a run folder, and what is worth knowing of it."""
+    is_live = (writer := holder(folder)) is not None
+    if writer is not None:
+        yield _note(".", f"it is being written, by {writer.words}; what changes may look damaged")
+    odd = [path.name for path in sorted(folder.iterdir()) if _is_odd(path)]
+    if odd:  # nothing is read where reading may never end
+        yield from (_damaged(name, "it is no file and no folder; remove it") for name in odd)
+        return
+    for link in links_in(folder):
+        message = f"it is a link to {link.readlink()}; a run writes into its own folder alone"
+        yield _damaged(str(link.relative_to(folder)), message)
+    spec, problem = _spec_in(folder)
+    yield from _only(SPEC_FILE, problem)
+    yield from _plan_of(folder, spec)
+    for name in ALWAYS:
+        if (folder / EVENT_FILE).exists() and not (folder / name).exists():
+            yield _damaged(name, "a run writes it when it begins, and it is not there")
+    for name in WHOLE_JSON:
+        yield from _only(name, _json_problem(folder / name))
+    yield from _events(folder, is_live=is_live)
+    for path in sorted((folder / "samples").glob("*.jsonl")):
+        yield from _lines(folder, path, is_live=is_live)
+    yield from _lines(folder, folder / CONTROL_FILE, is_live=is_live)
+    yield from _checkpoints(folder)
+    if spec is not None:
+        yield from _copies(folder, spec)
+
+
+def _is_odd(path: Path) -> bool:
+    """A pipe, a device or a socket in the place of a file."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _spec_in(folder: Path) -> tuple[LoopSpec | None, str | None]:
+    try:
+        parsed = parse((folder / SPEC_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return None, f"it cannot be read: {error}"
+    if parsed.spec is None:
+        first = next(iter(parsed.diagnostics), None)
+        return None, f"it is no loop: {first.describe() if first else 'it is empty'}"
+    return parsed.spec, None
+
+
+def _plan_of(folder: Path, spec: LoopSpec | None) -> Iterator[Finding]:
+    path = folder / PLAN_FILE
+    if not path.exists():
+        return
+    try:
+        plan = Plan.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        yield _damaged(PLAN_FILE, f"it cannot be read: {str(error).splitlines()[0]}")
+        return
+    if spec is not None and plan.spec_hash != content_hash(spec):
+        yield _damaged(SPEC_FILE, f"it is not the loop of {PLAN_FILE}, by which the run was driven")
+
+
+def _json_problem(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        return f"it cannot be read: {error}"
+    return None if isinstance(found, dict) else "it is no JSON object"
+
+
+def _events(folder: Path, *, is_live: bool) -> Iterator[Finding]:
+    path = folder / EVENT_FILE
+    if not path.exists():
+        if (folder / PLAN_FILE).exists():
+            yield _damaged(EVENT_FILE, "the run has begun, and its events are not there")
+        return
+    last, attempt = 0, 1
+    for number, event in lines_of(path):
+        if event is None:
+            yield _damaged(EVENT_FILE, f"line {number} is no event")
+            last = last + 1 if last else 0
+            continue
+        seq, own = event["seq"], event.get("attempt")
+        if seq != last + 1:
+            yield _damaged(EVENT_FILE, f"line {number} has seq {seq} after {last}")
+        if not isinstance(own, int) or own < attempt:
+            yield _damaged(EVENT_FILE, f"line {number} has attempt {own!r} after {attempt}")
+        last, attempt = seq, own if isinstance(own, int) else attempt
+        yield from _of_sample(folder, event)
+    torn = 0 if is_live else torn_bytes(path)
+    if torn:
+        yield _damaged(EVENT_FILE, f"its last {torn} bytes were not written whole")
+
+
+def _of_sample(folder: Path, event: dict[str, Any]) -> Iterator[Finding]:
+    path = event.get("path")
+    if event["type"] == "sample" and isinstance(path, str) and not (folder / path).is_file():
+        yield _damaged(path, f"event {event['seq']} tells of it, and it is not there")
+
+
+def _lines(folder: Path, path: Path, *, is_live: bool) -> Iterator[Finding]:
+    """Lines of a file that are no JSON objects."""
+    name = str(path.relative_to(folder))
+    if not path.exists():
+        return
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        yield _damaged(name, f"it cannot be read: {error.strerror}")
+        return
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line:
+            continue
+        if not _is_object(line):
+            yield _damaged(name, f"line {number} is no JSON object")
+    if not is_live and (not data or not data.endswith(b"\n")):
+        yield _damaged(name, "it was not written whole: it does not end with a line")
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _checkpoints(folder: Path) -> Iterator[Finding]:
+    place, marks = folder / CHECKPOINTS, Marks()
+    if place.is_symlink() and not place.is_dir():
+        yield _damaged(CHECKPOINTS, f"it points to {place.readlink()}, which is not there")
+        return
+    found = every_checkpoint(place)
+    for checkpoint in found:
+        problem = checkpoint.damage(marks)
+        if problem is not None and checkpoint.path.exists():
+            yield _damaged(f"{CHECKPOINTS}/{checkpoint.path.name}", problem)
+    named = {checkpoint.path for checkpoint in found}
+    for path in sorted(place.glob("*")) if place.is_dir() else ():
+        name = f"{CHECKPOINTS}/{path.name}"
+        if STEP.fullmatch(path.name) and path not in named and path.exists():
+            yield _damaged(name, f"it has no {MANIFEST}")
+        elif path.name.startswith(".step-"):
+            yield _note(name, "a writer that was killed left it; the next start clears it up")
+    last, steps = last_written(folder), [checkpoint.step for checkpoint in found]
+    if last is not None and not any(step >= last for step in steps):
+        yield _damaged(
+            f"{CHECKPOINTS}/step-{last}",
+            "the events tell of it, and neither it nor a newer is there",
+        )
+
+
+def _copies(folder: Path, spec: LoopSpec) -> Iterator[Finding]:
+    if spec.run.storage is None or not is_address(spec.run.storage):
+        return
+    try:
+        storage = Storage(spec.run.storage, folder.name)
+        steps = storage.steps()
+    except CheckpointError as error:
+        yield _note(spec.run.storage, f"its copies were not checked: {error}")
+        return
+    for step in steps:
+        yield from _only(f"{storage.url}/checkpoints/step-{step}", storage.damage(step))
+
+
+def _only(path: str, problem: str | None) -> Iterator[Finding]:
+    if problem is not None:
+        yield _damaged(path, problem)
+
+
+def _finding(level: Literal["damaged", "note"]) -> Callable[[str, str], Finding]:
+    return lambda path, message: Finding(level=level, path=path, message=message)
+
+
+_damaged, _note = _finding("damaged"), _finding("note")

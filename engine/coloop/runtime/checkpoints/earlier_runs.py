@@ -1,0 +1,183 @@
+"""Models that begin with the weights of an earlier run (`model: {type: run}`): which checkpoint
+that is, found once when a run begins and noted in its folder.
+
+    run names a folder beside this one    that run, finished or not
+    run is a loop's name                  the newest finished run of that loop
+
+`at: last` is the newest whole checkpoint, `at: best` the newest that the run called its best. From
+there on the model is a folder in Hugging Face format like any other: its heads come along, one that
+it lacks is new, an adapter is merged. Who goes on with a run begins with the same weights, and
+where the earlier run is gone, with the shapes that its own checkpoint has.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from coloop.data.files.marks import write_whole
+from coloop.errors import ColoopError, ModelUnavailable
+from coloop.runtime.checkpoints.checkpoint import Checkpoint, list_checkpoints
+from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, SPEC_FILE, RunRequest
+from coloop.runtime.run_files.event_file import EVENT_FILE, lines_of
+from coloop.runtime.run_files.events import RunStateName
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import owner_of
+from coloop.spec.io import parse
+from coloop.spec.model import PretrainedModel, RunModel
+from coloop.spec.nodes import model_of
+from coloop.spec.paths import with_parts
+
+NOTE_FILE: Final = "earlier_runs.json"
+
+Folders = Mapping[str, Path]
+"""By node, the model folder that it begins with."""
+
+
+def earlier_weights(request: RunRequest) -> Folders:
+    """The model folders of the nodes that begin with an earlier run's weights.
+
+    Raises:
+        ModelUnavailable: there is no such run, checkpoint or node; the message says what there is.
+    """
+    noted = {} if request.resume is None else _noted(request.resume)
+    found = {}
+    for node, section in request.spec.nodes.items():
+        model = model_of(section)
+        if isinstance(model, RunModel):
+            found[node] = _folder(node, model, request, noted.get(node))
+    return found
+
+
+def with_folders(spec: LoopSpec, folders: Folders) -> LoopSpec:
+    """The loop with these folders in the place of runs."""
+    if not folders:
+        return spec
+    nodes = dict(spec.nodes)
+    for node, folder in folders.items():
+        model = model_of(nodes[node])
+        assert isinstance(model, RunModel)
+        pretrained = PretrainedModel(
+            type="pretrained", path=str(folder), lora=model.lora, dtype=model.dtype
+        )
+        nodes[node] = nodes[node].model_copy(update={"model": pretrained})
+    return with_parts(spec, nodes=nodes)
+
+
+def note_folders(run: Path, folders: Folders) -> None:
+    """Keep in a run's folder what it began with, for who goes on with it."""
+    if folders and not (run / NOTE_FILE).exists():
+        text = json.dumps({node: str(folder) for node, folder in folders.items()})
+        write_whole(run / NOTE_FILE, text)
+
+
+def _noted(run: Path) -> dict[str, Path]:
+    try:
+        noted = json.loads((run / NOTE_FILE).read_text(encoding="utf-8"))
+        return {node: Path(folder) for node, folder in noted.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise ModelUnavailable(
+            f"{run / NOTE_FILE} is damaged: it does not say which weights the run began with; "
+            "remove it, and the runs that the loop names are looked for again"
+        ) from error
+
+
+def _folder(node: str, model: RunModel, request: RunRequest, noted: Path | None) -> Path:
+    if noted is not None and noted.is_dir():
+        return noted
+    kept = None if request.resume is None else _own(request.resume, node)
+    if kept is not None:
+        return kept
+    if noted is not None:
+        raise ModelUnavailable(
+            f"`{node}`: the run began with the weights in {noted}, which are not there, and has no "
+            "checkpoint of its own; bring them back, or begin a new run"
+        )
+    return _found(node, model, request)
+
+
+def _own(run: Path, node: str) -> Path | None:
+    """A folder of the run's own newest checkpoint with the shapes that a node's model began
+    with."""
+    for checkpoint in reversed(list_checkpoints(run / CHECKPOINTS)):
+        folders = [path.parent for path in (checkpoint.path / node).rglob("config.json")]
+        if folders:
+            return max(folders, key=lambda one: len(one.parts))  # of an adapter what is below it
+    return None
+
+
+def _found(node: str, model: RunModel, request: RunRequest) -> Path:
+    runs = request.runs_dir if request.resume is None else request.resume.parent
+    run = _run_of(model.run, runs)
+    if run is None:
+        raise ModelUnavailable(
+            f"`{node}`: `model.run: {model.run}`: there is no run {model.run!r} in {runs}, and no "
+            f"finished run of a loop of that name; run it first (`coloop run {model.run}`), or "
+            "name another"
+        )
+    checkpoint = _checkpoint_of(node, model, run)
+    owner = _owner_in(run, model.node)
+    held = sorted(one.parent.name for one in checkpoint.path.glob("*/config.json"))
+    if owner not in held:
+        raise ModelUnavailable(
+            f"`{node}`: `model.node: {model.node}`: the run {run.name} holds no weights of "
+            f"{model.node!r}; it has {', '.join(held) or 'none'}"
+        )
+    return (checkpoint.path / owner).resolve()
+
+
+def _run_of(name: str, runs: Path) -> Path | None:
+    """The folder of a run by its id, else of the newest finished run of a loop by its name."""
+    if (runs / name / SPEC_FILE).is_file():
+        return runs / name
+    finished = [(at, folder) for folder in _runs_named(name, runs) if (at := _finished(folder))]
+    return max(finished)[1] if finished else None
+
+
+def _runs_named(name: str, runs: Path) -> Iterator[Path]:
+    for path in runs.glob(f"*/{SPEC_FILE}"):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        spec = parse(text).spec if name in text else None
+        if spec is not None and spec.name == name:
+            yield path.parent
+
+
+def _finished(run: Path) -> str | None:
+    """When a run finished, as its events have it; None where its last word is another."""
+    last = None
+    for _, event in lines_of(run / EVENT_FILE):
+        if event is not None and event["type"] == "run.state":
+            last = event
+    if last is None or last.get("state") != RunStateName.FINISHED.value:
+        return None
+    return str(last.get("at"))
+
+
+def _checkpoint_of(node: str, model: RunModel, run: Path) -> Checkpoint:
+    whole = [one for one in list_checkpoints(run / CHECKPOINTS) if one.damage() is None]
+    chosen = [one for one in whole if one.best] if model.at == "best" else whole
+    if chosen:
+        return chosen[-1]
+    if whole:
+        raise ModelUnavailable(
+            f"`{node}`: `model.at: best`: no checkpoint of the run {run.name} is its best; say in "
+            "its loop what is best (`run.best`), or take `at: last`"
+        )
+    raise ModelUnavailable(
+        f"`{node}`: `model.run: {model.run}`: the run {run.name} has no whole checkpoint; "
+        f"`coloop runs check {run.name}` says what is wrong with it"
+    )
+
+
+def _owner_in(run: Path, node: str) -> str | None:
+    """The node of an earlier run's loop that owns the weights of a node of it."""
+    try:
+        spec = parse((run / SPEC_FILE).read_text(encoding="utf-8")).spec
+    except (OSError, UnicodeDecodeError, ColoopError):
+        return node
+    return owner_of(spec, node) if spec is not None and node in spec.nodes else None

@@ -1,0 +1,118 @@
+"""What becomes of a run when processes of a pool die or hang while it goes on.
+
+    what the pool held               what happens
+    engines, frozen weights          other processes take its place, engines get their weights
+                                     again, and what was asked is asked once more
+    weights that change              other processes, and the whole run goes on from its newest
+                                     checkpoint, in the same attempt's folder, as a resume would
+
+Texts depend on their seeds and on weights alone, and a checkpoint has all the rest; so a run in
+which processes die learns what it would have learned. Where a pool dies again before one more step
+is done, or too often, the run ends and says so.
+"""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from coloop.errors import ColoopError, StageStalled, WorkerDied
+from coloop.plan.types import Plan
+from coloop.spec.graph import LoopSpec
+from coloop.spec.model import CopyModel, SnapshotModel
+from coloop.spec.nodes import model_of
+from coloop.workers.cluster import Cluster
+from coloop.workers.shortage import Shortages, Tell
+
+logger = logging.getLogger(__name__)
+
+MOST_RESTARTS = 3
+"""Pools that are given new processes in one run of the driver."""
+REPLACED = "cluster.pool_replaced"
+"""Code of the alert."""
+
+Dead = WorkerDied | StageStalled
+
+
+class Recovery:
+    """Gives pools new processes; one for a run, whoever meets the dead ones. Implements
+    `hosts.replacing.Replacements`."""
+
+    def __init__(self, cluster: Cluster, plan: Plan, spec: LoopSpec, tell: Tell) -> None:
+        """
+        Args:
+            tell: told of what a person should know; from any thread.
+        """
+        self._cluster = cluster
+        self._pools = [pool.name for pool in plan.pools]
+        self._replaceable = replaceable_pools(plan, spec)
+        self._tell = tell
+        self.shortages = Shortages()
+        self._lock = threading.Lock()
+        self._lives: Counter[str] = Counter()
+        self._died_after: dict[str, int] = {}
+        self._done = 0
+        """Steps, those that were done again counted again."""
+
+    def step_done(self) -> None:
+        """One more step is whole, be it for the second time."""
+        self._done += 1
+
+    def lives(self) -> Mapping[str, int]:
+        return dict(self._lives)
+
+    def replaced(self, error: Exception, lives: Mapping[str, int]) -> str | None:
+        if not isinstance(error, Dead) or error.pool not in self._replaceable:
+            return None
+        with self._lock:
+            if self._lives[error.pool] == lives.get(error.pool, 0):
+                self._restart(error, [error.pool])
+                how = "what it was asked is asked once more"
+                self._tell(None, REPLACED, f"{error}; it has new processes, and {how}")
+        return error.pool
+
+    def begin_anew(self, error: Dead, *, has_checkpoint: bool) -> None:
+        """New processes for a pool whose weights are lost, and for all pools where the run begins
+        once more.
+
+        Raises:
+            ColoopError: the run ends here.
+        """
+        with self._lock:
+            self._restart(error, [error.pool] if has_checkpoint else self._pools)
+
+    def _restart(self, error: Dead, pools: Collection[Any]) -> None:
+        pool = error.pool
+        if pool not in self._pools:
+            raise error
+        if self._died_after.get(pool) == self._done:
+            raise _with_reason(error, "it had died before, and no step was done since then")
+        if self._lives.total() >= MOST_RESTARTS:
+            times = f"pools were given new processes {MOST_RESTARTS} times in this run"
+            raise _with_reason(error, f"{times}, which is as often as that is done")
+        logger.warning("pool %s is given new processes: %s", pool, error)
+        self._died_after[pool] = self._done
+        self._lives[pool] += 1
+        for one in pools:
+            try:
+                self._cluster.restart(one)
+            except ColoopError as failure:
+                raise _with_reason(error, f"it cannot be given new processes: {failure}") from error
+
+
+def replaceable_pools(plan: Plan, spec: LoopSpec) -> frozenset[str]:
+    """Pools that hold nothing but engines, which get their weights from elsewhere, and weights that
+    stay as they begin."""
+    lost = {
+        weights.pool
+        for weights in plan.weights
+        if weights.trains
+        or isinstance(model_of(spec.nodes[weights.name]), SnapshotModel | CopyModel)
+    }
+    return frozenset(pool.name for pool in plan.pools) - lost
+
+
+def _with_reason(error: Dead, reason: str) -> Dead:
+    """The error that ends the run."""
+    return type(error)(f"{error}; {reason}", error.pool, error.rank)

@@ -1,0 +1,162 @@
+"""What is asked of a run, and the folder that it lives in."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from coloop.data.files.marks import aside_of, write_whole
+from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
+from coloop.runtime.checkpoints.storage import Storage, is_address
+from coloop.runtime.run_files.origin import ORIGIN_FILE, write_origin
+from coloop.runtime.run_files.recorder import Sink
+from coloop.runtime.run_files.run_ids import new_run_id
+from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock
+from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.graph import LoopSpec
+from coloop.workers.cluster import Deadlines
+from coloop.workers.sync.folders import SHARED_MEMORY
+
+SPEC_FILE = "spec.yaml"
+CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What to run, and where."""
+
+    spec: LoopSpec
+    text: str
+    """The loop as it was given; kept in the run folder."""
+    root: Path
+    """Folder from which relative paths in the spec are read."""
+    runs_dir: Path
+    run_id: str | None = None
+    resume: Path | None = None
+    """The folder of a run to go on with."""
+    checkpoint: int | None = None
+    """Step of the checkpoint to go on from; None: the newest whole one."""
+    cluster: Literal["local", "ray"] = "ray"
+    address: str | None = None
+    """Ray: connect to this cluster; None: one of our own for this run."""
+    sinks: Sequence[Sink] = ()
+    warnings: Sequence[Diagnostic] = ()
+    threads: int | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    ends_process: bool = False
+    """The process does nothing else: it ends with the run, and an exit code says how."""
+
+
+def choose_folder(request: RunRequest) -> Path:
+    """The folder of a run, new and empty or to be gone on with; nothing is written into it.
+
+    Raises:
+        RunFolderExists, RunNotFound
+    """
+    if request.resume is not None:
+        if not (request.resume / SPEC_FILE).exists():
+            raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
+        return request.resume
+    folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
+    _check_is_new(folder, folder.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
+    """Nobody else writes into the folder of the run, and where its checkpoints are, meanwhile; it
+    has everything but its plan.
+
+    Raises:
+        RunBusy: somebody else writes there.
+        RunFolderExists: somebody else has begun a run there.
+        CheckpointError: what is there leads elsewhere.
+    """
+    with RunLock(folder), ExitStack() as stack:
+        if request.resume is None:
+            _check_is_new(folder, folder.name)
+        elif link := next(links_in(folder), None):
+            raise CheckpointError(
+                f"{link} is a link, and a run writes into its own folder alone: put what it points "
+                f"to ({link.readlink()}) in its place, or remove it"
+            )
+        elsewhere = _checkpoints_elsewhere(request, folder)
+        if elsewhere is not None:
+            elsewhere.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(RunLock(elsewhere))
+            if request.resume is None:
+                _check_is_new(elsewhere, folder.name)
+                (folder / CHECKPOINTS).symlink_to(elsewhere, target_is_directory=True)
+        if request.resume is None:
+            write_whole(folder / SPEC_FILE, request.text)
+        _complete(folder, request)
+        yield
+
+
+def links_in(folder: Path) -> Iterator[Path]:
+    """Links in a run folder, through which a run would write elsewhere; that of the checkpoints,
+    which may lie on another disk, is none of them, nor what lies behind it."""
+    own = [path for path in folder.iterdir() if path.name != CHECKPOINTS]
+    below = (
+        path for one in own if one.is_dir() and not one.is_symlink() for path in one.rglob("*")
+    )
+    return (path for path in (*own, *below) if path.is_symlink())
+
+
+def _check_is_new(folder: Path, run_id: str) -> None:
+    is_there = folder.exists() or folder.is_symlink()
+    nothing = {LOCK_FILE, aside_of(folder / SPEC_FILE).name}
+    if is_there and (not folder.is_dir() or {path.name for path in folder.iterdir()} - nothing):
+        raise RunFolderExists(
+            f"{folder} exists and is not empty; choose another run id, or go on with "
+            f"`--resume {run_id}`"
+        )
+
+
+def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
+    """The folder to which that of the checkpoints only points; None: they are in the run folder."""
+    checkpoints = folder / CHECKPOINTS
+    if request.resume is not None:
+        if not checkpoints.is_symlink():
+            return None
+        if not checkpoints.is_dir():
+            raise CheckpointError(
+                f"{checkpoints} points to {checkpoints.readlink()}, which is not there: bring that "
+                "disk back, then go on"
+            )
+        return checkpoints.resolve()
+    storage = storage_place(request)
+    if storage is None or is_address(storage):
+        return None
+    return (Path(storage) / folder.name / CHECKPOINTS).resolve()
+
+
+def _complete(folder: Path, request: RunRequest) -> None:
+    """What a run folder has besides its loop; the folder of a fork begins without it."""
+    if not (folder / ORIGIN_FILE).exists():
+        write_origin(folder, request.root)
+
+
+def storage_of(request: RunRequest, folder: Path) -> Storage | None:
+    """Where the run keeps copies; None: nowhere."""
+    place = storage_place(request)
+    return None if place is None else Storage(place, folder.name)
+
+
+def storage_place(request: RunRequest) -> str | None:
+    """`run.storage`; a folder as a path from the root."""
+    storage = request.spec.run.storage
+    if storage is None or is_address(storage):
+        return storage
+    return str((request.root / os.path.expanduser(storage)).resolve())
+
+
+def transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
+    """Where weights may go from process to process: memory first, then what other machines see as
+    well."""
+    storage = storage_place(request)
+    shared = folder if storage is None or is_address(storage) else Path(storage)
+    return [SHARED_MEMORY, shared.resolve()]

@@ -1,0 +1,1 @@
+"""Whether a run learns: health checks over metrics, and what they say."""

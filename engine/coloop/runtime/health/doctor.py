@@ -1,0 +1,237 @@
+"""The learning doctor: reads the metrics that learners and scorers report, and says when a run goes
+on without learning what it should.
+
+    metrics of a step, by node ──> symptoms, each with its patience ──> findings, each with a hint
+
+A symptom is raised once when it has held for its patience, and cleared when it has stayed away as
+long; after that it can be raised again. At the end of a run that was shorter than a patience, what
+held in every single reading is raised all the same. Pure: it knows no events, roles or machines.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import Any
+
+from coloop.runtime.health.symptom import Level, Look, Metrics, Symptom
+from coloop.runtime.health.symptoms import BY_CODE, SYMPTOMS
+from coloop.runtime.health.truths import TRUTH, Truth
+
+PARTED = ("class_recall", "win_rate", "elo")
+"""Metrics of an evaluation that have parts, `win_rate.actor`."""
+FIRST_READINGS = 5
+"""Readings that make the number that later ones are compared with, and those that count as now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something is wrong with what a node learns, or no longer is."""
+
+    code: str
+    level: Level
+    node: str
+    metric: str
+    message: str
+    hint: str
+    step: int
+    cleared: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Case:
+    """One symptom at one node in one phase."""
+
+    readings: int = 0
+    streak: int = 0
+    """Readings in a row in which it held."""
+    well: int = 0
+    """Readings in a row in which it did not."""
+    shown: str = ""
+    """How it showed last."""
+    raised: Finding | None = None
+
+
+class Doctor:
+    """See the module."""
+
+    def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
+        """
+        Args:
+            truths: by learner, the reading that says how right it is.
+        """
+        self._truths = truths or {}
+        self._fresh: dict[str, float] = {}
+        """By learner, what was read of its truth since its last readings."""
+        self._heard: dict[str, dict[str, float]] = {}
+        self._reasons: dict[str, dict[str, str]] = {}
+        """By node and metric."""
+        self._cases: dict[str, _Case] = {}
+        self._first: dict[str, list[float]] = {}
+        self._recent: dict[str, list[float]] = {}
+        self._best: dict[str, float] = {}
+
+    def hear(self, node: str, metrics: Metrics, reasons: Mapping[str, str] | None = None) -> None:
+        """Readings of a node in the step at hand: of each of its rounds, of which the last counts;
+        of shares of rows that come to nothing the least, as a last round may well have none.
+
+        Args:
+            reasons: by metric, why it is not as it should be: said with what it shows.
+        """
+        kept = self._reasons.get(node, {}).items()
+        self._reasons[node] = {name: why for name, why in kept if name not in metrics}
+        self._reasons[node].update(reasons or {})
+        known = self._heard.setdefault(node, {})
+        least = {name: known[name] for name in metrics.keys() & known.keys() if _is_nothing(name)}
+        known.update(metrics)
+        known.update((name, min(value, metrics[name])) for name, value in least.items())
+
+    def step_finished(self, step: int, phase: str) -> list[Finding]:
+        """What is new after this step: findings that are raised, and that are cleared."""
+        for node, metrics in self._heard.items():
+            self._note_truth(node, metrics)
+        found: list[Finding] = []
+        for node, metrics in self._heard.items():
+            if node in self._fresh:
+                metrics[TRUTH] = self._fresh.pop(node)
+            found += self._examined(node, metrics, step, phase, self._reasons[node])
+        self._heard, self._reasons = {}, {}
+        return found
+
+    def evaluated(self, node: str, metrics: Metrics, step: int, phase: str) -> list[Finding]:
+        """What is new after an evaluation; with several scorers each is looked at for itself."""
+        self._note_truth(node, metrics)
+        return [
+            finding
+            for who, own in by_scorer(node, metrics).items()
+            for finding in self._examined(who, own, step, phase, {})
+        ]
+
+    def _note_truth(self, node: str, metrics: Metrics) -> None:
+        for learner, truth in self._truths.items():
+            if truth.node == node and truth.metric in metrics:
+                self._fresh[learner] = metrics[truth.metric]
+
+    def _examined(
+        self, node: str, metrics: Metrics, step: int, phase: str, reasons: Mapping[str, str]
+    ) -> list[Finding]:
+        look = self._look(f"{phase}/{node}", metrics, reasons)
+        return [
+            finding
+            for symptom in SYMPTOMS
+            if symptom.metric in metrics
+            for finding in self._examine(symptom, node, phase, look, step)
+        ]
+
+    def run_finished(self, step: int) -> list[Finding]:
+        """What held in every reading of a run that was too short for its patience."""
+        found = []
+        for key, case in self._cases.items():
+            symptom, node = self._place(key)
+            always = 0 < case.streak == case.readings
+            if symptom.holds_from_the_start and always and case.raised is None:
+                case.raised = _finding(symptom, node, case.shown, case.streak, step)
+                found.append(case.raised)
+        return found
+
+    @property
+    def open(self) -> list[Finding]:
+        """What was raised and has not been cleared."""
+        return [case.raised for case in self._cases.values() if case.raised is not None]
+
+    def _look(self, place: str, metrics: Metrics, reasons: Mapping[str, str]) -> Look:
+        """The readings beside those before them in the same phase."""
+        start, first, recent, best = {}, {}, {}, {}
+        for name, value in metrics.items():
+            key = f"{place}/{name}"
+            begin = self._first.setdefault(key, [])
+            if len(begin) < FIRST_READINGS:
+                begin.append(value)
+            else:
+                first[name] = median(begin)
+            start[name] = begin[0]
+            last = [*self._recent.get(key, ()), value][-FIRST_READINGS:]
+            self._recent[key] = last
+            recent[name] = median(last)
+            best[name] = self._best[key] = max(recent[name], self._best.get(key, recent[name]))
+        return Look(
+            now=metrics, start=start, first=first, recent=recent, best=best, reasons=reasons
+        )
+
+    def _examine(
+        self, symptom: Symptom, node: str, phase: str, look: Look, step: int
+    ) -> Iterator[Finding]:
+        case = self._cases.setdefault(f"{phase}/{node}/{symptom.code}", _Case())
+        shown = symptom.shows(look)
+        if shown is not None and symptom.metric in look.reasons:
+            shown = f"{shown}: {look.reasons[symptom.metric]}"
+        case.readings += 1
+        if shown is None:
+            case.streak, case.well = 0, case.well + 1
+            if case.raised is not None and case.well >= symptom.patience:
+                yield _cleared(case.raised, step)
+                case.raised = None
+            return
+        case.streak, case.well, case.shown = case.streak + 1, 0, shown
+        if case.streak >= symptom.patience and case.raised is None:
+            case.raised = _finding(symptom, node, shown, case.streak, step)
+            yield case.raised
+
+    def _place(self, key: str) -> tuple[Symptom, str]:
+        place, _, code = key.rpartition("/")
+        return BY_CODE[code], place.rpartition("/")[2]
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "cases": {key: asdict(case) for key, case in self._cases.items()},
+            "first": {key: list(values) for key, values in self._first.items()},
+            "recent": {key: list(values) for key, values in self._recent.items()},
+            "best": dict(self._best),
+            "truths": dict(self._fresh),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on with the streaks and comparisons of an earlier attempt."""
+        self._cases = {key: _case_of(plain) for key, plain in state["cases"].items()}
+        self._first = {key: list(values) for key, values in state["first"].items()}
+        self._recent = {key: list(values) for key, values in state["recent"].items()}
+        self._best = dict(state.get("best", {}))
+        self._fresh = dict(state.get("truths", {}))
+
+
+def by_scorer(node: str, metrics: Metrics) -> dict[str, dict[str, float]]:
+    """Readings of an evaluation by `node`, or `node.scorer` where several scorers are read."""
+    found: dict[str, dict[str, float]] = {}
+    for name, value in metrics.items():
+        scorer, _, rest = name.partition(".")
+        is_one_of_several = rest != "" and scorer not in PARTED
+        who, own = (f"{node}.{scorer}", rest) if is_one_of_several else (node, name)
+        found.setdefault(who, {})[own] = value
+    return found
+
+
+def _is_nothing(metric: str) -> bool:
+    """Whether a reading is the share of rows that come to nothing: `parse/none`."""
+    return metric.endswith("/none")
+
+
+def _case_of(plain: Mapping[str, Any]) -> _Case:
+    raised = None if plain["raised"] is None else Finding(**plain["raised"])
+    return _Case(**{**plain, "raised": raised})
+
+
+def _finding(symptom: Symptom, node: str, shown: str, streak: int, step: int) -> Finding:
+    times = "in one reading" if streak == 1 else f"in {streak} readings in a row"
+    return Finding(
+        code=symptom.code,
+        level=symptom.level,
+        node=node.partition(".")[0],
+        metric=symptom.about or symptom.metric,
+        message=f"{node}: {shown} ({times})",
+        hint=symptom.hint,
+        step=step,
+    )
+
+
+def _cleared(finding: Finding, step: int) -> Finding:
+    message = f"{finding.node}: {finding.metric} is well again (told in step {finding.step})"
+    return replace(finding, message=message, step=step, cleared=True)

@@ -1,0 +1,1 @@
+"""Phases in time: which one is on, and the values that hold in it."""

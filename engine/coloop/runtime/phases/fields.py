@@ -1,0 +1,151 @@
+"""The values of the moment: the spec, and over it the phase's `set`, anneals, triggers' `set` and
+edits.
+
+    spec  <  phase and group `set`  <  anneal  <  trigger `set`  <  edit
+
+They are rebuilt at each step from paths; nothing is patched in place, and the same values give the
+same spec object.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coloop.errors import SpecProblem
+from coloop.runtime.phases.timeline import Entry, StepPosition
+from coloop.spec.base import as_tuple
+from coloop.spec.graph import LoopSpec
+from coloop.spec.paths import apply_overrides, check_path
+from coloop.spec.schedule import Anneal
+
+
+class Fields:
+    """Overrides by source; `at` gives the spec of a moment."""
+
+    def __init__(self, spec: LoopSpec, entries: Sequence[Entry]) -> None:
+        self._spec = spec
+        self._entries = entries
+        self._triggered: dict[str, Any] = {}
+        self._edited: dict[str, Any] = {}
+        self._cached: tuple[dict[str, Any], LoopSpec] = ({}, spec)
+        self._steps_begun_in: dict[str, int] = {}
+        self._phase_steps: dict[str, int] = {}
+        """Steps that a phase was to have when it came last, by name."""
+
+    def overrides(self, position: StepPosition | None) -> dict[str, Any]:
+        """Values by path at this moment; before the first step only edits and triggers count."""
+        values: dict[str, Any] = {}
+        if position is not None:
+            values.update(position.phase.overrides)
+            for anneal in self._spec.schedule.anneal:
+                values.update(self._annealed(anneal, position))
+        values.update(self._triggered)
+        values.update(self._edited)
+        return values
+
+    def at(self, position: StepPosition | None) -> LoopSpec:
+        """The spec with the values of this moment."""
+        values = self.overrides(position)
+        if not values:
+            return self._spec
+        if self._cached[0] != values:
+            self._cached = (values, apply_overrides(self._spec, values))
+        return self._cached[1]
+
+    def step_begins(self, position: StepPosition) -> None:
+        """Count the step, of whose moment the values are known, for the anneals that go over its
+        phase."""
+        name = position.phase.name
+        self._steps_begun_in[name] = self._steps_begun_in.get(name, 0) + 1
+        if position.steps_of_phase is not None:
+            self._phase_steps[name] = position.steps_of_phase
+
+    def take_back_step(self, position: StepPosition) -> None:
+        """The step that began last was not done."""
+        self._steps_begun_in[position.phase.name] -= 1
+
+    def set_by_trigger(self, values: Mapping[str, Any]) -> None:
+        self._triggered.update(values)
+
+    def edit(self, values: Mapping[str, Any]) -> None:
+        """A person's change; refused (SpecProblem) where it does not fit the spec or is not hot."""
+        for path in values:
+            problem = check_path(self._spec, path, hot=True)
+            if problem is not None:
+                raise SpecProblem(problem.message, [problem])
+        apply_overrides(self._spec, {**self._triggered, **self._edited, **values})
+        self._edited.update(values)
+
+    def _annealed(self, anneal: Anneal, position: StepPosition) -> dict[str, float]:
+        names = _phases_of(anneal, self._entries)
+        if position.phase.name not in names:
+            return {}
+        done = sum(self._steps_begun_in.get(name, 0) for name in names)
+        value = anneal_value(anneal, done, self._span(anneal, position))
+        values = {anneal.path: value}
+        if anneal.complement is not None:
+            values[anneal.complement] = 1.0 - value
+        return values
+
+    def _span(self, anneal: Anneal, position: StepPosition) -> int | None:
+        """Steps over which the anneal goes, as far as they are known at this moment: a phase
+        whose steps only its sources tell counts from its beginning on."""
+        if anneal.steps is not None:
+            return anneal.steps
+        names = _phases_of(anneal, self._entries)
+        known = dict(self._phase_steps)
+        if position.steps_of_phase is not None:
+            known[position.phase.name] = position.steps_of_phase
+        plans = [entry.plan for entry in self._entries if entry.plan.name in names]
+        steps = [plan.steps or known.get(plan.name) or plan.max_steps for plan in plans]
+        return sum(count for count in steps if count is not None) or None
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "triggered": self._triggered,
+            "edited": self._edited,
+            "steps_done_in": self._steps_begun_in,
+            "phase_steps": self._phase_steps,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._triggered = dict(state["triggered"])
+        self._edited = dict(state["edited"])
+        self._steps_begun_in = dict(state["steps_done_in"])
+        self._phase_steps = dict(state.get("phase_steps", {}))
+
+
+def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
+    """The annealed value at the step (0, 1, ...) of `span` steps; a cycle begins anew each `cycle`
+    steps.
+
+    The first step has `from`, the last one `to`; `step` keeps `from` in the first half and `to` in
+    the second. Where nothing says how many steps there are, the anneal has not begun.
+    """
+    length = anneal.cycle or span
+    if length is None:
+        return anneal.from_
+    place = step % length if anneal.cycle else min(step, length - 1)
+    share = place / (length - 1) if length > 1 else 1.0
+    low, high = anneal.from_, anneal.to
+    match anneal.shape:
+        case "linear":
+            return low + (high - low) * share
+        case "cosine":
+            return high + (low - high) * (1.0 + math.cos(math.pi * share)) / 2.0
+        case "exponential":
+            if low == 0.0 or high == 0.0 or (low > 0) != (high > 0):
+                return low + (high - low) * share
+            return math.copysign(
+                math.exp(_mix(math.log(abs(low)), math.log(abs(high)), share)), low
+            )
+        case "step":
+            return low if share < 0.5 else high
+
+
+def _mix(a: float, b: float, share: float) -> float:
+    return a + (b - a) * share
+
+
+def _phases_of(anneal: Anneal, entries: Sequence[Entry]) -> set[str]:
+    return set(as_tuple(anneal.over)) if anneal.over else {entry.plan.name for entry in entries}

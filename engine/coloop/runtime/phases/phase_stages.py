@@ -1,0 +1,100 @@
+"""Which stages this step has: the phase's, less the learners that pause in it (`learn.X.every`,
+`.after`)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coloop.plan.compile import Compiler
+from coloop.plan.stages import Step
+from coloop.plan.types import PhasePlan, StageRows
+from coloop.runtime.phases.foresight import with_foresight
+from coloop.runtime.phases.timeline import StepPosition
+from coloop.spec.schedule import LearnRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """The stages of one step."""
+
+    step: Step
+    live: frozenset[tuple[str, str]]
+    rows: tuple[StageRows, ...]
+
+
+class PhaseStages:
+    """Counts each learner's live steps; the same live ports give the same stages."""
+
+    def __init__(self, rules: Callable[[], Mapping[str, LearnRule]], compiler: Compiler) -> None:
+        """
+        Args:
+            rules: `schedule.learn` as it is at this moment.
+        """
+        self._rules = rules
+        self._compiler = compiler
+        self._live_steps: dict[str, int] = {}
+        self._known: dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], Due] = {}
+
+    def due(self, position: StepPosition, watched: frozenset[str] = frozenset()) -> Due:
+        """What this step runs.
+
+        Args:
+            watched: nodes of which an evaluation asks what they say before they learn.
+        """
+        phase = position.phase
+        ports = [tuple(name.split(".")) for name in phase.learn]
+        live = frozenset(
+            (node, port) for node, port in ports if self._is_due(node, self._steps_of(node))
+        )
+        key = (phase.index, live, watched)
+        if key not in self._known:
+            if len(live) == len(ports):
+                step, rows = Step.of(phase), phase.rows
+            else:
+                step = self._compiler.unroll(live, phase.fill, phase.overrides)
+                rows = self._compiler.rows(step, live, phase.overrides)
+            self._known[key] = Due(step=with_foresight(step, watched), live=live, rows=rows)
+        return self._known[key]
+
+    def step_begins(self, position: StepPosition) -> None:
+        """Count the step, of which it is known what is due, for every learner that is live in
+        it."""
+        for node in _learners(position.phase):
+            self._live_steps[node] = self._steps_of(node) + 1
+
+    def take_back_step(self, position: StepPosition) -> None:
+        """The step that began last was not done."""
+        for node in _learners(position.phase):
+            self._live_steps[node] -= 1
+
+    def updates_ahead(self, phase: PhasePlan, steps: int | None) -> dict[str, int]:
+        """By learner, how many updates so many steps of a phase bring; empty where not known."""
+        if steps is None:
+            return {}
+        updates = {}
+        for node in _learners(phase):
+            rule = self._rules().get(node)
+            begin = self._steps_of(node)
+            due = sum(self._is_due(node, step) for step in range(begin, begin + steps))
+            updates[node] = due * (rule.updates if rule is not None else 1)
+        return updates
+
+    def _steps_of(self, node: str) -> int:
+        """Steps in which the learner was live, over the whole run."""
+        return self._live_steps.get(node, 0)
+
+    def _is_due(self, node: str, step: int) -> bool:
+        rule = self._rules().get(node)
+        if rule is None:
+            return True
+        return step >= rule.after and (step - rule.after) % rule.every == 0
+
+    def state(self) -> dict[str, Any]:
+        return {"live_steps": self._live_steps}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._live_steps = dict(state["live_steps"])
+
+
+def _learners(phase: PhasePlan) -> set[str]:
+    return {name.partition(".")[0] for name in phase.learn}

@@ -1,0 +1,1 @@
+"""What a run reports: events, rates, samples, the final report."""

@@ -1,0 +1,416 @@
+"""How fast a run goes: rates of nodes, stages and edges over the last steps, the bottleneck, the
+time left.
+
+Two kinds of time are never mixed. A *step* is what the phase repeats; its rates are those of the
+phase's own last steps, over the whole time of these steps, so that rate times step time is what a
+step brings. An *evaluation* lies between two steps; what only evaluations use is told over the time
+from one to the next, up to now. Beside these stand rates while busy: how fast a stage is, not how
+much the loop gets of it.
+
+The *mean of a phase* is over all of its steps since this attempt began: it is what a report says.
+
+Pure bookkeeping over finished stages and delivered rows; the gauges are made of it.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from coloop.runtime.run_files.events import EdgeGauge, NodeGauge, StageGauge
+
+WINDOW_STEPS = 8
+WINDOW_EVALUATIONS = 8
+WRITES = ".generate"
+"""How the names of stages end that write."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    seconds: float = 0.0
+    samples: int = 0
+    tokens: int = 0
+    runs: int = 0
+    starved: float = 0.0
+    blocked: float = 0.0
+
+    def add(self, other: "_Work") -> None:
+        self.seconds += other.seconds
+        self.samples += other.samples
+        self.tokens += other.tokens
+        self.runs += other.runs
+        self.starved += other.starved
+        self.blocked += other.blocked
+
+
+@dataclass(slots=True, kw_only=True)
+class _Window:
+    """What was done in a stretch of time: one step, one evaluation, or several together."""
+
+    seconds: float = 0.0
+    stages: dict[str, _Work] = field(default_factory=lambda: defaultdict(_Work))
+    edges: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, other: "_Window") -> None:
+        self.seconds += other.seconds
+        for stage, work in other.stages.items():
+            self.stages[stage].add(work)
+        for edge, rows in other.edges.items():
+            self.edges[edge] += rows
+
+
+@dataclass(slots=True)
+class PhaseTimes:
+    """All steps of a phase that this attempt took."""
+
+    steps: int = 0
+    window: _Window = field(default_factory=_Window)
+
+    @property
+    def step_seconds(self) -> float:
+        """Mean seconds of a step, without the evaluations between steps."""
+        return self.window.seconds / self.steps
+
+    @property
+    def bottleneck(self) -> str | None:
+        """The stage that took most of the steps' time."""
+        return _longest(self.window)
+
+
+@dataclass(slots=True)
+class _Evaluations:
+    """The last evaluations of one probe."""
+
+    since: float
+    """When the time began over which they are spread."""
+    passes: deque[tuple[float, _Window]] = field(default_factory=deque)
+    """Each with its end."""
+
+    def add(self, end: float, window: _Window) -> None:
+        self.passes.append((end, window))
+        if len(self.passes) > WINDOW_EVALUATIONS:
+            self.since, _ = self.passes.popleft()
+
+
+class Pace:
+    """Work of the last steps and evaluations, by stage, by node and by edge."""
+
+    def __init__(
+        self,
+        edges: Iterable[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        readers: Mapping[str, str] | None = None,
+        teaching: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            edges: keys of all edges of the loop.
+            clock: seconds that only grow.
+            readers: by the key of an edge, the node that reads it.
+            teaching: the same of edges that teach.
+        """
+        self._clock = clock
+        self._rows = dict.fromkeys(edges, 0)
+        self._readers = readers or {}
+        self._teaching = teaching or {}
+        self._queues: Mapping[str, int] = {}
+        self._staleness: dict[str, float] = {}
+        self._phase = ""
+        self._steps: dict[str, deque[_Window]] = {}
+        self._phases: dict[str, PhaseTimes] = {}
+        self._last_steps: deque[float] = deque(maxlen=WINDOW_STEPS)
+        self._current = _Window()
+        self._evaluation: _Window | None = None
+        self._evaluations: dict[str, _Evaluations] = {}
+        self._began: float | None = None
+
+    # --- what is told
+
+    def step_began(self, phase: str) -> None:
+        """What an earlier step left that did not end is forgotten."""
+        self._start_clock()
+        self._phase = phase
+        self._current = _Window()
+
+    def step_finished(self, seconds: float) -> None:
+        self._current.seconds = seconds
+        steps = self._steps.setdefault(self._phase, deque(maxlen=WINDOW_STEPS))
+        steps.append(self._current)
+        whole = self._phases.setdefault(self._phase, PhaseTimes())
+        whole.steps += 1
+        whole.window.add(self._current)
+        self._last_steps.append(seconds)
+        self._current = _Window()
+
+    def evaluation_began(self) -> None:
+        """Until it ends, stages and edges work for a probe."""
+        self._start_clock()
+        self._evaluation = _Window()
+
+    def evaluation_finished(self, probe: str, stage: str, seconds: float, samples: int) -> None:
+        """The whole evaluation counts as one run of the probe's own stage, which writes what was
+        written for it."""
+        done, self._evaluation = self._evaluation, None
+        assert done is not None
+        assert self._began is not None
+        done.seconds = seconds
+        tokens = sum(work.tokens for name, work in done.stages.items() if name.endswith(WRITES))
+        done.stages[stage].add(_Work(seconds=seconds, samples=samples, tokens=tokens, runs=1))
+        known = self._evaluations.setdefault(probe, _Evaluations(self._began))
+        known.add(self._clock(), done)
+
+    def stage_finished(
+        self,
+        stage: str,
+        seconds: float,
+        samples: int,
+        tokens: int,
+        *,
+        starved: float = 0.0,
+        blocked: float = 0.0,
+    ) -> None:
+        """
+        Args:
+            starved: seconds for which it waited for what it reads.
+            blocked: seconds for which it waited for its lane.
+        """
+        work = _Work(
+            seconds=seconds,
+            samples=samples,
+            tokens=tokens,
+            runs=1,
+            starved=starved,
+            blocked=blocked,
+        )
+        self._open.stages[stage].add(work)
+
+    def delivered(self, edge: str, rows: int) -> None:
+        """An edge brought rows to its reader."""
+        self._open.edges[edge] += rows
+        self._rows[edge] = self._rows.get(edge, 0) + rows
+
+    def queued(self, rows: Mapping[str, int]) -> None:
+        """What waits before the reader of each edge, by its key; before others nothing."""
+        self._queues = rows
+
+    def learned(self, node: str, staleness: float) -> None:
+        """A learner's weights were so many versions ahead of what it learned from."""
+        self._staleness[node] = staleness
+
+    @property
+    def _open(self) -> _Window:
+        return self._evaluation if self._evaluation is not None else self._current
+
+    def _start_clock(self) -> None:
+        if self._began is None:
+            self._began = self._clock()
+
+    # --- what is read
+
+    @property
+    def step_seconds(self) -> float | None:
+        """Mean seconds of a step over the phase's last steps; in a phase's first step those of the
+        phases before."""
+        last = [step.seconds for step in self._steps.get(self._phase, ())] or self._last_steps
+        return sum(last) / len(last) if last else None
+
+    def seconds_left(self, steps: int, evaluations: Mapping[str, int]) -> float | None:
+        """What so many steps and, by probe, so many evaluations will take; None before the first
+        step. A probe that was never read counts nothing."""
+        if self.step_seconds is None:
+            return None
+        left = max(steps, 0) * self.step_seconds
+        for probe, known in self._evaluations.items():
+            mean = sum(window.seconds for _, window in known.passes) / len(known.passes)
+            left += evaluations.get(probe, 0) * mean
+        return left
+
+    @property
+    def evaluation_share(self) -> float:
+        """Share of the time that went into evaluations, up to now."""
+        now = self._clock()
+        shares = [
+            sum(window.seconds for _, window in known.passes) / max(now - known.since, 1e-9)
+            for known in self._evaluations.values()
+        ]
+        return min(1.0, sum(shares))
+
+    def stages(self) -> dict[str, StageGauge]:
+        """Stages of the phase, then those that only evaluations run."""
+        return self._beside(self._step_window())
+
+    def phases(self) -> Mapping[str, PhaseTimes]:
+        """By name, the phases of which a step was finished."""
+        return self._phases
+
+    @property
+    def window_steps(self) -> int:
+        """Of how many steps `step_seconds` is the mean."""
+        return len(self._steps.get(self._phase, ())) or len(self._last_steps)
+
+    @property
+    def phase_step_seconds(self) -> float | None:
+        """Mean seconds of all steps of the phase; None before its first one ended."""
+        times = self._phases.get(self._phase)
+        return times.step_seconds if times else None
+
+    def stages_of(self, phase: str) -> dict[str, StageGauge]:
+        """Stages over all steps of a phase, then those that only evaluations run, over the last of
+        them."""
+        times = self._phases.get(phase)
+        return self._beside(times.window if times else _Window())
+
+    def nodes(self) -> dict[str, NodeGauge]:
+        """A node's rates are those of the stage that takes most of its time."""
+        by_node: dict[str, dict[bool, list[StageGauge]]] = {}
+        for stage, gauge in self.stages().items():
+            kinds = by_node.setdefault(stage.partition(".")[0], {})
+            kinds.setdefault(gauge.evaluation, []).append(gauge)
+        nodes = {}
+        for node, kinds in by_node.items():
+            evaluation = False not in kinds
+            stages = kinds[evaluation]
+            main = max(stages, key=lambda gauge: gauge.share)
+            busy = min(1.0, sum(gauge.share for gauge in stages))
+            starved = min(1.0 - busy, sum(gauge.starved for gauge in stages))
+            waiting = [
+                self._queues.get(edge, 0) for edge, to in self._readers.items() if to == node
+            ]
+            nodes[node] = NodeGauge(
+                samples_per_second=main.samples_per_second,
+                tokens_per_second=main.tokens_per_second,
+                wall_samples_per_second=main.wall_samples_per_second,
+                wall_tokens_per_second=main.wall_tokens_per_second,
+                busy=busy,
+                starved=starved,
+                blocked=min(1.0 - busy - starved, sum(gauge.blocked for gauge in stages)),
+                evaluation=evaluation,
+                queue=sum(waiting) if waiting else None,
+                staleness=self._staleness.get(node),
+            )
+        return nodes
+
+    def edges(self) -> dict[str, EdgeGauge]:
+        """Every edge of the loop; the phase's own rows go before those of evaluations."""
+        steps, evaluations = self._step_window(), self._evaluation_windows()
+        return {edge: self._edge(edge, steps, evaluations) for edge in self._rows}
+
+    def _edge(self, edge: str, steps: _Window, evaluations: list[_Window]) -> EdgeGauge:
+        rows = self._rows[edge]
+        in_step = steps.edges.get(edge, 0)
+        in_evaluations = [
+            window.edges[edge] / window.seconds for window in evaluations if edge in window.edges
+        ]
+        evaluates = in_step == 0 and bool(in_evaluations)
+        rate = in_step / steps.seconds if steps.seconds else None
+        return EdgeGauge(
+            rows_per_second=sum(in_evaluations) if evaluates else rate,
+            rows=rows,
+            queue=self._queues.get(edge, 0),
+            staleness=self._staleness.get(self._teaching.get(edge, "")),
+            evaluation=evaluates,
+        )
+
+    def bottleneck(self) -> str | None:
+        """The stage that took most of the phase's last steps."""
+        return _longest(self._step_window())
+
+    def _beside(self, steps: _Window) -> dict[str, StageGauge]:
+        aside: dict[str, StageGauge] = {}
+        for window in self._evaluation_windows():
+            for stage, gauge in _stage_gauges(window, evaluation=True).items():
+                aside[stage] = _together(aside[stage], gauge) if stage in aside else gauge
+        return aside | _stage_gauges(steps, evaluation=False)
+
+    def _step_window(self) -> _Window:
+        return _sum(self._steps.get(self._phase, ()))
+
+    def _evaluation_windows(self) -> list[_Window]:
+        """By probe, its last evaluations over the time that they are spread over."""
+        now = self._clock()
+        windows = []
+        for known in self._evaluations.values():
+            window = _sum(done for _, done in known.passes)
+            window.seconds = max(now - known.since, 1e-9)
+            windows.append(window)
+        return windows
+
+
+def _sum(windows: Iterable[_Window]) -> _Window:
+    whole = _Window()
+    for window in windows:
+        whole.add(window)
+    return whole
+
+
+def _longest(window: _Window) -> str | None:
+    stages = window.stages
+    return max(stages, key=lambda stage: stages[stage].seconds) if stages else None
+
+
+def _stage_gauges(window: _Window, *, evaluation: bool) -> dict[str, StageGauge]:
+    return {
+        stage: _stage_gauge(work, window.seconds, evaluation=evaluation)
+        for stage, work in window.stages.items()
+    }
+
+
+def _stage_gauge(work: _Work, seconds: float, *, evaluation: bool) -> StageGauge:
+    """
+    Args:
+        seconds: the time over which the work was done, waits and other stages included.
+    """
+    return StageGauge(
+        seconds=work.seconds / work.runs,
+        share=_share(work.seconds, seconds),
+        samples_per_second=_rate(work.samples, work.seconds),
+        tokens_per_second=_rate(work.tokens, work.seconds),
+        wall_samples_per_second=_rate(work.samples, seconds),
+        wall_tokens_per_second=_rate(work.tokens, seconds),
+        starved=_share(work.starved, seconds),
+        blocked=_share(work.blocked, seconds),
+        evaluation=evaluation,
+    )
+
+
+def _share(seconds: float, whole: float) -> float:
+    return min(1.0, seconds / whole) if whole else 0.0
+
+
+def _together(one: StageGauge, other: StageGauge) -> StageGauge:
+    """A stage that several probes ask, as its edges count it: all that they ask of it."""
+    share = one.share + other.share
+    part = one.share / share if share else 0.5
+
+    def mean(left: float | None, right: float | None) -> float | None:
+        return _plus(_times(left, part), _times(right, 1 - part))
+
+    return one.model_copy(
+        update={
+            "seconds": one.seconds * part + other.seconds * (1 - part),
+            "share": min(1.0, share),
+            "samples_per_second": mean(one.samples_per_second, other.samples_per_second),
+            "tokens_per_second": mean(one.tokens_per_second, other.tokens_per_second),
+            "wall_samples_per_second": _plus(
+                one.wall_samples_per_second, other.wall_samples_per_second
+            ),
+            "wall_tokens_per_second": _plus(
+                one.wall_tokens_per_second, other.wall_tokens_per_second
+            ),
+            "starved": min(1.0, one.starved + other.starved),
+            "blocked": min(1.0, one.blocked + other.blocked),
+        }
+    )
+
+
+def _plus(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _rate(count: int, seconds: float) -> float | None:
+    return count / seconds if count and seconds > 0 else None

@@ -1,0 +1,141 @@
+"""What the run makes of its metrics: the latest of each, the best of one, triggers that they set
+off, and what the learning doctor says of them.
+
+A step's readings count when the step is done, in the order of its plan: a step that is taken back
+has said nothing, and the order in which stages end changes nothing.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from coloop.runtime.health.doctor import Doctor, Finding
+from coloop.runtime.health.truths import Truth
+from coloop.runtime.phases.triggers import TriggerWatch
+from coloop.spec.schedule import Trigger
+
+LOSS = "loss/"
+"""Before the port, in the name of its loss."""
+
+
+class Readings:
+    """See the module."""
+
+    def __init__(
+        self,
+        watch: TriggerWatch,
+        best_metric: Callable[[], str | None],
+        on_best: Callable[[Mapping[str, float]], None],
+        truths: Mapping[str, Truth],
+    ) -> None:
+        """
+        Args:
+            best_metric: the metric by which the run has a best step, as it is at this moment.
+            on_best: told of a reading that is the best so far.
+            truths: by learner, the reading that says how right it is.
+        """
+        self._watch = watch
+        self._best_metric = best_metric
+        self._on_best = on_best
+        self._doctor = Doctor(truths)
+        self.latest: dict[str, float] = {}
+        """By `node.metric`."""
+        self.fired: list[Trigger] = []
+        """Triggers that are to be obeyed, in the order in which they fired."""
+        self.best: float | None = None
+        self.best_step = 0
+        self._taught: set[str] = set()
+        """Teaching ports of which a loss was told."""
+        self._untaught: list[Finding] = []
+
+    def read(self, node: str, metrics: Mapping[str, float], *, step: int, phase: str) -> None:
+        """Take the readings of a node."""
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                continue
+            metric = f"{node}.{name}"
+            self.latest[metric] = value
+            is_best = metric == self._best_metric()
+            if is_best and (self.best is None or value > self.best):
+                self.best, self.best_step = value, step
+                self._on_best({metric: value})
+            self.fired += self._watch.read(metric, value, phase)
+
+    @property
+    def best_words(self) -> str | None:
+        """The best reading of the run, where it says what is best."""
+        if self.best is None:
+            return None
+        return f"best {self._best_metric()} {self.best:.4g}, at step {self.best_step}"
+
+    def learned(self, node: str, metrics: Mapping[str, float], reasons: Mapping[str, str]) -> None:
+        """Readings of a step, not of an evaluation, and why they are as they are."""
+        losses = (name for name in metrics if name.startswith(LOSS))
+        self._taught.update(f"{node}.{name.removeprefix(LOSS)}" for name in losses)
+        self._doctor.hear(node, _finite(metrics), reasons)
+
+    def evaluated(
+        self, node: str, metrics: Mapping[str, float], *, step: int, phase: str
+    ) -> Sequence[Finding]:
+        """Readings of an evaluation, and what the doctor says of them."""
+        self.read(node, metrics, step=step, phase=phase)
+        return self._doctor.evaluated(node, _finite(metrics), step, phase)
+
+    def step_finished(self, step: int, phase: str) -> Sequence[Finding]:
+        """What the doctor says after this step."""
+        return self._doctor.step_finished(step, phase)
+
+    def run_finished(self, step: int, ports: Iterable[str]) -> Sequence[Finding]:
+        """What is to be said at the end.
+
+        Args:
+            ports: teaching ports that phases had live.
+        """
+        self._untaught = [_untaught(port, step) for port in sorted({*ports} - self._taught)]
+        return [*self._doctor.run_finished(step), *self._untaught]
+
+    @property
+    def unresolved(self) -> list[Finding]:
+        """What was raised and not cleared."""
+        return [*self._doctor.open, *self._untaught]
+
+    def state(self) -> dict[str, Any]:
+        triggers = self._watch.triggers
+        return {
+            "triggers": self._watch.state(),
+            "best_reading": self.best,
+            "best_step": self.best_step,
+            "doctor": self._doctor.state(),
+            "taught": sorted(self._taught),
+            "fired": [triggers.index(trigger) for trigger in self.fired],
+            "latest": dict(self.latest),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._watch.load_state(state["triggers"])
+        self._doctor.load_state(state["doctor"])
+        self._taught = set(state.get("taught", ()))
+        self.best, self.best_step = state["best_reading"], state["best_step"]
+        self.fired = [self._watch.triggers[index] for index in state["fired"]]
+        self.latest = dict(state.get("latest", {}))
+
+
+def _untaught(port: str, step: int) -> Finding:
+    """A teaching port that learned from nothing in the whole run."""
+    node, _, name = port.partition(".")
+    return Finding(
+        code="learning.untaught",
+        level="error",
+        node=node,
+        metric=f"{LOSS}{name}",
+        message=f"`{port}` was to be learned, and no update of this run had a row for it",
+        hint=(
+            "look at the alerts about rows, and at `schedule.learn` (`after`, `every`, `rows`) "
+            "beside the steps in which it is live"
+        ),
+        step=step,
+    )
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}

@@ -1,0 +1,83 @@
+"""`report.json`: what was predicted against what was measured, and the last metrics.
+
+Times are those of one phase, named `phase`: the one that took most of the run. What was measured is
+the mean of all its steps that this attempt took, without the evaluations between them. Of stages
+stands what is known on both sides, so that each number has one to be compared with.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from coloop.data.files.marks import write_whole
+from coloop.plan.cost import Estimate
+from coloop.plan.cost import explain as explain_estimate
+from coloop.runtime.run_files.events import RunStateName
+from coloop.runtime.session import Session
+from coloop.spec.graph import LoopSpec
+
+REPORT_FILE = "report.json"
+
+
+def write_report(
+    folder: Path, spec: LoopSpec, session: Session, state: RunStateName, root: Path
+) -> str:
+    """Write the report of a run that ended; its text.
+
+    Args:
+        root: folder from which the loop's relative paths are read.
+    """
+    explained = explain_estimate(spec, root=root)
+    predicted = explained.estimate
+    measured = session.pace.phases()
+    main = max(measured, key=lambda name: measured[name].window.seconds, default=None)
+    expected = {phase.name: phase.step_seconds for phase in explained.phases}
+    foretold = {stage.stage: stage for stage in explained.stages_in(main or "")}
+    stages = session.pace.stages_of(main or "")
+    timed = [name for name, stage in foretold.items() if stage.seconds and name in stages]
+    written = [
+        name
+        for name in timed
+        if foretold[name].tokens_per_second and stages[name].tokens_per_second is not None
+    ]
+    memory, held = _memory_of(predicted), session.held_bytes
+    seen = [name for name in memory if name in held]
+    report: dict[str, Any] = {
+        "run": folder.name,
+        "state": state.value,
+        "steps": session.timeline.step,
+        "phase": main,
+        "predicted": {
+            "step_seconds": expected.get(main or "", predicted.step_seconds),
+            "bottleneck": predicted.bottleneck,
+            "phases": expected,
+            "stages": {name: foretold[name].seconds for name in timed},
+            "tokens_per_second": {name: foretold[name].tokens_per_second for name in written},
+            "memory_bytes": {name: memory[name] for name in seen},
+        },
+        "measured": {
+            "step_seconds": measured[main].step_seconds if main else None,
+            "steps": measured[main].steps if main else 0,
+            "bottleneck": measured[main].bottleneck if main else None,
+            "phases": {name: times.step_seconds for name, times in measured.items()},
+            "stages": {name: stages[name].seconds for name in timed},
+            "tokens_per_second": {name: stages[name].tokens_per_second for name in written},
+            "memory_bytes": {name: held[name] for name in seen},
+        },
+        "metrics": session.readings,
+        "alerts": [asdict(finding) for finding in session.unresolved],
+    }
+    text = json.dumps(report, indent=1)
+    write_whole(folder / REPORT_FILE, text)
+    return text
+
+
+def _memory_of(predicted: Estimate) -> dict[str, int]:
+    """By stage, the most that one GPU, or one process without a GPU, holds in it."""
+    found: dict[str, int] = {}
+    for gpu in predicted.gpus:
+        for stage in dict.fromkeys(stage for part in gpu.parts for stage in part.stages):
+            held = sum(part.bytes for part in gpu.parts if stage in part.stages)
+            found[stage] = max(found.get(stage, 0), held)
+    return found

@@ -1,0 +1,41 @@
+"""Any policy that writes to its prompts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coloop.data.tables import Row, concat_rows
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.texts import prompt_of
+from coloop.runtime.roles.writing.conversations import with_openings
+from coloop.runtime.roles.writing.writer import RowPrompt, Texts, Writer
+
+ROUNDING = 1e-9
+"""So that 0.29 of 100 prompts are 29."""
+
+
+class ActorRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self.writer = Writer(node)
+
+    def run(self, call: Call) -> Outcome:
+        return self.writer.run(self._row_prompts(concat_rows(call.tables("prompts")), call), call)
+
+    def begin(self, call: Call) -> list[Texts]:
+        """Write for the first prompts; `run` writes for the others."""
+        rows = concat_rows(call.tables("prompts"))
+        first = rows[: math.floor(call.share * len(rows) + ROUNDING)]
+        return self.writer.write(self._row_prompts(first, call), call)
+
+    def _row_prompts(self, rows: Sequence[Row], call: Call) -> list[RowPrompt]:
+        opened = with_openings(rows, self._node, call)
+        return [RowPrompt(row=row, prompt=prompt_of(row, self._node)) for row in opened]
+
+    def state(self) -> dict[str, Any]:
+        return self.writer.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.writer.load_state(state)

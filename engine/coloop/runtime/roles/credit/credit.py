@@ -1,0 +1,234 @@
+"""Credit: the scores at `rewards` become what the learner's algorithms learn from.
+
+    rows and scores ──> a batch for each algorithm ──> class weights ──> balance ──> items
+
+Nothing is trained and no weights are touched. A row that its limit cut counts in its group's
+baseline; whether it is taught, its writer's `rollout.truncated` says. What lasts beyond a step: the
+KL coefficients that adapt, and how often each class has come.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from coloop.algorithms.recipes.class_weights import Frequencies, class_weights, moved_frequencies
+from coloop.algorithms.recipes.kl_control import KlController
+from coloop.data.tables import Row
+from coloop.data.tables.table import Table
+from coloop.runtime.roles.credit.advantage_batch import AdvantageBatch, advantage_batch_of
+from coloop.runtime.roles.credit.credit_items import balanced, items_of
+from coloop.runtime.roles.credit.credit_rows import ScoredRows, credit_of, own_rows, score_rows
+from coloop.runtime.roles.credit.teaching import LEFT_OUT
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
+from coloop.spec.homes import rollout_of
+from coloop.spec.training import ClassWeights
+
+PORT = "rewards"
+
+
+class CreditRole:
+    """The credit of a node that learns from rewards."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        del context
+        self._node = node
+        self._kl: Mapping[int, KlController] = {}
+        """By the place of its algorithm."""
+        self._frequencies: Frequencies = {}
+
+    def run(self, call: Call) -> Outcome:
+        """What it learns; of a probe's rows it remembers nothing."""
+        if not call.is_probe:
+            return self._credited(call)
+        memory = self.remember()
+        try:
+            return self._credited(call)
+        finally:
+            self.recall(memory)
+
+    def _credited(self, call: Call) -> Outcome:
+        rows, inputs = own_rows(self._node, call), call.inputs.get(PORT, ())
+        own = score_rows(self._node, call.context, rows, inputs)
+        batches = [
+            self._advantage_batch(number, settings, call, own)
+            for number, settings in enumerate(self._algorithms(call.context))
+        ]
+        detail: dict[str, Any] = {"rows": len(rows), **_told(batches)}
+        if not any(batch.rows for batch in batches):
+            message = f"{self._node}: {_why_none(batches)}; nothing is learned"
+            return Outcome(
+                items={PORT: ()},
+                outputs={"credited": Table(), "returns": Table()},
+                detail=detail,
+                alerts=[("learn.no_rows", message)],
+            )
+        credit = credit_of(self._node, call.context)
+        batches, shares = self._by_class(batches, credit.class_weights)
+        counts = balanced(self._node, call, credit.balance, batches)
+        items = items_of(batches, counts)
+        metrics: dict[str, float] = {**shares, **_left_out(batches)}
+        for batch in reversed(batches):  # of what several know, the first algorithm's stands
+            metrics |= batch.output.metrics
+        return Outcome(
+            items={PORT: items},
+            metrics=metrics,
+            reasons=_reasons(batches),
+            detail={**detail, "learned": len(items)},
+            alerts=[alert for batch in batches for alert in batch.output.alerts],
+            outputs={
+                "credited": Table(rows=_credited_rows(self._node, batches[0])),
+                "returns": _returns(batches),
+            },
+        )
+
+    def _algorithms(self, context: Context) -> list[ResolvedRewards]:
+        rollout = rollout_of(context.spec, self._node)
+        longest = rollout.max_new_tokens if rollout is not None else None
+        return [
+            resolve_algorithm(entry, max_new_tokens=longest)
+            for entry in node_algorithms(context.spec, self._node)[PORT]
+        ]
+
+    def _advantage_batch(
+        self, number: int, settings: ResolvedRewards, call: Call, own: ScoredRows
+    ) -> AdvantageBatch:
+        """What one algorithm learns, and where its KL in the reward adapts, that it is told."""
+        kl = settings.kl
+        if kl is None or kl.into != "reward" or kl.target is None:
+            return advantage_batch_of(self._node, settings, call, own)
+        controller = replace(self._kl.get(number) or KlController.of(kl))
+        settings = controller.applied(settings)
+        batch = advantage_batch_of(self._node, settings, call, own)
+        coefficient = controller.coefficient
+        if batch.output.kl is not None:
+            controller.observe(batch.output.kl, kl, samples=len(batch.rows))
+        self._kl = {**self._kl, number: controller}
+        metrics = {**batch.output.metrics, "kl/coefficient": coefficient}
+        return replace(batch, output=replace(batch.output, metrics=metrics))
+
+    def _by_class(
+        self, batches: list[AdvantageBatch], section: ClassWeights | None
+    ) -> tuple[list[AdvantageBatch], dict[str, float]]:
+        """The batches with the advantages of each row times the weight of its class; and the share
+        of each class so far."""
+        if section is None:
+            return batches, {}
+        rows = {row.id: row for batch in batches for row in batch.taught}
+        classes = {name: _class_of(row, section.by) for name, row in rows.items()}
+        self._frequencies = moved_frequencies(
+            self._frequencies, [*classes.values()], ema=section.ema
+        )
+        weights = class_weights(self._frequencies, shape=section.shape)
+        weight_of = {name: 1.0 if one is None else weights[one] for name, one in classes.items()}
+        shares = {f"class/{one:g}": share for one, share in self._frequencies.items()}
+        return [batch.weighted(weight_of) for batch in batches], shares
+
+    def remember(self) -> Any:
+        return self._kl, self._frequencies
+
+    def recall(self, memory: Any) -> None:
+        self._kl, self._frequencies = memory
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "kl": {str(number): one.state() for number, one in self._kl.items()},
+            "frequencies": [[one, share] for one, share in self._frequencies.items()],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._kl = {
+            int(number): KlController.from_state(one) for number, one in state["kl"].items()
+        }
+        self._frequencies = {float(one): float(share) for one, share in state["frequencies"]}
+
+
+def _class_of(row: Row, scorer: str) -> float | None:
+    """What the scorer says of the row; None where it says nothing."""
+    value = row.column(scorer)
+    return float(value) if isinstance(value, float | int) else None
+
+
+LACKING = {
+    "without_reference": "log-probs of the reference",
+    "without_values": "values of the critic",
+    "without_greedy": "a greedy answer to compare with",
+}
+"""What a row that leaves the update lacks, in words."""
+
+
+def _why_none(batches: Sequence[AdvantageBatch]) -> str:
+    """Why no algorithm has a row to learn."""
+    widest = max(batches, key=lambda batch: batch.left_out["kept"])
+    lacking = [words for name, words in LACKING.items() if widest.left_out[name]]
+    if not lacking:
+        return "no row of this step has a score"
+    return f"none of the {widest.left_out['kept']} rows that have a score has {lacking[0]}"
+
+
+def _left_out(batches: Sequence[AdvantageBatch]) -> dict[str, float]:
+    """Share of the scored rows that leave the update, of the algorithm that most of them leave."""
+    shares = [
+        sum(batch.left_out[name] for name in LACKING) / batch.left_out["kept"]
+        for batch in batches
+        if batch.left_out["kept"] and _reads_beside(batch.settings)
+    ]
+    return {LEFT_OUT: max(shares)} if shares else {}
+
+
+def _reasons(batches: Sequence[AdvantageBatch]) -> dict[str, str]:
+    """Why rows leave the update, where it is known."""
+    known = dict.fromkeys(batch.reason for batch in batches if batch.reason)
+    return {LEFT_OUT: "; ".join(known)} if known else {}
+
+
+def _reads_beside(settings: ResolvedRewards) -> bool:
+    """Whether an algorithm reads of its rows what another node, or a greedy answer, says."""
+    return settings.needs_reference or settings.needs_values or settings.needs_greedy
+
+
+def _told(batches: Sequence[AdvantageBatch]) -> dict[str, Any]:
+    """For the step's line in the log, of the algorithm that learns from most rows."""
+    widest = max(batches, key=lambda batch: len(batch.rows))
+    sizes = Counter(widest.groups).values()
+    return {
+        **widest.left_out,
+        "edges": dict(widest.scored.delivered),
+        "groups": len(sizes),
+        "group_size": max(sizes, default=0),
+        "truncated": list(widest.is_taught).count(False),
+        "versions": sorted({row.version for row in widest.rows}),
+    }
+
+
+def _credited_rows(node: str, batch: AdvantageBatch) -> tuple[Row, ...]:
+    """The rows with what came out of it, for people to look at."""
+    found = []
+    output = batch.output
+    for row, reward, advantage in zip(batch.rows, output.rewards, output.advantages, strict=True):
+        columns: dict[str, float | None] = {"reward": reward}
+        if isinstance(advantage, float | int):
+            columns["advantage"] = float(advantage)
+        found.append(row.with_columns(node, columns))
+    return tuple(found)
+
+
+def _returns(batches: Sequence[AdvantageBatch]) -> Table:
+    """What critics learn: the returns of the rows that are taught, by the first algorithm that
+    reads values."""
+    batch = next((one for one in batches if one.output.returns is not None), batches[0])
+    found = zip(batch.rows, batch.output.returns or [None] * len(batch.rows), strict=True)
+    given = [(row, returns) for row, returns in found if returns is not None]
+    return Table(
+        rows=tuple(row for row, _ in given),
+        values={row.id: returns for row, returns in given},
+        values_at={
+            ahead: {
+                row.id: returns
+                for row, returns in zip(batch.rows, others, strict=True)
+                if returns is not None
+            }
+            for ahead, others in batch.output.returns_at.items()
+        },
+    )

@@ -1,0 +1,188 @@
+"""The rows that a learner is credited for, and what each edge at `rewards` says of them.
+
+What an edge delivers to a row has three values: a number, `None`, or nothing at all; here both of
+the latter count as `None`, and a row with nothing but `None` is out. A learner with `off_policy`
+takes rows that others wrote as well: those that an edge without `aggregate` brings, with the score
+of that edge alone, as members of the group of the prompt row from which they descend.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress
+
+import numpy as np
+
+from coloop.algorithms.recipes.protocol import EdgeScores, Score
+from coloop.algorithms.recipes.rounds import returns_over_rounds
+from coloop.data.arrays import Ids
+from coloop.data.tables import Row
+from coloop.data.tables.row import merge_columns
+from coloop.runtime.roles.protocol import Call, Context, Input
+from coloop.runtime.roles.rows.inputs import deliver
+from coloop.spec.algorithm import ResolvedOffPolicy
+from coloop.spec.nodes import ActorNode, VerifierNode
+from coloop.spec.training import Credit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRows:
+    """Rows, and what each edge says of them in their order."""
+
+    rows: tuple[Row, ...]
+    edges: tuple[EdgeScores, ...]
+    delivered: Mapping[str, dict[str, int]] = field(default_factory=dict)
+    """By edge, rows that it says something of, and those of which it says None."""
+    of_others: frozenset[str] = frozenset()
+    """Ids of the rows that others wrote."""
+
+    def only(self, keep: Sequence[bool]) -> "ScoredRows":
+        """The rows that are to be kept."""
+        edges = [replace(one, scores=list(compress(one.scores, keep))) for one in self.edges]
+        return replace(self, rows=tuple(compress(self.rows, keep)), edges=tuple(edges))
+
+    def those_with(self, known: Mapping[str, object]) -> "ScoredRows":
+        """Own rows of which something is known; all rows that others wrote."""
+        return self.only([row.id in known or row.id in self.of_others for row in self.rows])
+
+    def scored(self) -> "ScoredRows":
+        """Without rows of which no edge has a number."""
+        return self.only(
+            [any(one.scores[row] is not None for one in self.edges) for row in range(self.size)]
+        )
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+
+def own_rows(node: str, call: Call, *, greedy: bool = False) -> tuple[Row, ...]:
+    """What the learner wrote in this step, and its own rows that a buffer brings; with what the
+    nodes on the way (a filter that draws again) know of them.
+
+    Args:
+        greedy: its greedy extra rows, which others are compared with; else all but those.
+    """
+    rows: dict[str, Row] = {row.id: row for row in (call.own.rows if call.own else ())}
+    for given in call.inputs.get("rewards", ()):
+        for row in given.table.rows:
+            if row.id in rows:
+                rows[row.id] = merge_columns(rows[row.id], [row])
+            elif row.writer == node:
+                rows[row.id] = row
+    return tuple(row for row in rows.values() if row.tokens is not None and row.is_greedy is greedy)
+
+
+def score_rows(
+    node: str, context: Context, rows: Sequence[Row], inputs: Sequence[Input]
+) -> ScoredRows:
+    """What the edges say of own rows, with what later rounds add where the credit says so."""
+    edges, delivered = [], {}
+    for given in inputs:
+        values = deliver(context, rows, given).values
+        scores = [_number(values.get(row.id)) for row in rows]
+        edges.append(_edge(given, _over_rounds(node, context, rows, scores)))
+        said = [values[row.id] for row in rows if row.id in values]
+        delivered[given.edge.key] = {"delivered": len(said), "none": said.count(None)}
+    return ScoredRows(rows=tuple(rows), edges=tuple(edges), delivered=delivered)
+
+
+def with_rows_of_others(
+    node: str, own: ScoredRows, inputs: Sequence[Input], prompts: "Prompts", how: ResolvedOffPolicy
+) -> tuple[ScoredRows, int]:
+    """Own rows and, after them, those that others wrote for the same prompt rows; and how many came
+    that answer no prompt row of the learner."""
+    known = {row.id for row in own.rows}
+    rows, scores, strangers = list(own.rows), [list(one.scores) for one in own.edges], 0
+    delivered = {key: dict(counts) for key, counts in own.delivered.items()}
+    for place, given in enumerate(inputs):
+        for row in () if given.edge.aggregate else given.table.rows:
+            score = _number((given.table.scores or {}).get(row.id))
+            if score is None or row.id in known or row.writer in (None, node) or row.is_greedy:
+                continue
+            answer = prompts.answered_by(row, how)
+            if answer is None:
+                strangers += row.tokens is not None
+                continue
+            known.add(row.id)
+            rows.append(answer)
+            delivered[given.edge.key]["delivered"] += 1
+            for number, column in enumerate(scores):
+                column.append(score if number == place else None)
+    edges = [replace(one, scores=said) for one, said in zip(own.edges, scores, strict=True)]
+    found = replace(
+        own,
+        rows=tuple(rows),
+        edges=tuple(edges),
+        delivered=delivered,
+        of_others=frozenset(row.id for row in rows[own.size :]),
+    )
+    return found, strangers
+
+
+class Prompts:
+    """The prompt rows for which a learner wrote, by what it wrote."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._ids: dict[Hashable, Ids] = {
+            row.group: row.tokens.prompt_ids
+            for row in rows
+            if row.group is not None and row.tokens is not None
+        }
+
+    def answered_by(self, row: Row, how: ResolvedOffPolicy) -> Row | None:
+        """The row as an answer to the prompt row from which it descends, in its group; None where
+        it descends from none. As it was written it answers its own prompt."""
+        if row.tokens is None:
+            return None
+        above = [one for one in row.trail if one in self._ids]
+        nearest = min(above, key=lambda one: len(row.trail[one]), default=None)
+        if how.prompt == "as_written":
+            return replace(row, group=nearest or row.group)
+        if nearest is None:
+            return None
+        tokens = replace(row.tokens, prompt_ids=self._ids[nearest])
+        return replace(row, group=nearest, tokens=tokens)
+
+
+def credit_of(node: str, context: Context) -> Credit:
+    """The section of a node that learns from rewards."""
+    section = context.spec.nodes[node]
+    assert isinstance(section, ActorNode | VerifierNode)
+    return section.credit
+
+
+def _over_rounds(
+    node: str, context: Context, rows: Sequence[Row], scores: list[Score]
+) -> list[Score]:
+    """Scores with what later rounds add to them, where the learner's credit says so."""
+    rounds = credit_of(node, context).rounds
+    if rounds is None:
+        return scores
+    places = {row.id: place for place, row in enumerate(rows)}
+    below: list[list[int]] = [[] for _ in rows]
+    for place, row in enumerate(rows):
+        for above in (places[name] for name in row.trail if name in places):
+            if rows[above].round == row.round - 1:
+                below[above].append(place)
+    return returns_over_rounds(
+        scores,
+        rounds=[row.round for row in rows],
+        below=below,
+        last_tokens=[_last_token(row) for row in rows],
+        discount=rounds.discount,
+    )
+
+
+def _last_token(row: Row) -> int:
+    """Position of the last trained token of a completion."""
+    trained = np.flatnonzero(row.tokens.loss_mask if row.tokens is not None else [])
+    return int(trained[-1]) if trained.size else 0
+
+
+def _edge(given: Input, scores: list[Score]) -> EdgeScores:
+    name = given.edge.id or given.edge.source.node
+    return EdgeScores(name=name, weight=given.edge.weight, scores=scores)
+
+
+def _number(value: object) -> Score:
+    return value if isinstance(value, float | int | dict) else None

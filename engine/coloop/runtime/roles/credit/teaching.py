@@ -1,0 +1,269 @@
+"""Rows at teaching ports other than `rewards`, ready for the update: demonstrations, pairs, labels
+and returns.
+
+Edges into one port are taken one after another; an edge's weight scales the loss of its rows.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from coloop.algorithms.batch import Pair, Unit
+from coloop.data.tables import OTHER, Row, Table
+from coloop.errors import DataError
+from coloop.runtime.roles.credit.choices import chooses, chosen_labels, chosen_sides
+from coloop.runtime.roles.protocol import Context, Input
+from coloop.runtime.roles.rows.graded import graded_as_taught, is_graded
+from coloop.runtime.roles.rows.labels import labelled
+from coloop.runtime.roles.rows.texts import (
+    SIDES,
+    as_pair,
+    as_sequence,
+    as_stranger,
+    is_masked,
+    strangers,
+)
+from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught
+from coloop.sandbox.inside.values import why_no_score
+from coloop.spec.algorithm import (
+    SOFT_LOSSES,
+    Algorithm,
+    BradleyTerry,
+    ResolvedPreference,
+    lambda_of,
+    measures_others,
+    node_algorithms,
+    reads,
+    resolve_algorithm,
+)
+
+PAIRS = "pairs"
+LABELS = "labels"
+DEMONSTRATIONS = "demonstrations"
+RETURNS = "returns"
+LEFT_OUT = "rows/left_out"
+"""Metric: the share of rows that leave an update, for want of what is read of them beside."""
+MARGIN = "margin"
+"""Column with the margin of a pair where nobody names another."""
+COMPARED = ("reference", "prior")
+"""Ports with the log-probs that an algorithm compares its own with."""
+
+
+def teaching_items(
+    node: str,
+    port: str,
+    context: Context,
+    inputs: Mapping[tuple[str, str], Sequence[Input]],
+    step: int,
+) -> tuple[tuple[Unit, ...], dict[str, Any]]:
+    """Items of one port, and what became of its rows."""
+    entries = node_algorithms(context.spec, node)[port]
+    margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
+    sure = _loss_of_sure_pairs(entries) if port == PAIRS else None
+    ahead = lambda_of(context.spec, node) if port == RETURNS else None
+    compared = [name for name in COMPARED if any(name in reads(entry) for entry in entries)]
+    reference: dict[str, Any] = {}
+    others: dict[str, Row] = {}
+    for given in (one for name in compared for one in inputs.get((node, name), ())):
+        reference.update(given.table.log_probs or {})
+        if any(measures_others(entry) for entry in entries):
+            others |= strangers([row for row in given.table.rows if _is_pair(given.table, row)])
+    items: list[Unit] = []
+    without = greedy = truncated = 0
+    edges = {}
+    for given in inputs.get((node, port), ()):
+        edges[given.edge.key] = {"delivered": len(given.table.rows), "none": 0}
+        if chooses(entries):
+            found = _chosen(node, port, given, entries, context, step)
+            items += [one for one in found if one is not None]
+            edges[given.edge.key]["none"] = found.count(None)
+            continue
+        for row in _as_taught(node, port, given.table.rows, context, step):
+            if row.is_greedy and row.tokens is not None:
+                greedy += 1
+                continue
+            if port == DEMONSTRATIONS and is_masked(row, context.spec):
+                truncated += 1
+                continue
+            if compared and row.id not in reference:
+                without += 1
+                continue
+            if port == RETURNS:
+                items.append(_valued(row, given, ahead))
+                continue
+            if port == LABELS:
+                beside = {"log_probs_reference": reference.get(row.id)} if compared else {}
+                text = labelled(row, given, node, context, entries, **beside)
+                if text is None:
+                    edges[given.edge.key]["none"] += 1
+                else:
+                    items.append(text)
+                continue
+            if port == PAIRS:
+                if sure is not None:
+                    _check_sure(row, node, sure)
+                known = reference.get(row.id)
+                pair = _pair(row, node, given.edge.weight, known, margin or MARGIN)
+                items.append(_with_others(pair, row, others.get(row.id), known))
+            else:
+                items.append(_demonstrated(row, given))
+    detail = {
+        "port": f"{node}.{port}",
+        "learned": len(items),
+        "edges": edges,
+        "without_reference": without,
+        "greedy": greedy,
+        "truncated": truncated,
+    }
+    if compared and (items or without):
+        detail[LEFT_OUT] = without / (without + len(items))
+    return tuple(items), detail
+
+
+def columns_that_no_pair_has(
+    node: str, context: Context, given: Sequence[Input]
+) -> list[tuple[str, str]]:
+    """Alerts about columns that a scorer of pairs reads, where none of the pairs has them."""
+    entries = node_algorithms(context.spec, node)[PAIRS]
+    scorers = [one for one in entries if isinstance(one, BradleyTerry)]
+    wanted = [("margin", one.margin, "counts as 0") for one in scorers if one.margin]
+    wanted += [("soft", "probability", "counts as 1") for one in scorers if one.soft]
+    pairs = [row for one in given for row in one.table.rows]
+    there = ", ".join(sorted({f"`{name}`" for row in pairs for name in row.columns}))
+    return [
+        (
+            "learn.no_column",
+            f"{node}: algorithm.pairs.{field}: none of {len(pairs)} pairs has a number in the "
+            f"column `{column}`, so it {counts}; their columns are {there}",
+        )
+        for field, column, counts in wanted
+        if pairs and all(row.columns.get(column) is None for row in pairs)
+    ]
+
+
+def _as_taught(
+    node: str, port: str, rows: Sequence[Row], context: Context, step: int
+) -> Sequence[Row]:
+    """The rows as the learner reads them: a scorer as its template shows them, a judge in words
+    behind its own prompts."""
+    if port in (PAIRS, LABELS) and is_graded(context.spec, node):
+        return graded_as_taught(node, port, rows, context, step)
+    if port == PAIRS and judges_in_words(context.spec, node):
+        return pairs_taught(node, rows, context, step)
+    return rows
+
+
+def _chosen(
+    node: str,
+    port: str,
+    given: Input,
+    entries: Sequence[Algorithm],
+    context: Context,
+    step: int,
+) -> list[Unit | None]:
+    """What is learned of the rows or pairs of an edge by choosing among labels."""
+    entry = chooses(entries)
+    assert entry is not None
+    rows = given.table.rows
+    if is_graded(context.spec, node):
+        rows = tuple(graded_as_taught(node, port, rows, context, step))
+    shown = replace(given, table=replace(given.table, rows=rows))
+    if port == PAIRS:
+        found: list[Unit | None] = [*chosen_sides(node, shown, context, step)]
+    else:
+        found = chosen_labels(node, shown, entry, context, step)
+    weight = given.edge.weight
+    return [None if one is None else replace(one, weight=weight) for one in found]
+
+
+def _demonstrated(row: Row, given: Input) -> Unit:
+    """A text to imitate, whatever a reference has said of the row elsewhere: nobody reads it."""
+    return as_sequence(row, weight=given.edge.weight, count=row.drawn, group=row.group or "")
+
+
+def _valued(row: Row, given: Input, ahead: float | None) -> Unit:
+    """A rollout with what each of its tokens earned from there on.
+
+    Args:
+        ahead: the critic's own lambda; None: the actor's.
+    """
+    values = given.table.values if ahead is None else given.table.values_at[ahead]
+    assert values is not None
+    return as_sequence(
+        row,
+        weight=given.edge.weight,
+        count=row.drawn,
+        group=row.group or "",
+        returns=values[row.id],
+    )
+
+
+def _pair(row: Row, node: str, weight: float, reference: Any, margin: str) -> Pair:
+    return as_pair(
+        row,
+        reference,
+        weight=weight,
+        count=row.drawn,
+        probability=_number(row, "probability", 1.0, node),
+        margin=_number(row, margin, 0.0, node),
+    )
+
+
+def _loss_of_sure_pairs(entries: Sequence[Algorithm]) -> str | None:
+    """A loss that wants pairs of which it is sure which side is better; None: there is none."""
+    resolved = map(resolve_algorithm, entries)
+    losses = (one.loss for one in resolved if isinstance(one, ResolvedPreference))
+    return next((loss for loss in losses if loss not in SOFT_LOSSES), None)
+
+
+def _check_sure(row: Row, node: str, loss: str) -> None:
+    """Raises `DataError` where a pair may be the other way round, which its loss does not know."""
+    probability = _number(row, "probability", 1.0, node)
+    if probability != 1.0:
+        names = ", ".join(f"`{name}`" for name in sorted(SOFT_LOSSES))
+        raise DataError(
+            f"pair {row.id} has the probability {probability:g}, and the loss `{loss}` of "
+            f"`{node}.pairs` is defined for pairs that are sure; take one of the losses {names}, "
+            "or pairs without the column `probability` (`soft: false` where they are made)",
+            node,
+            "algorithm.pairs.loss",
+        )
+
+
+def _is_pair(table: Table, row: Row) -> bool:
+    """Whether a reference has said something of a pair."""
+    return isinstance((table.log_probs or {}).get(row.id), dict)
+
+
+def _with_others(pair: Pair, row: Row, other: Row | None, known: Any) -> Pair:
+    """A pair with another's sides under its prompt, where the reference has measured them."""
+    if other is None or f"{OTHER}chosen" not in known:
+        return pair
+    said = {side: known[f"{OTHER}{side}"] for side in SIDES}
+    crossed = as_stranger(row, other, said)
+    extra = tuple(replace(one, count=pair.count) for one in (crossed.chosen, crossed.rejected))
+    return replace(pair, extra=extra)
+
+
+def _number(row: Row, column: str, default: float, node: str) -> float:
+    """A pair's number, as a file may have it in letters too; the default where it has none.
+
+    Raises:
+        DataError: what the column holds is no number that can be learned.
+    """
+    value = row.columns.get(column)
+    if value is None:
+        return default
+    try:
+        number = float(value) if isinstance(value, float | int | str) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if why_no_score(number) is None:
+        return number
+    raise DataError(
+        f"pair {row.id}: `{node}.pairs` reads its column `{column}`, which wants a number, found "
+        f"{repr(value)[:80]}; mend it in the data, or leave it empty where there is none",
+        node,
+        "algorithm.pairs",
+    )

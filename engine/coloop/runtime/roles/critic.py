@@ -1,0 +1,65 @@
+"""Values of tokens, for advantages with a learned baseline: what each text is worth before each of
+its trained tokens. Inputs are taken one after another.
+
+What it learns, its actor's credit computes; see `teaching`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coloop.data.tables import Row, Table, concat_rows
+from coloop.runtime.roles.credit.credit_rows import Prompts
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.finite import check_tokens
+from coloop.runtime.roles.rows.fits import rows_of
+from coloop.runtime.roles.rows.texts import as_read
+from coloop.spec.algorithm import off_policy_of
+from coloop.workers.messages import TooLong
+
+
+class CriticRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._fits = rows_of(node)
+
+    def run(self, call: Call) -> Outcome:
+        rows = concat_rows(call.tables("rollouts")) if call.asked is None else call.asked
+        if not rows:
+            return Outcome(outputs={"values": Table(values={})})
+        hosts, group = call.context.hosts, call.context.groups[self._node]
+        read = [as_read(row) for row in self._as_learned(rows, call.context)]
+        said = hosts.score(group, self._node, read, 1.0, "values")
+        refused = [one for one in said if isinstance(one, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
+        values = {
+            row.id: one for row, one in zip(rows, said, strict=True) if not isinstance(one, TooLong)
+        }
+        check_tokens(self._node, "values", values.items())
+        known = tuple(row for row in rows if row.id in values)
+        return Outcome(
+            outputs={"values": Table(rows=known, values=values)},
+            samples=len(known),
+            tokens=sum(len(one) for one in values.values()),
+            metrics=metrics,
+            alerts=alerts,
+        )
+
+    def _as_learned(self, rows: Sequence[Row], context: Context) -> list[Row]:
+        """Rows as its actor learns them: what others wrote, behind the prompt that it answers."""
+        for edge in context.spec.graph.edges_out_of(self._node, "values"):
+            actor, how = edge.target.node, off_policy_of(context.spec, edge.target.node)
+            if how is not None:
+                prompts = Prompts([row for row in rows if row.writer == actor])
+                return [
+                    row if row.writer == actor else prompts.answered_by(row, how) or row
+                    for row in rows
+                ]
+        return [*rows]
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)

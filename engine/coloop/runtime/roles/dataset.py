@@ -1,0 +1,129 @@
+"""Rows from outside: `load` gives the next rows of a source, in the order of its cursor."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coloop.data.cursor import DataCursor, Draw, steps_for
+from coloop.data.seeds import derive_seed
+from coloop.data.sources import Source, mark_of, open_source, unfolded
+from coloop.data.tables import Row, Table
+from coloop.data.tables.row import child_row, root_row
+from coloop.plan.types import PhasePlan
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.spec.nodes import DatasetNode
+
+
+class DatasetRole:
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        section = self._section(context)
+        self._root = context.root
+        self._as_written = section
+        self._opened_as = section.source
+        self._alerts: list[tuple[str, str]] = []
+        """What is still to be told."""
+        self._source = self._open(section)
+        self._cursor = DataCursor(
+            rows=len(self._source),
+            seed=derive_seed(context.seed, node, "order"),
+            shuffle=section.shuffle,
+        )
+
+    def _section(self, context: Context) -> DatasetNode:
+        section = context.spec.nodes[self._node]
+        assert isinstance(section, DatasetNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        section = self._section(call.context)
+        self._follow_changes(section)
+        if call.is_probe:
+            rows = self._probe_rows(section)
+        else:
+            rows = [self._row(draw) for draw in self._cursor.take(section.rows_per_step)]
+        if section.unfold is not None:
+            rows = [child for row in rows for child in self._children(row, section.unfold)]
+        table = Table(rows=tuple(rows))
+        outputs = {"rows": table}
+        if rows and "chosen" in rows[0].columns and "rejected" in rows[0].columns:
+            outputs["pairs"] = table
+        alerts, self._alerts = self._alerts, []
+        return Outcome(outputs=outputs, samples=len(rows), alerts=alerts)
+
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
+        """A phase that counts passes over this dataset begins with a new pass."""
+        del updates, context
+        if phase.epochs_of == self._node and self._cursor.position:
+            self._cursor.drawn = (self._cursor.epoch + 1) * self._cursor.rows
+
+    def steps_for_epochs(self, epochs: float, context: Context) -> int:
+        """Steps that draw every row so often."""
+        section = self._section(context)
+        self._follow_changes(section)
+        return steps_for(
+            epochs=int(epochs), rows=len(self._source), rows_per_step=section.rows_per_step
+        )
+
+    def _probe_rows(self, section: DatasetNode) -> list[Row]:
+        """The same rows at every reading: the first `rows_per_step` of the first pass."""
+        fixed = DataCursor(rows=len(self._source), seed=self._cursor.seed, shuffle=section.shuffle)
+        count = min(section.rows_per_step or len(self._source), len(self._source))
+        return [self._row(draw) for draw in fixed.take(count)]
+
+    def _row(self, draw: Draw) -> Row:
+        columns = self._source.row(draw.index)
+        return root_row(self._node, f"{draw.epoch}.{draw.index}", columns)
+
+    def _children(self, row: Row, column: str) -> list[Row]:
+        parts = unfolded(row.columns, column, node=self._node)
+        return [child_row(self._node, row, k, columns) for k, columns in enumerate(parts)]
+
+    def _open(self, section: DatasetNode) -> Source:
+        self._mark = mark_of(section.source, self._root)
+        source = open_source(section, node_id=self._node, root=self._root)
+        if source.nulls:
+            told = ", ".join(f"`{name}`" for name in source.nulls)
+            message = (
+                f"{self._node}: keys that are null in {told} are left out of prompts and targets: "
+                "a file of Arrow gives each row the keys of all others"
+            )
+            self._alerts.append(("data.nulls", message))
+        return source
+
+    def _follow_changes(self, section: DatasetNode) -> None:
+        """A phase may `set` source parameters: the source is opened anew, passes keep their
+        count."""
+        if section.source != self._opened_as:
+            self._source, self._opened_as = self._open(section), section.source
+            self._cursor = self._cursor.resized(len(self._source))
+
+    def remember(self) -> Any:
+        return self._source, self._opened_as, self._cursor, self._cursor.drawn
+
+    def recall(self, memory: Any) -> None:
+        self._source, self._opened_as, self._cursor, self._cursor.drawn = memory
+
+    def state(self) -> dict[str, Any]:
+        changed = None if self._opened_as == self._as_written.source else self._opened_as
+        source = None if changed is None else changed.model_dump(mode="json", by_alias=True)
+        return {**self._cursor.state(), "source": source, "mark": self._mark}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on in the source that was open, which may be another one than the spec's."""
+        if state["source"] is not None:
+            section = DatasetNode.model_validate(
+                {**self._as_written.model_dump(by_alias=True), "source": state["source"]}
+            )
+            self._source, self._opened_as = self._open(section), section.source
+            self._cursor = self._cursor.resized(len(self._source))
+        self._cursor.load(state)
+        known = state.get("mark")
+        if known is not None and known != self._mark:
+            path = getattr(self._opened_as, "path", "")
+            message = (
+                f"{self._node}: {path} is not the file that the checkpoint was taken with: the run "
+                "goes on with other rows; put the file back, or start a new run"
+            )
+            self._alerts.append(("data.changed", message))

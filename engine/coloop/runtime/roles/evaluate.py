@@ -1,0 +1,163 @@
+"""Metrics of rows: scores grade, selectors choose among k, labels are the truth to compare with;
+with `of`, the loss and accuracy of teaching ports without learning."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from coloop.data.metrics import Group, measure, read_metric
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Table, concat_rows
+from coloop.runtime.roles.credit.games import games_of
+from coloop.runtime.roles.credit.teaching import teaching_items
+from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Stateless
+from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
+from coloop.runtime.roles.verifiers.comparing import leads_of, orders_of
+from coloop.spec.nodes import EvaluateNode
+from coloop.workers.messages import LearnRequest, PortBatch
+
+GRADERS = ("scores", "selectors", "labels")
+"""Ports whose rows are graded where no rollouts come in, the first that brings some."""
+
+PORT_METRICS = {"pair_accuracy": "accuracy"}
+"""Metrics of `of` whose name among a learner's metrics is another one."""
+
+
+class EvaluateRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+
+    def _section(self, context: Context) -> EvaluateNode:
+        section = context.spec.nodes[self._node]
+        assert isinstance(section, EvaluateNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        return Outcome(metrics=self.measure(call))
+
+    def measure(self, call: Call, *, of_k: bool | None = None) -> dict[str, float]:
+        """Metrics by name; with several scorers `scorer.metric`.
+
+        Args:
+            of_k: only metrics of k samples, or only the others; None: all.
+        """
+        names = [
+            name
+            for name in self._section(call.context).metrics
+            if of_k is None or (read_metric(name).k is not None) is of_k
+        ]
+        if not names:
+            return {}
+        given = call.inputs.get("scores", ())
+        if not given:
+            rows = concat_rows(call.tables("rollouts"))
+            return self._measured(names, rows, {}, call, None) if rows else {}
+        found: dict[str, float] = {}
+        for one in given:
+            rows = self._graded_rows(call, one)
+            scores = deliver(call.context, rows, one)
+            values = self._measured(
+                names, only_delivered(rows, [scores]), scores.values, call, one.table
+            )
+            prefix = f"{one.edge.source.node}." if len(given) > 1 else ""
+            found |= {f"{prefix}{name}": value for name, value in values.items()}
+        return found
+
+    def _graded_rows(self, call: Call, scored: Input) -> tuple[Row, ...]:
+        """The rollouts that come in; without any, the scored rows themselves, and for scores with
+        an `aggregate` whatever rows others score."""
+        if call.tables("rollouts"):
+            return joined_rows(self._node, call.context, call, ("rollouts",))
+        if scored.edge.aggregate is not None:
+            for port in GRADERS:
+                others = call.inputs.get(port, ())
+                tables = [one.table for one in others if one.edge.aggregate is None]
+                if tables:
+                    return concat_rows(tables)
+        return scored.table.rows
+
+    def _measured(
+        self,
+        names: Sequence[str],
+        rows: Sequence[Row],
+        scores: Mapping[str, Any],
+        call: Call,
+        said: Table | None,
+    ) -> dict[str, float]:
+        selectors = self._others(call, "selectors", rows)
+        labels = self._others(call, "labels", rows)
+        problems: dict[Hashable, list[Row]] = {}
+        for row in rows:
+            problems.setdefault(problem_of(row), []).append(row)
+        groups = [
+            Group(
+                scores=[_number(scores.get(row.id)) for row in members],
+                answers=[str(row.columns.get("completion") or "") for row in members],
+                selectors=[_number(selectors.get(row.id)) for row in members],
+                labels=[_number(labels.get(row.id)) for row in members],
+                lengths=[length for row in members if (length := _tokens_of(row)) is not None],
+                leads=[] if said is None else leads_of(members, scores, said),
+                games=[] if said is None else games_of(members, scores, said),
+                orders=[] if said is None else orders_of(members, scores, said),
+                steps=[
+                    (scores[row.id], labels[row.id])
+                    for row in members
+                    if isinstance(scores.get(row.id), dict) and isinstance(labels.get(row.id), dict)
+                ],
+            )
+            for members in problems.values()
+        ]
+        return dict(measure(names, groups, right_at=self._section(call.context).right_at).values)
+
+    def _others(self, call: Call, port: str, rows: Sequence[Row]) -> Mapping[str, Any]:
+        given = call.inputs.get(port, ())
+        return deliver(call.context, rows, given[0]).values if given else {}
+
+    def measure_ports(
+        self, inputs: Mapping[tuple[str, str], tuple[Input, ...]], step: int, context: Context
+    ) -> dict[str, float]:
+        """Loss and accuracy of the teaching ports named in `of`, on what the inputs bring."""
+        found: dict[str, float] = {}
+        section = self._section(context)
+        several = len(section.of) > 1
+        for name in section.of:
+            node, _, port = name.partition(".")
+            items, _ = teaching_items(node, port, context, inputs, step)
+            if not items:
+                continue
+            reply = context.hosts.evaluate(
+                LearnRequest(
+                    group=context.groups[node],
+                    loads=(PortBatch(node=node, port=port, items=items),),
+                    seed=derive_seed(context.seed, self._node, step),
+                    overrides=context.overrides,
+                )
+            )
+            left_out = len(reply.too_long.get(node, ()))
+            if left_out:
+                key = f"{name}.rows/too_long" if several else "rows/too_long"
+                found[key] = float(left_out)
+            metrics = reply.metrics.get(node, {})
+            for wanted in section.metrics:
+                key = wanted if wanted in metrics else PORT_METRICS.get(wanted, wanted)
+                if key in metrics:
+                    found[f"{name}.{wanted}" if several else wanted] = metrics[key]
+        return found
+
+
+def problem_of(row: Row) -> Hashable:
+    """The row from which everything that was written for one problem descends."""
+    return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+
+
+def _tokens_of(row: Row) -> int | None:
+    """Tokens that its writer drew, also where a template has rewritten the text since."""
+    if row.tokens is not None:
+        return len(row.tokens.token_ids)
+    length = row.columns.get("length") if row.writer is not None else None
+    return length if isinstance(length, int) else None
+
+
+def _number(score: Any) -> float | None:
+    return float(score) if isinstance(score, float | int) else None

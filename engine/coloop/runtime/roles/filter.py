@@ -1,0 +1,301 @@
+"""Keeps rows by rules, removes them from its own outputs and from nothing else; with `fill` it says
+whether it has enough yet."""
+
+import random
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Table, concat_rows, join_rows
+from coloop.runtime.roles.credit.grouping import group_keys
+from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Stateless
+from coloop.runtime.roles.rows.inputs import deliver, only_delivered, round_by_round
+from coloop.sandbox.process import Sandbox
+from coloop.spec.nodes import FilterNode
+from coloop.spec.reward import CODE_MEMORY_MIB
+from coloop.spec.shaping import (
+    AccuracyBand,
+    GroupMean,
+    NonzeroVariance,
+    PythonRule,
+)
+
+PORTS = ("rows", "rollouts", "pairs", "scores")
+GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
+
+
+class FilterRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._sandboxes: dict[int, Sandbox] = {}
+
+    def _section(self, context: Context) -> FilterNode:
+        section = context.spec.nodes[self._node]
+        assert isinstance(section, FilterNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        given = {port: call.inputs[port][0] for port in PORTS if call.inputs.get(port)}
+        scores = given.get("scores")
+        by = call.inputs.get("by", ())
+        rows = self._rows(given, call.context)
+        score = deliver(call.context, rows, scores) if scores is not None else None
+        others = [deliver(call.context, rows, one) for one in by]
+        rows = only_delivered(rows, [*others, *([score] if score is not None else [])])
+        seen = [
+            FilterRow(
+                columns=row.columns,
+                score=score.values[row.id] if score is not None else None,
+                by={
+                    one.edge.source.node: delivery.values[row.id]
+                    for one, delivery in zip(by, others, strict=True)
+                },
+                group=group_of(row),
+                seed=self._seed(call, row.id) % 2**31,
+            )
+            for row in rows
+        ]
+        decision = self._decide(rows, seen, call)
+        kept = [rows[place] for place in decision.kept]
+        counts = self._counts(kept, [seen[place] for place in decision.kept], call)
+        tables = {port: one.table for port, one in given.items() if port != "scores"}
+        if scores is not None and score is not None:
+            said = {row.id: score.values[row.id] for row in rows}
+            tables["scores"] = replace(scores.table, rows=rows, scores=said)
+        outputs = self._outputs(tables, rows, kept, counts, call)
+        return Outcome(
+            outputs=outputs,
+            samples=len(kept),
+            metrics={
+                "kept": len(kept) / len(rows) if rows else 0.0,
+                "groups_kept": _share_of_groups(kept, rows),
+            },
+            detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
+            alerts=self._alerts(rows, decision, call.context),
+            printed=self.take_printed(),
+        )
+
+    def take_printed(self) -> str:
+        """What the rules printed since this was last asked."""
+        return "".join(one.take_printed() for one in self._sandboxes.values())
+
+    def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
+        """What is filtered: the rows that come in, with what their scorer knows of them; where only
+        scores come in, the scored rows. Scores that rise bring no rows."""
+        inputs = [one for port, one in given.items() if port != "scores"]
+        scores = given.get("scores")
+        if scores is not None:
+            rises = context.lineage.attachment(scores.edge).rises
+            if not (inputs and rises):
+                inputs.append(scores)
+        met = [
+            Table(rows=join_rows([one.table for one in part]))
+            for part in round_by_round(context, inputs)
+        ]
+        return concat_rows(met)
+
+    def _alerts(
+        self, rows: Sequence[Row], decision: Decision, context: Context
+    ) -> list[tuple[str, str]]:
+        if not rows or decision.kept or self._section(context).fill is not None:
+            return []
+        cut = ", ".join(f"{rule} cut {count}" for rule, count in decision.cut_by.items())
+        return [("filter.kept_nothing", f"{self._node} kept none of {len(rows)} rows ({cut})")]
+
+    def _decide(self, rows: Sequence[Row], seen: Sequence[FilterRow], call: Call) -> Decision:
+        """Greedy rows are compared with, and not counted in a group: they stay where a row of their
+        group does, whatever the rules would say of them. Where all rows are greedy the rules for
+        single rows decide."""
+        counted = [place for place, row in enumerate(rows) if not row.is_greedy]
+        greedy = [place for place, row in enumerate(rows) if row.is_greedy]
+        if not counted:
+            return self._decided(greedy, rows, seen, call)
+        found = self._decided(counted, rows, seen, call)
+        groups = {seen[place].group for place in found.kept}
+        beside = [place for place in greedy if seen[place].group in groups]
+        return Decision(kept=tuple(sorted([*found.kept, *beside])), cut_by=found.cut_by)
+
+    def _decided(
+        self, places: Sequence[int], rows: Sequence[Row], seen: Sequence[FilterRow], call: Call
+    ) -> Decision:
+        """What the rules say of the rows at these places, which are all greedy or none is."""
+        section = self._section(call.context)
+        if not places:
+            return Decision(kept=(), cut_by={rule.rule: 0 for rule in section.keep})
+        in_groups = not rows[places[0]].is_greedy
+        rules = [
+            (rule, runner)
+            for rule, runner in zip(section.keep, self._runners(len(places), call), strict=True)
+            if in_groups or not isinstance(rule, GROUP_RULES)
+        ]
+        per_group = section.per_group if in_groups and not call.is_probe else None
+        row_of = {id(seen[place]): rows[place] for place in places}
+
+        @cache
+        def keys(names: tuple[str, ...]) -> Callable[[Row], Hashable]:
+            return group_keys(self._node, call.context, names)
+
+        def shared(row: FilterRow, names: tuple[str, ...]) -> Hashable:
+            return row.group if not names else keys(names)(row_of[id(row)])
+
+        found = decide(
+            [seen[place] for place in places],
+            [rule for rule, _ in rules],
+            per_group,
+            node=self._node,
+            group_of=shared,
+            runners=[runner for _, runner in rules],
+        )
+        return Decision(kept=tuple(places[place] for place in found.kept), cut_by=found.cut_by)
+
+    def _seed(self, call: Call, what: str) -> int:
+        return derive_seed(call.context.seed, self._node, call.salt, call.step, what)
+
+    def _counts(
+        self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
+    ) -> dict[str, int] | None:
+        """With `resample`: how often each kept row was drawn, greedy ones never; a probe draws
+        none."""
+        section = self._section(call.context).resample
+        if section is None or call.is_probe:
+            return None
+        seed = self._seed(call, "resample")
+        counted = [(row, one) for row, one in zip(kept, seen, strict=True) if not row.is_greedy]
+        drawn = resampled([one for _, one in counted], section, rng=random.Random(seed))
+        return {row.id: count for (row, _), count in zip(counted, drawn, strict=True) if count}
+
+    def _outputs(
+        self,
+        tables: Mapping[str, Table],
+        rows: Sequence[Row],
+        kept: Sequence[Row],
+        counts: Mapping[str, int] | None,
+        call: Call,
+    ) -> dict[str, Table]:
+        """Of the rows that were filtered those that stay, with what their scorer knows of them; of
+        rows above them those with such."""
+        members = {row.id: row for row in rows}
+        stay = kept if counts is None else _drawn(kept, counts)
+        ids = {row.id for row in stay}
+        above = {ancestor for row in stay for ancestor in row.trail}
+        outputs = {}
+        for port, table in tables.items():
+            is_own = any(row.id in members for row in table.rows)
+            smaller = table.restricted_to(ids if is_own else above)
+            if is_own:
+                smaller = replace(smaller, rows=tuple(_known(row, members) for row in smaller.rows))
+            outputs[port] = smaller if counts is None else self._with_counts(smaller, counts)
+        spare = [row for table in call.tables("spare") for row in table.rows]
+        filled = next((p for p in ("rows", "rollouts") if p in outputs), None)
+        if spare and filled is not None and not call.is_probe:
+            known = set(ids)
+            received = len(tables[filled].rows)
+            wanted = spare_wanted(
+                kept=len(ids), received=received, up_to=self._section(call.context).up_to
+            )
+            extra = [row for row in spare if row.id not in known][:wanted]
+            outputs[filled] = replace(outputs[filled], rows=(*outputs[filled].rows, *extra))
+        return outputs
+
+    def _with_counts(self, table: Table, counts: Mapping[str, int]) -> Table:
+        rows = tuple(
+            row.drawn_by(self._node, counts[row.id]) if row.id in counts else row
+            for row in table.rows
+        )
+        return replace(table, rows=rows)
+
+    def _runners(self, rows: int, call: Call) -> list[Sandbox | None]:
+        runners: list[Sandbox | None] = []
+        for place, rule in enumerate(self._section(call.context).keep):
+            if isinstance(rule, PythonRule) and place not in self._sandboxes:
+                self._sandboxes[place] = Sandbox(
+                    rule.code, function="keep", node=self._node, memory_mib=CODE_MEMORY_MIB
+                )
+            runners.append(self._sandboxes.get(place))
+        for sandbox in self._sandboxes.values():
+            sandbox.tick = partial(call.tick, 0, rows)
+        return runners
+
+    # --- refills
+
+    def has_enough(
+        self, tables: Mapping[tuple[str, str], Table], first_pass: int, context: Context
+    ) -> bool:
+        """Whether what was kept so far is what `fill` asks for; `first_pass`: rows at the input of
+        the source in the first pass."""
+        fill = self._section(context).fill
+        rows = [row for row in self._kept_rows(tables) if not row.is_greedy]
+        if fill is None:
+            return True
+        if fill.rows is not None:
+            return len(rows) >= fill.rows
+        wanted = first_pass if fill.groups == "all" else int(fill.groups or 0)
+        return len({group_of(row) for row in rows}) >= wanted
+
+    def cut_surplus(
+        self, tables: dict[tuple[str, str], Table], first_pass: int, context: Context
+    ) -> None:
+        """With `surplus: drop` the outputs hold no more than was asked for; groups stay whole."""
+        fill = self._section(context).fill
+        if fill is None or fill.surplus == "keep":
+            return
+        rows = self._kept_rows(tables)
+        counted = [row for row in rows if not row.is_greedy]
+        if fill.rows is not None:
+            ids = [row.id for row in counted[: fill.rows]]
+        else:
+            wanted = first_pass if fill.groups == "all" else int(fill.groups or 0)
+            groups = list(dict.fromkeys(group_of(row) for row in counted))[:wanted]
+            ids = [row.id for row in rows if group_of(row) in groups]
+        for port in PORTS:
+            if (self._node, port) in tables:
+                tables[self._node, port] = tables[self._node, port].restricted_to(ids)
+
+    def _kept_rows(self, tables: Mapping[tuple[str, str], Table]) -> tuple[Row, ...]:
+        for port in PORTS:
+            if (self._node, port) in tables:
+                return tables[self._node, port].rows
+        return ()
+
+    def close(self) -> None:
+        """End the processes of the user's code."""
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
+        self._sandboxes.clear()
+
+
+def _known(row: Row, filtered: Mapping[str, Row]) -> Row:
+    """A row of one port with what else is known of it; what it says itself stays."""
+    found = filtered.get(row.id, row)
+    if found is row:
+        return row
+    return replace(
+        row,
+        columns={**found.columns, **row.columns},
+        scoped={**found.scoped, **row.scoped},
+        depths={**found.depths, **row.depths},
+    )
+
+
+def _drawn(kept: Sequence[Row], counts: Mapping[str, int]) -> list[Row]:
+    """Rows that were drawn, with the greedy rows of their groups: others are compared with them."""
+    groups = {group_of(row) for row in kept if row.id in counts}
+    return [row for row in kept if row.id in counts or (row.is_greedy and group_of(row) in groups)]
+
+
+def group_of(row: Row) -> Hashable:
+    """The group of a row where nothing else is said: what it was written for, which a greedy row
+    shares without being counted, else its oldest ancestor."""
+    if row.group is None and row.writer is not None and row.parents:
+        return row.parents[0]
+    return row.group or max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+
+
+def _share_of_groups(kept: Sequence[Row], rows: Sequence[Row]) -> float:
+    """How many of the groups have a row that stays; 0 where there is none."""
+    groups = {group_of(row) for row in rows}
+    return len({group_of(row) for row in kept}) / len(groups) if groups else 0.0

@@ -1,0 +1,226 @@
+"""A weights group at work: one update from everything that its roles' live ports bring, then new
+weights for its rollout engine."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coloop.algorithms.batch import Sequence, Unit
+from coloop.data.seeds import derive_seed
+from coloop.plan.types import PhasePlan
+from coloop.runtime.roles.credit.teaching import (
+    LEFT_OUT,
+    PAIRS,
+    columns_that_no_pair_has,
+    teaching_items,
+)
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.rows.fits import Fits, rows_of
+from coloop.runtime.roles.rows.kept import Kept
+from coloop.spec.groups import updates_of
+from coloop.spec.schedule import LearnRule
+from coloop.workers.messages import LearnReply, LearnRequest, PortBatch
+
+
+class GroupRole:
+    """See the module."""
+
+    def __init__(self, group: str, context: Context) -> None:
+        self._group = group
+        self._members = frozenset(n for n, g in context.groups.items() if g == group)
+        self._kept: dict[tuple[str, str], dict[int, Unit]] = {}
+        """Rows that wait until there are `learn.X.rows` of them, numbered as they came."""
+        self._came = 0
+        """Rows that ever had to wait."""
+        self._fits: dict[str, Fits] = {}
+        self._is_new_phase = False
+        self._phase_updates: int | None = None
+
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
+        """A phase's entry begins: schedules of the learning rate start anew."""
+        learners = {port.split(".")[0] for port in phase.learn}
+        members = sorted(learners & self._members)
+        if members:
+            turns = len(members) if self._order(context) else 1
+            known = [updates[node] for node in members if node in updates]
+            self._is_new_phase = True
+            self._phase_updates = turns * max(known) if known else None
+
+    def run(self, call: Call) -> Outcome:
+        if call.verb == "sync":
+            return Outcome(metrics=call.context.hosts.sync(self._group))
+        context, before = call.context, self._waiting
+        loads, details = self._loads(call)
+        if not any(load.items for load in loads):
+            return self._nothing_to_learn(call, before, details)
+        reply = context.hosts.learn(
+            LearnRequest(
+                group=self._group,
+                loads=tuple(load for load in loads if load.items),
+                seed=derive_seed(context.seed, self._group, call.step, "learn"),
+                updates=updates_of(context.spec, dict.fromkeys(load.node for load in loads)),
+                order=self._order(context),
+                overrides=context.overrides,
+                is_new_phase=self._is_new_phase,
+                phase_updates=self._phase_updates,
+            )
+        )
+        self._is_new_phase = False
+        left_out, alerts = self._left_out(loads, details, reply)
+        alerts += self._of_columns(call)
+        late = self._staleness(loads, reply.before)
+        roles = dict.fromkeys((*reply.metrics, *left_out))
+        return Outcome(
+            member_metrics={
+                node: {
+                    **reply.metrics.get(node, {}),
+                    **late.get(node, {}),
+                    **left_out.get(node, {}),
+                }
+                for node in roles
+            },
+            samples=reply.samples,
+            tokens=reply.tokens,
+            detail={
+                "ports": details,
+                "version": reply.version,
+                "freed_bytes": reply.freed_bytes,
+            },
+            alerts=alerts,
+            is_idle=reply.samples == 0,
+            taught=reply.taught,
+        )
+
+    def _staleness(self, loads: list[PortBatch], version: int) -> dict[str, dict[str, float]]:
+        """By role, how many versions of the weights its own texts are behind those that learn from
+        them."""
+        found: dict[str, dict[str, float]] = {}
+        for node in dict.fromkeys(load.node for load in loads):
+            behind = [
+                version - item.version
+                for load in loads
+                if load.node == node
+                for item in load.items
+                if isinstance(item, Sequence) and item.writer in self._members
+            ]
+            if behind:
+                mean = sum(behind) / len(behind)
+                found[node] = {"staleness": mean, "staleness/max": float(max(behind))}
+        return found
+
+    def _left_out(
+        self, loads: list[PortBatch], details: list[dict[str, Any]], reply: LearnReply
+    ) -> tuple[dict[str, dict[str, float]], list[tuple[str, str]]]:
+        """Metrics by role and alerts of the rows that nothing is known of, and of those that are
+        longer than the model's positions."""
+        metrics = _of_reference(details)
+        alerts: list[tuple[str, str]] = []
+        for node in dict.fromkeys(load.node for load in loads):
+            rows = sum(len(load.items) for load in loads if load.node == node)
+            if not rows:
+                continue
+            fits = self._fits.setdefault(node, rows_of(node))
+            found, told = fits.count(reply.too_long.get(node, ()), rows)
+            if found:
+                metrics.setdefault(node, {}).update(found)
+            alerts += told
+        return metrics, alerts
+
+    def _nothing_to_learn(
+        self, call: Call, waiting_before: int, details: list[dict[str, Any]]
+    ) -> Outcome:
+        """Rows may be waiting until there are enough of them; else a person is told."""
+        detail = {"ports": details, "waiting": self._waiting}
+        if self._waiting > waiting_before:
+            return Outcome(detail=detail)
+        message = f"{self._group}: nothing to learn from in step {call.step}"
+        return Outcome(detail=detail, alerts=[("learn.no_rows", message)], is_idle=True)
+
+    @property
+    def _waiting(self) -> int:
+        return sum(map(len, self._kept.values()))
+
+    def _order(self, context: Context) -> tuple[str, ...]:
+        return tuple(n for n in context.spec.schedule.order if n in self._members)
+
+    def _loads(self, call: Call) -> tuple[list[PortBatch], list[dict[str, Any]]]:
+        loads, details = [], []
+        for node, port in sorted(call.live):
+            if (node, port) in call.items:
+                items = call.items[node, port]
+            else:
+                items, detail = teaching_items(
+                    node, port, call.context, call.member_inputs, call.step
+                )
+                details.append(detail)
+            rule = call.context.spec.schedule.learn.get(node)
+            loads.append(PortBatch(node=node, port=port, items=self._ripe(node, port, items, rule)))
+        return loads, details
+
+    @staticmethod
+    def _of_columns(call: Call) -> list[tuple[str, str]]:
+        """Alerts about columns of the pairs that are learned."""
+        return [
+            alert
+            for node, port in sorted(call.live)
+            if port == PAIRS and (node, port) not in call.items
+            for alert in columns_that_no_pair_has(
+                node, call.context, call.member_inputs.get((node, port), ())
+            )
+        ]
+
+    def _ripe(
+        self, node: str, port: str, items: tuple[Unit, ...], rule: LearnRule | None
+    ) -> tuple[Unit, ...]:
+        """With `learn.X.rows`, rows are kept over steps until there are as many."""
+        if rule is None or rule.rows is None:
+            return items
+        kept = self._kept.setdefault((node, port), {})
+        for item in items:
+            kept[self._came] = item.owned()
+            self._came += 1
+        if len(kept) < rule.rows:
+            return ()
+        return tuple(self._kept.pop((node, port)).values())
+
+    def remember(self) -> Any:
+        kept = {key: dict(items) for key, items in self._kept.items()}
+        return kept, self._came, self._is_new_phase, self._phase_updates
+
+    def recall(self, memory: Any) -> None:
+        self._kept, self._came, self._is_new_phase, self._phase_updates = memory
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "is_new_phase": self._is_new_phase,
+            "phase_updates": self._phase_updates,
+            "fits": {node: fits.state() for node, fits in self._fits.items()},
+            "came": self._came,
+            "kept": {
+                f"{node}.{port}": Kept(rows=dict(items))
+                for (node, port), items in self._kept.items()
+                if items
+            },
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._is_new_phase = state["is_new_phase"]
+        self._phase_updates = state["phase_updates"]
+        for node, fits in state.get("fits", {}).items():
+            self._fits.setdefault(node, rows_of(node)).load_state(fits)
+        self._came = state["came"]
+        self._kept = {
+            (node, port): dict(kept.rows)
+            for (node, _, port), kept in (
+                (name.partition("."), kept) for name, kept in state["kept"].items()
+            )
+        }
+
+
+def _of_reference(details: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """By learner, the share of a port's rows that a reference has said nothing of."""
+    found: dict[str, dict[str, float]] = {}
+    for detail in details:
+        if LEFT_OUT in detail:
+            own = found.setdefault(detail["port"].partition(".")[0], {})
+            own[LEFT_OUT] = max(detail[LEFT_OUT], own.get(LEFT_OUT, 0.0))
+    return found

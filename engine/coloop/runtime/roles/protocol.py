@@ -1,0 +1,295 @@
+"""The seam between time and roles: what a stage is given, and what it gives back.
+
+A role is one node of the graph: tables in, tables out. It knows its own section of the spec and the
+rows it is handed; it does not know phases, events or machines. Roles with weights reach them
+through `Hosts`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from coloop.algorithms.batch import Pair, Unit
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import Ids, Numbers
+from coloop.data.rewards.user_code import RowFailure
+from coloop.data.tables import Row, Table
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.heads import Reading
+from coloop.spec.lineage import Lineage
+from coloop.workers.messages import (
+    Answer,
+    HandOn,
+    LearnReply,
+    LearnRequest,
+    Poll,
+    PromptRequest,
+    Reply,
+    Sampling,
+    TaughtRow,
+    TooLong,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """What one edge delivered."""
+
+    edge: Edge
+    table: Table
+
+
+class Hosts(Protocol):
+    """The processes that hold weights, by weights group."""
+
+    def generate(
+        self,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        hand_on: HandOn | None = None,
+        answer: Answer | None = None,
+    ) -> list[Reply]:
+        """Completions for each request; a prompt that leaves no room for what may be written has
+        none.
+
+        Args:
+            hand_on: told of what is complete while others are still written.
+            answer: finds what is said to texts that pause.
+        """
+        ...
+
+    def score(
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        reading: Reading = "log_probs",
+    ) -> list[Numbers | TooLong]:
+        """Log-probs or values of the trained tokens of each text that the model can read, the
+        numbers that its score head says of the text, or log-probs of the text's choices."""
+        ...
+
+    def score_pairs(
+        self, group: str, node: str, pairs: Sequence[Pair]
+    ) -> list[dict[str, Numbers] | TooLong]:
+        """Log-probs of both sides of each pair that the model can read."""
+        ...
+
+    def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        ...
+
+    def step_ends(
+        self, group: str, node: str, token_ids: Sequence[Ids], separator: str
+    ) -> list[list[int]]:
+        """For each completion of this group the index of the token in which each step ends."""
+        ...
+
+    def learn(self, order: LearnRequest) -> LearnReply: ...
+
+    def has_changed(self, group: str) -> bool:
+        """Whether the group's last order to learn changed its weights; of one that broke off as
+        well."""
+        ...
+
+    def evaluate(self, order: LearnRequest) -> LearnReply:
+        """Losses of the loads without learning."""
+        ...
+
+    def sync(self, group: str) -> Mapping[str, float]: ...
+
+    def with_tick(self, tick: Callable[[Poll | None], bool]) -> "Hosts":
+        """The same hosts for one stage: `tick` is told how far its calls are, and says whether they
+        shall give up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What roles share, as it is at one moment; each call carries its own."""
+
+    spec: LoopSpec
+    """The file, and the values that the phase, anneals, triggers and edits put over it."""
+    lineage: Lineage
+    """Of the edges that live in the phase."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """The values that lie over the file, by path; hosts keep the spec as it was given."""
+    groups: Mapping[str, str]
+    """Weights group of each node that has weights."""
+    hosts: Hosts
+    root: Path
+    """Folder from which relative paths in the spec are read."""
+    seed: int
+
+
+class Tick(Protocol):
+    """Told now and then how far a role is with its rows, where it knows."""
+
+    def __call__(self, done: int = 0, total: int = 0) -> None: ...
+
+
+def go_on(done: int = 0, total: int = 0) -> None:
+    """A tick that nobody hears."""
+    del done, total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One stage to be done."""
+
+    stage: str
+    verb: str
+    step: int
+    phase: str
+    inputs: Mapping[str, tuple[Input, ...]] = field(default_factory=dict)
+    """By input port; a port is missing where nothing was delivered."""
+    live: frozenset[tuple[str, str]] = frozenset()
+    """Live teaching ports, (node, port), of the node or of the group's members."""
+    own: Table | None = None
+    """Credit: what the learner itself wrote in this step."""
+    member_inputs: Mapping[tuple[str, str], tuple[Input, ...]] = field(default_factory=dict)
+    """Learn: by (member, port)."""
+    items: Mapping[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
+    """Learn: what the members' credit stages prepared."""
+    salt: str = ""
+    """Tells the draws of a probe, and of each pass of a refill, from those of the step."""
+    turn: int = 1
+    """How often the stage has run in this step, this time counted; rows that it writes anew get
+    places after the old ones."""
+    past: Sequence[Mapping[str, Row]] = ()
+    """By id the rows that went on into the next round, for each round that is over."""
+    greedy: bool = False
+    is_line: bool = False
+    """One completion for each prompt, whatever the node says."""
+    samples: int | None = None
+    """Probes: completions per prompt instead of the node's own number."""
+    temperature: float | None = None
+    """Probes: instead of the node's own."""
+    is_probe: bool = False
+    context: Context
+    """The loop with the values of this moment."""
+    tick: Tick = go_on
+    """To be called while a role works in the driver: it shows how far the role is, and raises
+    `StopRequested` where the run is to stop."""
+    hand_on: Callable[[Table], None] | None = None
+    """With `stream`, of a stage that writes: takes rows of its rollouts, each group whole, while
+    others are still written."""
+    share: float = 1.0
+    """Of the rows, from 0 to 1, those that it is to begin with: the first of them."""
+    callees: Mapping[str, "Role"] = field(default_factory=dict)
+    """Nodes that it may call while it works, those that these call included."""
+    asked: tuple[Row, ...] | None = None
+    """Of a scorer that another node calls: the rows that take the place of its row ports."""
+    begun: tuple[Any, ...] = ()
+    """What the role gave when it began with some of these rows, as they came."""
+
+    def tables(self, port: str) -> tuple[Table, ...]:
+        return tuple(given.table for given in self.inputs.get(port, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a stage gave."""
+
+    outputs: Mapping[str, Table] = field(default_factory=dict)
+    """By output port."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Of the stage's node."""
+    member_metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Learn: by role."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """By metric of the stage's node, why it is not as it should be, and what to change."""
+    items: Mapping[str, tuple[Unit, ...]] = field(default_factory=dict)
+    """Credit: by teaching port."""
+    samples: int = 0
+    tokens: int = 0
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """For the step's line in the log: rows, groups, what each edge delivered."""
+    alerts: Sequence[tuple[str, str]] = ()
+    """(code, message) of what a person should look at."""
+    failures: Sequence[RowFailure] = ()
+    """Rows that could not be scored, by their place among those that came."""
+    printed: str = ""
+    """What the user's code printed."""
+    beside: Mapping[tuple[str, str], Table] = field(default_factory=dict)
+    """By (node, port), what nodes that it called wrote meanwhile."""
+    is_idle: bool = False
+    """Learn and write: the stage brought its goal no nearer."""
+    taught: Sequence[TaughtRow] = ()
+    """Learn: a few rows as the losses saw them."""
+
+
+class Role(Protocol):
+    """One node at work."""
+
+    def run(self, call: Call) -> Outcome: ...
+
+    def remember(self) -> Any:
+        """What it takes to undo a step that was not done; shared, not copied."""
+        ...
+
+    def recall(self, memory: Any) -> None: ...
+
+    def state(self) -> dict[str, Any]:
+        """What an exact resume needs, as JSON values; rows as `roles.rows.kept.Kept`."""
+        ...
+
+    def load_state(self, state: Mapping[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class PartRole(Protocol):
+    """A role that can do some of its rows before the others. What it gives for a table does not
+    depend on whether, or with which of them, it has begun."""
+
+    def begin(self, call: Call) -> Any:
+        """Work on a part of the rows; `run` finds what it gives in `Call.begun`."""
+        ...
+
+
+@runtime_checkable
+class EarlyRole(PartRole, Protocol):
+    """One that can begin with some groups of its rows before the others are written."""
+
+    def can_begin(self, context: Context) -> bool:
+        """Whether it is worth while."""
+        ...
+
+
+@runtime_checkable
+class PrintingRole(Protocol):
+    """A role that runs the user's code."""
+
+    def take_printed(self) -> str:
+        """What that code printed since this was last asked."""
+        ...
+
+
+def printed_by(role: object) -> str:
+    """What the user's code of a role printed since this was last asked; nothing where there is no
+    such code."""
+    return role.take_printed() if isinstance(role, PrintingRole) else ""
+
+
+class Stateless:
+    """A role that remembers nothing between steps."""
+
+    def remember(self) -> None:
+        return None
+
+    def recall(self, memory: None) -> None: ...
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        del state
+
+
+def rows_of(tables: Sequence[Table]) -> tuple[Row, ...]:
+    """All rows of the tables in order."""
+    return tuple(row for table in tables for row in table.rows)

@@ -1,0 +1,89 @@
+"""Log-probs by frozen or following weights, for rollouts and for pairs; inputs are taken one after
+another.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from coloop.data.arrays import Numbers
+from coloop.data.tables import OTHER, Row, Table, concat_rows
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.finite import check_tokens
+from coloop.runtime.roles.rows.fits import rows_of
+from coloop.runtime.roles.rows.log_probs import log_probs_of
+from coloop.runtime.roles.rows.texts import as_pair, as_stranger, strangers
+from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught
+from coloop.spec.algorithm import asks_of_others
+from coloop.workers.messages import TooLong
+
+
+class ReferenceRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._fits = rows_of(node)
+
+    def run(self, call: Call) -> Outcome:
+        hosts, group = call.context.hosts, call.context.groups[self._node]
+        rollouts = concat_rows(call.tables("rollouts"))
+        pairs = self._as_taught(concat_rows(call.tables("pairs")), call)
+        every = (*rollouts, *pairs)
+        if not every:
+            return Outcome(outputs={"log_probs": Table(log_probs={})})
+        scored: dict[str, Any] = log_probs_of(self._node, rollouts, call.context)
+        if pairs:
+            sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
+            scored.update(zip((row.id for row in pairs), sides, strict=True))
+            if asks_of_others(call.context.spec, self._node):
+                read = [row for row in pairs if isinstance(scored[row.id], dict)]
+                self._add_others(read, scored, call.context)
+        refused = [one for one in scored.values() if isinstance(one, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(every), is_probe=call.is_probe)
+        log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
+        check_tokens(self._node, "log-probs", _by_side(log_probs))
+        rows = tuple(row for row in every if row.id in log_probs)
+        return Outcome(
+            outputs={"log_probs": Table(rows=rows, log_probs=log_probs)},
+            samples=len(rows),
+            tokens=sum(_tokens(one) for one in log_probs.values()),
+            metrics=metrics,
+            alerts=alerts,
+        )
+
+    def _as_taught(self, pairs: Sequence[Row], call: Call) -> Sequence[Row]:
+        """The texts that are learned from: a judge in words reads pairs behind its own prompts."""
+        spec = call.context.spec
+        learners = [edge.target.node for edge in spec.graph.edges_out_of(self._node, "log_probs")]
+        judge = next((node for node in learners if judges_in_words(spec, node)), None)
+        return pairs if judge is None else pairs_taught(judge, pairs, call.context, call.step)
+
+    def _add_others(self, pairs: Sequence[Row], scored: dict[str, Any], context: Context) -> None:
+        """To what is said of each pair, what is said of another's sides under its prompt."""
+        hosts, group = context.hosts, context.groups[self._node]
+        others = strangers(pairs)
+        asked = [row for row in pairs if row.id in others]
+        if not asked:
+            return
+        crossed = [as_stranger(row, others[row.id]) for row in asked]
+        for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
+            if not isinstance(said, TooLong):
+                scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
+
+
+def _tokens(scored: Any) -> int:
+    """Tokens that were scored, of a pair those of both sides."""
+    return sum(map(len, scored.values())) if isinstance(scored, dict) else len(scored)
+
+
+def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:
+    """By row id; of a pair each side."""
+    for row, said in scored.items():
+        for numbers in said.values() if isinstance(said, dict) else (said,):
+            yield row, numbers

@@ -1,0 +1,268 @@
+"""Numbers for rows: built-in rewards, the user's Python, services, models with a score head. Scores
+come back with the rows they were made for, and stand in those rows under the node's name. A list is
+one number a step; its numbers land on the tokens in which the steps end."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from coloop.data.rewards.builtin import judge_of, score_builtin
+from coloop.data.rewards.judging import Judge
+from coloop.data.rewards.scoring import ScoringRow
+from coloop.data.rewards.user_code import RowFailure
+from coloop.data.tables import Row, Score
+from coloop.errors import DataError, ServiceFailed, UserCodeError
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.apart import taken_apart
+from coloop.runtime.roles.rows.early import Begun, families
+from coloop.runtime.roles.rows.fits import rows_of
+from coloop.runtime.roles.rows.inputs import scored_rows
+from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
+from coloop.runtime.roles.rows.scored import scored_outcome
+from coloop.runtime.roles.rows.steps import StepScores, at_ends, listed, step_ends
+from coloop.runtime.roles.verifiers.classifier import Classifier, bounds_of
+from coloop.runtime.roles.verifiers.reading import finished
+from coloop.spec.builtins import Builtin, Column
+from coloop.spec.nodes import RewardNode
+from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
+from coloop.workers.messages import TooLong
+
+ROW_PORTS = ("rollouts", "rows", "comparisons")
+
+
+class RewardRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._outside = Outside(node)
+        self._lock = threading.Lock()
+        """Of what is started once: another node may ask this one beside its own stage."""
+        self._judge: Judge | None = None
+        self._fits = rows_of(node)
+        self._classifier = Classifier(node)
+
+    def _section(self, context: Context) -> RewardNode:
+        section = context.spec.nodes[self._node]
+        assert isinstance(section, RewardNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        rows, incoming = scored_rows(self._node, call, ROW_PORTS)
+        alerts: list[tuple[str, str]] = []
+        failures: list[RowFailure] = []
+        scored, scores = (
+            self._score(rows, incoming, call, alerts, failures) if rows else (rows, list[Score]())
+        )
+        outcome = scored_outcome(
+            self._node,
+            scored,
+            scores,
+            score_range=bounds_of(self._section(call.context).read),
+            alerts=alerts,
+        )
+        return replace(outcome, failures=failures, printed=self.take_printed())
+
+    def take_printed(self) -> str:
+        """What the user's code printed since this was last asked."""
+        return self._outside.take_printed()
+
+    def _score(
+        self,
+        rows: Sequence[Row],
+        incoming: list[dict[str, Score]],
+        call: Call,
+        alerts: list[tuple[str, str]],
+        failures: list[RowFailure],
+    ) -> tuple[Sequence[Row], list[Score]]:
+        """The rows that get a score, and these."""
+        section = self._section(call.context)
+        source = section.source
+        if isinstance(source, ModelSource):
+            return rows, self._by_model(rows, incoming, call, alerts)
+        if isinstance(source, Source):
+            said, failed = self._from_outside(source, rows, incoming, call)
+        else:
+            said, failed = self._by_builtin(source, rows, incoming, call)
+        failures += failed
+        if section.per is None:
+            scored, scores = rows, self._placed(rows, said, failures, call.context)
+        else:
+            scored, scores = taken_apart(self._node, call, ROW_PORTS, rows, said)
+        if failures:
+            first = min(failures, key=lambda failure: failure.row)
+            message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
+            alerts.append(("reward.rows_failed", message))
+        return scored, scores
+
+    def _by_model(
+        self,
+        rows: Sequence[Row],
+        incoming: Sequence[Mapping[str, Score]],
+        call: Call,
+        alerts: list[tuple[str, str]],
+    ) -> list[Score]:
+        """What the node's model says of each text; None of one that it cannot read."""
+        read = self._section(call.context).read
+        said = self._classifier.scores(rows, incoming, call, read)
+        refused = [one for one in said if isinstance(one, TooLong)]
+        alerts += self._fits.count(refused, len(rows), is_probe=call.is_probe)[1]
+        numbers = [None if isinstance(one, TooLong) else one for one in said]
+        return [number if read is None else finished(number, read) for number in numbers]
+
+    def _by_builtin(
+        self, source: Builtin, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
+    ) -> tuple[list[Score | StepScores], list[RowFailure]]:
+        seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
+        with self._lock:
+            if self._judge is None:
+                self._judge = judge_of(source, self._node)
+        scored = score_builtin(
+            source,
+            seen,
+            node=self._node,
+            on_error=self._section(call.context).on_error,
+            judge=self._judge,
+            tick=partial(call.tick, 0, len(rows)),
+        )
+        said: list[Score | StepScores] = [*scored.scores]
+        if isinstance(source, Column):
+            for place, row in enumerate(seen):
+                given, score = row.columns.get(source.column), said[place]
+                if isinstance(given, list | tuple) and isinstance(score, dict):
+                    said[place] = listed(score, len(given))
+        return said, [*scored.failures]
+
+    def can_begin(self, context: Context) -> bool:
+        """Built-in rewards take no time that is worth it."""
+        return isinstance(self._section(context).source, Source)
+
+    def begin(self, call: Call) -> dict[str, tuple[Row, RewardResult]]:
+        """What Python or a service says of rows that are there before the others, by their ids."""
+        rows, incoming = scored_rows(self._node, call, ROW_PORTS)
+        source = self._section(call.context).source
+        assert isinstance(source, Source)
+        found: dict[str, tuple[Row, RewardResult]] = {}
+        for places in self._shares(source, rows, is_streamed=True):
+            part = [rows[place] for place in places]
+            scores = [incoming[place] for place in places]
+            said = self._ask(source, part, scores, call)
+            found |= {row.id: (row, one) for row, one in zip(part, said, strict=True)}
+        return found
+
+    def _from_outside(
+        self,
+        source: Source,
+        rows: Sequence[Row],
+        incoming: list[dict[str, Score]],
+        call: Call,
+    ) -> tuple[list[Score | StepScores], list[RowFailure]]:
+        """What Python or a service says of all rows, whether some of them were there before the
+        others or not."""
+        begun = Begun(call.begun)
+        said: dict[int, RewardResult] = {}
+        for places in self._shares(source, rows, is_streamed=call.context.spec.schedule.stream):
+            part = [rows[place] for place in places]
+            known = begun.of(part) if call.begun else None
+            if known is None:
+                scores = [incoming[place] for place in places]
+                known = self._ask(source, part, scores, call)
+            said |= dict(zip(places, known, strict=True))
+        failures = [
+            one.failure.at(place) for place, one in sorted(said.items()) if one.failure is not None
+        ]
+        return [said[place].score for place in range(len(rows))], failures
+
+    def _shares(self, source: Source, rows: Sequence[Row], *, is_streamed: bool) -> list[list[int]]:
+        """Places of the rows of each call: Python sees a family at a time where its rows may come
+        before others, since a call may compare its rows; a service says of each row for itself."""
+        if is_streamed and isinstance(source, PythonSource):
+            return families(rows)
+        return [[*range(len(rows))]]
+
+    def _ask(
+        self, source: Source, rows: Sequence[Row], incoming: Sequence[dict[str, Score]], call: Call
+    ) -> list[RewardResult]:
+        plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
+        return self._outside.ask(source, rows, plain, call, self._section(call.context).on_error)
+
+    def _placed(
+        self,
+        rows: Sequence[Row],
+        said: Sequence[Score | StepScores],
+        failures: list[RowFailure],
+        context: Context,
+    ) -> list[Score]:
+        """Scores with lists laid on the tokens in which the steps end; a list that does not fit
+        its text is a failure of that row."""
+        of_steps = [row for row, score in zip(rows, said, strict=True) if isinstance(score, list)]
+        ends = step_ends(of_steps, self._node, context) if of_steps else {}
+        placed: list[Score] = []
+        for place, (row, score) in enumerate(zip(rows, said, strict=True)):
+            if not isinstance(score, list):
+                placed.append(score)
+                continue
+            own = ends.get(row.id, range(len(score)))
+            if len(own) == len(score):
+                placed.append(at_ends(score, own))
+            else:
+                placed.append(self._misfit(place, row, (len(score), len(own)), failures, context))
+        return placed
+
+    def _misfit(
+        self,
+        place: int,
+        row: Row,
+        lengths: tuple[int, int],
+        failures: list[RowFailure],
+        context: Context,
+    ) -> Score:
+        """What a row gets whose list has another length than its text has steps."""
+        numbers, steps = lengths
+        section = self._section(context)
+        message = (
+            f"{self._node}, row {place} ({row.id}): a list of {numbers} numbers for a completion "
+            f"of {steps} steps; a list is one number (or None) for each line that is not blank"
+        )
+        on_error = section.on_error
+        if on_error == "stop":
+            match section.source:
+                case PythonSource():
+                    raise UserCodeError(message, self._node, place)
+                case RemoteSource():
+                    raise ServiceFailed(message, self._node, "source.url")
+            raise DataError(message, self._node, "source.column")
+        failures.append(RowFailure(row=place, message=message))
+        return on_error.score if isinstance(on_error, ScoreAs) else None
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
+
+    def close(self) -> None:
+        """End what was asked outside, and the judge of a built-in reward."""
+        self._outside.close()
+        if self._judge is not None:
+            self._judge.close()
+
+
+def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
+    return ScoringRow(
+        columns={**row.scoped, **row.columns},
+        scores=scores,
+        id=row.id,
+        group=row.group,
+        ancestors=tuple(a for a, way in row.trail.items() if way),
+        writer=row.writer,
+        round=row.round,
+        conversation=next(iter(row.trail), row.id),
+    )
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """Bare columns, and the nearest names that user code may want; tokens stay here."""
+    return {name: value for name, value in row.columns.items() if not name.endswith("_tokens")}

@@ -1,0 +1,1 @@
+"""Rows and texts as roles read them, and what they say of them."""

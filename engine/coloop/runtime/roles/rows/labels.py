@@ -1,0 +1,128 @@
+"""The truth at port `labels`: a number for a text, or one for each of its steps, which a scorer
+learns to say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coloop.algorithms.batch import Unit
+from coloop.algorithms.recipes.labels import LABEL
+from coloop.data.tables import Row
+from coloop.errors import DataError
+from coloop.runtime.roles.protocol import Context, Input
+from coloop.runtime.roles.rows.log_probs import heat_of
+from coloop.runtime.roles.rows.texts import as_sequence, drawn_sequence
+from coloop.spec.algorithm import Algorithm, ImplicitPrm, Outcome
+from coloop.spec.heads import learns_steps, scored_at
+
+OF_CHANCES = (Outcome, ImplicitPrm)
+"""Algorithms whose label is how likely the text is right."""
+
+
+def labelled(
+    row: Row,
+    given: Input,
+    node: str,
+    context: Context,
+    entries: Sequence[Algorithm],
+    **learned: Any,
+) -> Unit | None:
+    """A text with what is to be said of it; None where its scorer says nothing.
+
+    Args:
+        entries: what learns from it.
+        learned: what else the text has.
+
+    Raises:
+        DataError: the label is none that these algorithms learn.
+    """
+    label = (given.table.scores or {}).get(row.id)
+    if label is None:
+        return None
+    for number in label.values() if isinstance(label, Mapping) else (label,):
+        _check(number, row, given, node, entries)
+    section = context.spec.nodes[node]
+    if isinstance(label, Mapping):
+        if scored_at(section) == "scores":
+            raise _other_kind(row, given, node, wants_steps=False)
+        return _stepwise(row, label, given, node, learned)
+    if learns_steps(section):
+        raise _other_kind(row, given, node, wants_steps=True)
+    return as_sequence(
+        row,
+        numbers={LABEL: float(label)},
+        temperature=heat_of(row),
+        **_standing(row, given),
+        **learned,
+    )
+
+
+def _stepwise(
+    row: Row,
+    label: Mapping[int, float],
+    given: Input,
+    node: str,
+    learned: dict[str, Any],
+) -> Unit | None:
+    """A text of which only the tokens are learned at which a label stands."""
+    scorer = given.edge.source.node
+    if row.tokens is None:
+        raise DataError(
+            f"row {row.id} has labels of steps from `{scorer}`, and no tokens at which they could "
+            f"stand: it was written by no model of this loop; label rollouts for `{node}.labels`",
+            node,
+            "labels",
+        )
+    labels = np.zeros(len(row.tokens.token_ids), np.float32)
+    for place, number in label.items():
+        labels[place] = number
+    mask = np.zeros(len(labels), np.bool_)
+    mask[list(label)] = True
+    return drawn_sequence(
+        row.id,
+        replace(row.tokens, loss_mask=mask),
+        numbers={LABEL: labels},
+        version=row.version,
+        **_standing(row, given),
+        **learned,
+    )
+
+
+def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> DataError:
+    """Labels of steps for who learns whole texts, or the other way round."""
+    scorer = given.edge.source.node
+    if wants_steps:
+        return DataError(
+            f"row {row.id} has one label from `{scorer}`, and `{node}.labels` learns one a step "
+            f"(`read.granularity: step`); let `{scorer}` label steps (its `step_scores`), or set "
+            "`read.granularity: sequence`",
+            node,
+            "read.granularity",
+        )
+    return DataError(
+        f"row {row.id} has a score by the step from `{scorer}`, and `{node}.labels` learns one "
+        f"number a text; let a reward between the two make one of them, or `{scorer}` give one",
+        node,
+        "algorithm.labels",
+    )
+
+
+def _standing(row: Row, given: Input) -> dict[str, Any]:
+    """How much a row counts."""
+    return {"weight": given.edge.weight, "count": row.drawn, "group": row.group or ""}
+
+
+def _check(label: float, row: Row, given: Input, node: str, entries: Sequence[Algorithm]) -> None:
+    scorer = given.edge.source.node
+    chance = next((one for one in entries if isinstance(one, OF_CHANCES)), None)
+    if chance is not None and not 0.0 <= label <= 1.0:
+        raise DataError(
+            f"row {row.id} has the label {label:g} from `{scorer}`, and `{chance.name}` of "
+            f"`{node}.labels` learns right from wrong: a number from 0 to 1; bring the labels "
+            "there (`scale`, `threshold` of a verifier, or a reward between the two), or take "
+            "`regression`",
+            node,
+            "algorithm.labels",
+        )

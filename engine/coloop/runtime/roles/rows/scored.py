@@ -1,0 +1,50 @@
+"""What a scorer gives: the rows with their score under its node's name, whole and step by step."""
+
+from collections.abc import Mapping, Sequence
+
+from coloop.data.tables import Row, Score, Table
+from coloop.runtime.roles.protocol import Outcome
+from coloop.runtime.roles.rows.finite import check_score
+
+
+def scored_outcome(
+    node: str,
+    rows: Sequence[Row],
+    scores: Sequence[Score],
+    *,
+    step_scores: Sequence[Score] | None = None,
+    score_range: tuple[float, float] | None = None,
+    metrics: Mapping[str, float] | None = None,
+    alerts: Sequence[tuple[str, str]] = (),
+) -> Outcome:
+    """
+    Args:
+        step_scores: numbers at positions, of who gives them as well.
+        score_range: least and greatest score, by which that of a pair is turned over.
+    """
+    for given in (scores, step_scores or ()):
+        for row, score in zip(rows, given, strict=False):
+            check_score(node, row.id, score)
+    scored = tuple(
+        row.with_columns(node, {node: score}) for row, score in zip(rows, scores, strict=True)
+    )
+    outputs = {"scores": _table(node, scored, scores, score_range)}
+    if step_scores is not None:
+        outputs["step_scores"] = _table(node, scored, step_scores, score_range)
+    numbers = [score for score in scores if isinstance(score, float | int)]
+    found = {"score/mean": sum(numbers) / len(numbers)} if numbers else {}
+    if rows:
+        found["score/none"] = sum(score is None for score in scores) / len(rows)
+    return Outcome(
+        outputs=outputs, samples=len(rows), metrics={**found, **(metrics or {})}, alerts=alerts
+    )
+
+
+def _table(
+    node: str,
+    rows: tuple[Row, ...],
+    scores: Sequence[Score],
+    score_range: tuple[float, float] | None,
+) -> Table:
+    said = {row.id: score for row, score in zip(rows, scores, strict=True)}
+    return Table(rows=rows, scores=said, scorer=node, score_range=score_range)

@@ -1,0 +1,205 @@
+"""Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from coloop.algorithms.batch import Pair, Prompt, Text, completion_sequence, completion_sequences
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import Numbers
+from coloop.data.tables import ABSENT, Row, Tokens
+from coloop.errors import DataError
+from coloop.spec.graph import LoopSpec
+
+SIDES = ("chosen", "rejected")
+"""Of a pair."""
+TOOLS = "tools"
+"""Column with what the assistant of a chat may call."""
+
+
+def as_read(row: Row, **asked: Any) -> TokenSequence:
+    """What a model reads to say something of the row: its text alone, no numbers of it.
+
+    Args:
+        asked: what else is asked about it.
+    """
+    if row.tokens is None:
+        return as_sequence(row, **asked)
+    return completion_sequence(
+        id=row.id,
+        prompt_ids=row.tokens.prompt_ids,
+        completion_ids=row.tokens.token_ids,
+        loss_mask=row.tokens.loss_mask,
+        writer=row.tokens.writer,
+        tokenizer=row.tokens.tokenizer,
+        version=row.version,
+        **asked,
+    )
+
+
+def as_sequence(row: Row, **learned: Any) -> TokenSequence:
+    """A rollout keeps its tokens; any other row imitates its target column after its prompt.
+
+    Args:
+        learned: what else the sequence has; numbers by the token are of the completion.
+    """
+    if row.tokens is not None:
+        return drawn_sequence(row.id, row.tokens, version=row.version, **learned)
+    return TokenSequence(id=row.id, text=_imitated(row), **learned)
+
+
+def _imitated(row: Row) -> Text:
+    """What a row demonstrates: its target after its prompt. A target of messages may be a whole
+    chat, with no prompt before it."""
+    target = _said(row, "target")
+    is_whole = isinstance(target, list) and row.column("prompt") is ABSENT
+    prompt = [] if is_whole else prompt_of(row)
+    return Text(prompt=prompt, target=target, tools=tools_of(row))
+
+
+def tools_of(row: Row) -> tuple[Mapping[str, Any], ...] | None:
+    """What the assistant of a row's chat may call: column `tools`, schemas of functions."""
+    tools = row.columns.get(TOOLS)
+    if not isinstance(tools, list | str | Mapping):
+        return None  # not there, or a number that a node of this name gave
+    if isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools):
+        return tuple(tools)
+    raise DataError(
+        f"row {row.id}: column `{TOOLS}` wants a list of function schemas for the chat template, "
+        f"found {repr(tools)[:80]}; give the column another name if it means something else",
+        None,
+        f"columns.{TOOLS}",
+    )
+
+
+def is_masked(row: Row, spec: LoopSpec) -> bool:
+    """Whether the row was cut by its limit and its writer keeps such rows out of the loss."""
+    rollout = getattr(spec.nodes.get(row.writer or ""), "rollout", None)
+    is_cut = row.tokens is not None and row.columns.get("finished") is False
+    return is_cut and rollout is not None and rollout.truncated == "mask"
+
+
+def as_pair(row: Row, reference: Mapping[str, Numbers] | None = None, **learned: Any) -> Pair:
+    """Both sides of a pair; a side that was drawn keeps its tokens.
+
+    Args:
+        reference: log-probs of each side's completion by the reference.
+        learned: what else the pair has.
+    """
+    known = reference or {}
+    chosen, rejected = (_side(row, side, known.get(side)) for side in SIDES)
+    return Pair(id=row.id, chosen=chosen, rejected=rejected, **learned)
+
+
+def as_stranger(row: Row, other: Row, reference: Mapping[str, Numbers] | None = None) -> Pair:
+    """Both sides of another pair under this pair's prompt; what was drawn keeps its tokens.
+
+    Args:
+        reference: log-probs of each side's completion by the reference.
+    """
+    known = reference or {}
+    chosen, rejected = (_crossed(row, other, side, known.get(side)) for side in SIDES)
+    return Pair(id=row.id, chosen=chosen, rejected=rejected)
+
+
+def strangers(rows: Sequence[Row]) -> dict[str, Row]:
+    """To each pair, by its id, the next one that answers another prompt, around the end; none has
+    one where all answer the same."""
+    prompts = [prompt_of(row) for row in rows]
+    found: dict[str, Row] = {}
+    for here in reversed([*range(len(rows))] * 2):
+        after = (here + 1) % len(rows)
+        stranger = found.get(rows[after].id) if prompts[after] == prompts[here] else rows[after]
+        if stranger is not None:
+            found[rows[here].id] = stranger
+    return found
+
+
+def _crossed(row: Row, other: Row, side: str, reference: Numbers | None) -> TokenSequence:
+    own, given = row.columns.get(f"{side}_tokens"), other.columns.get(f"{side}_tokens")
+    if isinstance(own, Tokens) and isinstance(given, Tokens):
+        text = replace(given, prompt_ids=own.prompt_ids)
+        return drawn_sequence(row.id, text, log_probs_reference=reference)
+    prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
+    answer = Text(prompt=prompt, target=_said(other, side), tools=tools_of(row))
+    return TokenSequence(id=row.id, text=answer, log_probs_reference=reference)
+
+
+def _side(row: Row, side: str, reference: Numbers | None) -> TokenSequence:
+    tokens = row.columns.get(f"{side}_tokens")
+    if isinstance(tokens, Tokens):
+        return drawn_sequence(row.id, tokens, log_probs_reference=reference)
+    prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
+    text = Text(prompt=prompt, target=_said(row, side), tools=tools_of(row))
+    return TokenSequence(id=row.id, text=text, log_probs_reference=reference)
+
+
+def drawn_sequence(name: str, tokens: Tokens, **learned: Any) -> TokenSequence:
+    """What a policy wrote, as a sequence with this id.
+
+    Args:
+        learned: what else the sequence has; numbers by the token are of the completion.
+    """
+    return completion_sequence(
+        id=name,
+        prompt_ids=tokens.prompt_ids,
+        completion_ids=tokens.token_ids,
+        loss_mask=tokens.loss_mask,
+        log_probs_rollout=tokens.log_probs,
+        writer=tokens.writer,
+        tokenizer=tokens.tokenizer,
+        **learned,
+    )
+
+
+def drawn_sequences(
+    rows: Sequence[Row], texts: Sequence[Tokens], **learned: Sequence[Any]
+) -> tuple[TokenSequence, ...]:
+    """What a policy wrote of each row, as sequences; `as_sequence` of all at once.
+
+    Args:
+        texts: of the rows.
+        learned: what else each sequence has, by name; numbers by the token are of the completion.
+    """
+    return completion_sequences(
+        ids=[row.id for row in rows],
+        prompt_ids=[text.prompt_ids for text in texts],
+        completion_ids=[text.token_ids for text in texts],
+        loss_masks=[text.loss_mask for text in texts],
+        fields={
+            "log_probs_rollout": [text.log_probs for text in texts],
+            "writer": [text.writer for text in texts],
+            "tokenizer": [text.tokenizer for text in texts],
+            "version": [row.version for row in rows],
+            "temperature": [text.temperature for text in texts],
+            **learned,
+        },
+    )
+
+
+def prompt_of(row: Row, node: str | None = None) -> Prompt:
+    """The text or chat to which a row answers."""
+    prompt = row.column("prompt")
+    if isinstance(prompt, str | list):
+        return prompt
+    raise _missing(row, "prompt", prompt, node)
+
+
+def _said(row: Row, column: str) -> Prompt:
+    """What a model is to write of a row: a text, or messages."""
+    value = row.column(column)
+    if isinstance(value, str | list):
+        return value
+    raise _missing(row, column, value, None)
+
+
+def _missing(row: Row, column: str, found: object, node: str | None) -> DataError:
+    where = "" if node is None else f"{node}: "
+    what = "is not there" if found is ABSENT else f"is a {type(found).__name__}"
+    return DataError(
+        f"{where}row {row.id} has no text or chat in column `{column}`: it {what}; its columns are "
+        f"{', '.join(sorted(row.columns)) or 'none'}; map it with `columns: {{{column}: ...}}` at "
+        "the dataset, or write it in a template",
+        node,
+        f"columns.{column}",
+    )

@@ -1,0 +1,205 @@
+"""Drives a policy to label steps of texts, or to grow trees of texts or proofs: where rows have a
+text it is labelled as it is, else the search writes texts of its own. The policy writes by its own
+writer and weights, the nodes at `outcome` and `value` grade by their own code, and the environment
+at `tools` says where actions lead.
+"""
+
+from collections.abc import Sequence
+
+from coloop.data.tables import Row, Score, Table
+from coloop.runtime.roles.actor import ActorRole
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.inputs import joined_rows
+from coloop.runtime.roles.rows.scored import scored_outcome
+from coloop.runtime.roles.searching import METHODS
+from coloop.runtime.roles.searching.graders import Grader, Valuer
+from coloop.runtime.roles.searching.labels import labels_of
+from coloop.runtime.roles.searching.method import Findings, Labels, Method
+from coloop.runtime.roles.searching.search_budget import SearchBudget
+from coloop.runtime.roles.searching.search_environment import SearchEnvironment
+from coloop.runtime.roles.searching.tree_expansion import TreeExpansion
+from coloop.spec.homes import rollout_of
+from coloop.spec.nodes import SearchNode
+
+LATE = "search.out_of_time"
+"""Alert: `budget.seconds` ended searches, so what they found depends on the machine."""
+NOTHING = "search.nothing_found"
+"""Alert: not one step has a label."""
+LOST = "search.leads_nowhere"
+"""Alert: not one action led to another state."""
+DISAGREES = "search.proof_rejected"
+"""Alert: `outcome` does not take for proved what the environment does."""
+MOST_CHILDREN = 2**20
+"""Of a row in one turn; the places of the next turn come behind them."""
+
+
+class SearchRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        del context
+        self._node = node
+
+    def run(self, call: Call) -> Outcome:
+        context = call.context
+        section = self._section(context)
+        method = METHODS[section.method]
+        rows = joined_rows(self._node, context, call, ("rows",))
+        expansion = self._expansion(call, section, method)
+        if isinstance(method, Labels) and context.lineage.labels_texts(self._node):
+            found = Findings(rows=method.label(rows, expansion, section))
+        else:
+            first = (call.turn - 1) * MOST_CHILDREN
+            found = method.grow(rows, expansion, section, lambda number: first + number)
+        return self._outcome(found, method, expansion, section, rows)
+
+    def _section(self, context: Context) -> SearchNode:
+        section = context.spec.nodes[self._node]
+        assert isinstance(section, SearchNode)
+        return section
+
+    def _expansion(self, call: Call, section: SearchNode, method: Method) -> TreeExpansion:
+        """What the method may ask for."""
+        policy = self._source(call.context, "policy")
+        assert policy is not None
+        rollout, writer = rollout_of(call.context.spec, policy), call.callees[policy]
+        assert rollout is not None
+        assert isinstance(writer, ActorRole)
+        outcome, value = (self._source(call.context, port) for port in ("outcome", "value"))
+        most = section.budget.searches_per_row if method.counts_rollouts else None
+        return TreeExpansion(
+            self._node,
+            policy,
+            writer.writer,
+            None if outcome is None else Grader(self._node, "outcome", outcome, call),
+            SearchBudget(section.budget, most_rollouts=most),
+            call,
+            longest=rollout.max_new_tokens,
+            texts_per_prompt=rollout.completions_per_prompt,
+            separator=section.step_separator,
+            valuer=None if value is None else Valuer(self._node, "value", value, call),
+            environment=SearchEnvironment(self._node, call)
+            if self._source(call.context, "tools")
+            else None,
+        )
+
+    def _source(self, context: Context, port: str) -> str | None:
+        """The node behind a handle."""
+        edges = context.spec.graph.edges_into(self._node, port)
+        return edges[0].source.node if edges else None
+
+    def _outcome(
+        self,
+        found: Findings,
+        method: Method,
+        expansion: TreeExpansion,
+        section: SearchNode,
+        searched: Sequence[Row],
+    ) -> Outcome:
+        labels = [
+            labels_of(
+                one.chances,
+                section.labels,
+                before=one.before,
+                stop_at_zero=section.stop_at_zero,
+            )
+            for one in found.rows
+        ]
+        steps: list[Score] = [own or None for own in labels]
+        given = scored_outcome(
+            self._node,
+            [one.row for one in found.rows],
+            [one.score for one in found.rows],
+            step_scores=steps,
+            score_range=method.score_range,
+        )
+        rolled = Table(rows=given.outputs["scores"].rows)
+        scored = given
+        if found.searched is not None:
+            scored = scored_outcome(self._node, searched, found.searched, score_range=(0.0, 1.0))
+        return Outcome(
+            outputs={
+                "scores": scored.outputs["scores"],
+                "step_scores": given.outputs["step_scores"],
+                "rollouts": rolled,
+            },
+            metrics={**scored.metrics, **_measured(labels, found, expansion, len(searched))},
+            samples=expansion.search_budget.rollouts,
+            tokens=expansion.search_budget.tokens,
+            alerts=[
+                *expansion.alerts.items(),
+                *self._alerts(found, expansion, labels, len(searched)),
+            ],
+        )
+
+    def _alerts(
+        self,
+        found: Findings,
+        expansion: TreeExpansion,
+        labels: Sequence[dict[int, float]],
+        searched: int,
+    ) -> list[tuple[str, str]]:
+        budget, environment, said = expansion.search_budget, expansion.environment, []
+        if budget.is_late:
+            message = (
+                f"{self._node}: `budget.seconds` ended {len(budget.cut)} searches before they were "
+                "through; on another machine they find more or less, so bound them by `tokens`, "
+                "`nodes` or `searches_per_row` as well"
+            )
+            said.append((LATE, message))
+        if found.rejected:
+            message = (
+                f"{self._node}: `outcome` rejects {found.rejected} proofs that the environment "
+                "takes for finished; they count as not proved: let both mean the same by a proof"
+            )
+            said.append((DISAGREES, message))
+        if (
+            environment is not None
+            and environment.moves
+            and environment.refused == environment.moves
+        ):
+            message = (
+                f"{self._node}: not one of {environment.moves} actions led to another state; of "
+                f"the last the environment said: {environment.reason}"
+            )
+            said.append((LOST, message))
+        if _is_blind(found, labels, searched):
+            message = (
+                f"{self._node}: not one step of {searched} rows has a label: "
+                f"{len(budget.cut)} searches had no room in `budget`; raise it, or lower "
+                "`completions` or "
+                "`expand.samples`"
+            )
+            said.append((NOTHING, message))
+        return said
+
+
+def _is_blind(found: Findings, labels: Sequence[dict[int, float]], searched: int) -> bool:
+    """Whether rows were searched and nothing at all is known of them; that none of them is proved
+    is something."""
+    known = any(labels) or any(one is not None for one in found.searched or ())
+    return searched > 0 and not known
+
+
+def _measured(
+    labels: Sequence[dict[int, float]], found: Findings, expansion: TreeExpansion, searched: int
+) -> dict[str, float]:
+    """What was found, and what it cost; of no rows nothing."""
+    if not searched:
+        return {}
+    budget, environment = expansion.search_budget, expansion.environment
+    known = [label for own in labels for label in own.values()]
+    measured = {
+        "search/rollouts": float(budget.rollouts),
+        "search/nodes": float(budget.nodes),
+        "search/tokens": float(budget.tokens),
+        "search/labels": float(len(known)),
+        "search/cut": float(len(budget.cut)),
+    }
+    if known:
+        measured["search/label"] = sum(known) / len(known)
+    if environment is not None:
+        measured["search/rejected"] = float(found.rejected)
+        if environment.moves:
+            measured["search/dead"] = environment.refused / environment.moves
+    return measured

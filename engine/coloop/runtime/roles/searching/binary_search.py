@@ -1,0 +1,242 @@
+"""OmegaPRM (Luo et al. 2024): the first error of a wrong text is found by halving its steps, and
+each beginning that is looked at is a node of a tree whose own wrong completions are searched next.
+
+    prompt ── k completions ──► a wrong one: complete its middle step
+                                 some right: the error is behind it; none right: at it or before
+
+The next (beginning s, wrong completion r) is the one with the greatest Q + U among beginnings with
+0 < MC(s) < 1: Q = alpha^(1 - MC(s)) * beta^(len(r) / L), U = c * sqrt(sum of N) / (1 + N(s)).
+
+Texts of one prompt often begin alike, or are the same. A beginning is completed once, whatever text
+it was met in, and a text is searched once, where it was drawn first.
+"""
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coloop.data.tables import Row
+from coloop.runtime.roles.searching.method import CHANCES, Findings, Labelled, Places, counts_of
+from coloop.runtime.roles.searching.tree_expansion import TreeExpansion
+from coloop.runtime.roles.searching.trees import (
+    Chances,
+    ExpansionRequest,
+    Found,
+    Grown,
+    Path,
+    Root,
+    Search,
+    chance_of,
+)
+from coloop.spec.nodes import SearchNode
+from coloop.spec.search import Select
+
+
+class BinarySearch:
+    """See the module."""
+
+    counts_rollouts = False
+    score_range = CHANCES
+
+    def label(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
+    ) -> list[Labelled]:
+        """One search in each wrong text."""
+        paths = expansion.texts(rows)
+        asked = zip(rows, paths, counts_of(rows, paths, section), strict=True)
+        found = expansion.grow(
+            [Root(row=row, key=row.id, search=of_text(path, count)) for row, path, count in asked]
+        )
+        return [
+            Labelled(row=row, score=path.score, chances=found[row.id][0].chances)
+            for row, path in zip(rows, paths, strict=True)
+        ]
+
+    def grow(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
+    ) -> Findings:
+        """A tree for each prompt, which begins with as many texts as any state of it has."""
+        select, count = section.select or Select(), section.completions
+        assert isinstance(count, int), "no rate is known of a prompt without texts"
+        most = section.budget.searches_per_row
+        searches = [of_prompt(count, select, most) for _ in rows]
+        roots = [
+            Root(row=row, key=row.id, search=search)
+            for row, search in zip(rows, searches, strict=True)
+        ]
+        found = expansion.grow(roots, expansion.graded_by_step)
+        return Findings(
+            rows=[
+                Labelled(
+                    row=expansion.row(row, one.path, place(number)),
+                    score=one.path.score,
+                    chances=one.chances,
+                )
+                for row in rows
+                for number, one in enumerate(found[row.id])
+            ]
+        )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class State:
+    """A beginning whose chance is known."""
+
+    length: int
+    """Tokens of the completion."""
+    chance: float
+    visits: int = 0
+    waiting: list[Path] = field(default_factory=list)
+    """Wrong completions that were not searched."""
+
+
+class Beginnings:
+    """Those of the texts of one prompt that were completed, each once."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[int, ...], State] = {}
+        """By their tokens."""
+        self._met: set[tuple[int, ...]] = set()
+        """Wrong texts."""
+
+    @property
+    def states(self) -> list[State]:
+        return [*self._states.values()]
+
+    def add(self, tokens: tuple[int, ...], chance: float, paths: Sequence[Path]) -> None:
+        """One that was completed."""
+        state = State(length=len(tokens), chance=chance)
+        self._states[tokens] = state
+        for path in paths:
+            if path.score == 0 and (text := _beginning(path)) not in self._met:
+                self._met.add(text)
+                state.waiting.append(path)
+
+    def known(self, text: Path) -> Chances:
+        """Chances of the steps of a text behind which somebody has completed it, or another that
+        begins so."""
+        states = {end: self._states.get(_beginning(text, end + 1)) for end in text.inner}
+        return {end: state.chance for end, state in states.items() if state is not None}
+
+
+class Node(NamedTuple):
+    """The end of a step that was completed."""
+
+    end: int
+    chance: float
+    paths: list[Path]
+    """What was written from there."""
+
+
+Halving = Generator[Sequence[ExpansionRequest], Sequence[Grown], tuple[list[Node], bool]]
+
+
+def first_error(text: Path, count: int, behind: int = 0, known: Chances | None = None) -> Halving:
+    """The steps of a wrong text that are completed until its first error is found or nothing is
+    said of what is written, and whether there was room for them.
+
+    Args:
+        behind: tokens that are known to have a chance.
+        known: of steps that need not be completed.
+    """
+    known = known or {}
+    ends = [end for end in text.ends if end >= behind]
+    nodes: list[Node] = []
+    left, right = -1, len(ends) - 1
+    while right - left > 1:
+        middle = (left + right) // 2
+        chance = known.get(ends[middle])
+        if chance is None:
+            [paths] = yield [text.up_to(ends[middle], count)]
+            if paths is None:
+                return nodes, False
+            chance = chance_of(paths)
+            if chance is None:
+                return nodes, True
+            nodes.append(Node(ends[middle], chance, paths))
+        left, right = (middle, right) if chance > 0 else (left, middle)
+    return nodes, True
+
+
+def of_text(text: Path, count: int) -> Search:
+    """Labels of the steps of one text that were looked at, its last one included."""
+    if not text.ends or text.score is None:
+        return [Found(path=text)]
+    chances = {text.ends[-1]: text.score}
+    if text.score == 0 and count:
+        nodes, _ = yield from first_error(text, count)
+        chances |= {node.end: node.chance for node in nodes}
+    return [Found(path=text, chances=chances)]
+
+
+def of_prompt(count: int, select: Select, searches: int | None) -> Search:
+    """Texts of one prompt: its first completions, and those that were searched below them.
+
+    Args:
+        searches: most of them; None: another limit ends them.
+    """
+    [paths] = yield [ExpansionRequest(name="root", count=count)]
+    chance = chance_of(paths or ())
+    if paths is None or chance is None:
+        return [_found(path, {}) for path in paths or ()]
+    tree = Beginnings()
+    tree.add((), chance, paths)
+    found = {path.name: _found(path, {}) for path in paths}
+    done, has_room = 0, True
+    while has_room and (searches is None or done < searches):
+        picked = pick(tree.states, select)
+        if picked is None:
+            break
+        state, text = picked
+        state.waiting.remove(text)
+        state.visits += 1
+        done += 1
+        nodes, has_room = yield from first_error(text, count, state.length, tree.known(text))
+        for node in nodes:
+            tree.add(_beginning(text, node.end + 1), node.chance, node.paths)
+        found[text.name] = _found(text, tree.known(text))
+    return list(found.values())
+
+
+def pick(states: Sequence[State], select: Select) -> tuple[State, Path] | None:
+    """The next to be searched; of equal ones the first."""
+    visits = sum(state.visits for state in states)
+    pairs = [
+        (value(state, text, select, visits), state, text)
+        for state in states
+        if 0 < state.chance < 1
+        for text in state.waiting
+    ]
+    if not pairs:
+        return None
+    _, state, text = max(pairs, key=lambda pair: pair[0])
+    return state, text
+
+
+def value(state: State, text: Path, select: Select, visits: int) -> float:
+    """Q + U; see the module. With the rule `greedy` Q alone."""
+    alpha, beta = _or(select.alpha, ALPHA), _or(select.beta, BETA)
+    length = len(text.tokens.token_ids) - state.length
+    worth = alpha ** (1 - state.chance) * beta ** (length / (select.length or LENGTH))
+    if select.rule == "greedy":
+        return float(worth)
+    return float(worth + _or(select.c, C) * math.sqrt(visits) / (1 + state.visits))
+
+
+ALPHA, BETA, LENGTH, C = 0.5, 0.9, 500, 0.125
+"""Of the paper, where `select` leaves them open."""
+
+
+def _or(given: float | None, otherwise: float) -> float:
+    return otherwise if given is None else given
+
+
+def _beginning(text: Path, length: int | None = None) -> tuple[int, ...]:
+    """The tokens with which a text begins; all of them, where no length is said."""
+    return tuple(text.tokens.token_ids[:length].tolist())
+
+
+def _found(path: Path, known: Chances) -> Found:
+    last = {path.ends[-1]: path.score} if path.ends and path.score is not None else {}
+    return Found(path=path, chances={**known, **last})

@@ -1,0 +1,105 @@
+"""What a search asks about texts: how good a whole one is, and what an unfinished one promises. The
+nodes at `outcome` and `value` answer by their own code, on rows of the search.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from coloop.data.arrays import Numbers
+from coloop.data.tables import Row, Score
+from coloop.errors import DataError
+from coloop.runtime.roles.protocol import Call, Outcome, Role
+
+
+class Asked:
+    """A node that is asked by a handle."""
+
+    def __init__(self, node: str, port: str, check: str, call: Call) -> None:
+        """
+        Args:
+            port: of the search at which the node stands.
+        """
+        self._node = node
+        self._port = port
+        self._check = check
+        self._role: Role = call.callees[check]
+        self._call = call
+        self.alerts: dict[str, str] = {}
+        """By code, the first of what it had to say."""
+
+    def _ask(self, rows: Sequence[Row]) -> Outcome:
+        call = replace(
+            self._call,
+            stage=f"{self._check}.score",
+            verb="score",
+            inputs={},
+            live=frozenset(),
+            own=None,
+            hand_on=None,
+            asked=tuple(rows),
+        )
+        outcome = self._role.run(call)
+        for code, message in outcome.alerts:
+            self.alerts.setdefault(code, message)
+        return outcome
+
+
+class Grader(Asked):
+    """Grades texts from 0 (wrong) to 1 (right)."""
+
+    def grade(self, rows: Sequence[Row]) -> list[float | None]:
+        """How good each text is; None: it says nothing of it."""
+        if not rows:
+            return []
+        said = self._ask(rows).outputs["scores"].scores or {}
+        return [self._checked(row, said.get(row.id)) for row in rows]
+
+    def _checked(self, row: Row, score: Score) -> float | None:
+        if score is None:
+            return None
+        if isinstance(score, int | float) and 0 <= score <= 1:
+            return float(score)
+        raise DataError(
+            f"{self._node}: {self._port}: `{self._check}` gives row {row.id} the score {score}; "
+            "the chance of a step is a mean of scores from 0 (wrong) to 1 (right), so connect a "
+            "check that gives these",
+            self._node,
+            self._port,
+        )
+
+
+class Valuer(Asked):
+    """Says what texts promise: a critic by its value of the token with which they end, where labels
+    of steps teach it; any other scorer by its score."""
+
+    def value(self, rows: Sequence[Row]) -> list[float | None]:
+        """What each text promises; None: it says nothing of it."""
+        if not rows:
+            return []
+        outputs = self._ask(rows).outputs
+        if "values" in outputs:
+            values = outputs["values"].values or {}
+            return [_last(row, values) for row in rows]
+        said = outputs["scores"].scores or {}
+        return [self._checked(row, said.get(row.id)) for row in rows]
+
+    def _checked(self, row: Row, score: Score) -> float | None:
+        if isinstance(score, Mapping):
+            raise DataError(
+                f"{self._node}: {self._port}: `{self._check}` gives row {row.id} numbers at "
+                "positions; a text promises one number, so set its `read.granularity: sequence`, "
+                "or `read.reduce`",
+                self._node,
+                self._port,
+            )
+        return None if score is None else float(score)
+
+
+def _last(row: Row, values: Mapping[str, Numbers]) -> float | None:
+    """The value of the last token that the policy drew."""
+    own = values.get(row.id)
+    if own is None or row.tokens is None or not row.tokens.loss_mask.any():
+        return None
+    return float(own[np.flatnonzero(row.tokens.loss_mask)[-1]])

@@ -1,0 +1,263 @@
+"""A tree of texts by PUCT: its nodes are beginnings that end with a step.
+
+    prompt ── k draws ──► a step ── k draws ──► a step ── ... ──► a whole text
+                           └ the chance of each step goes back up to the prompt
+
+What is drawn behind a beginning are single steps where somebody at `value` says what they promise;
+else whole texts, of which the first step becomes the branch and the share of right ones its chance.
+A whole text is worth what `outcome` says of it. It gives whole texts (with `give: visited` the
+beginnings as well), each with the chances of its steps.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from coloop.data.tables import Row
+from coloop.runtime.roles.searching.method import CHANCES, Findings, Labelled, Places
+from coloop.runtime.roles.searching.puct import log_prob_of, pick, shares, wanted
+from coloop.runtime.roles.searching.tree_expansion import TreeExpansion, Written
+from coloop.runtime.roles.searching.trees import (
+    Chances,
+    ExpansionRequest,
+    Grown,
+    Path,
+    Root,
+    Search,
+)
+from coloop.spec.nodes import SearchNode
+from coloop.spec.search import Expand, Select
+
+DRAWN_AT_ONCE: Final = Expand()
+
+
+class Puct:
+    """See the module."""
+
+    counts_rollouts = False
+    score_range = CHANCES
+
+    def grow(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
+    ) -> Findings:
+        trees = [TextTree(section, is_by_step=expansion.is_valued) for _ in rows]
+        most = section.budget.searches_per_row
+        assert most is not None
+        roots = [
+            Root(row=row, key=row.id, search=search(tree, most))
+            for row, tree in zip(rows, trees, strict=True)
+        ]
+        is_by_step = expansion.is_valued
+        expansion.grow(
+            roots, partial(assess, expansion=expansion) if is_by_step else expansion.graded_by_step
+        )
+        return Findings(
+            rows=[
+                Labelled(
+                    row=expansion.row(row, one.path, place(number), columns={"share": one.share}),
+                    score=one.path.score,
+                    chances=one.chances,
+                )
+                for row, tree in zip(rows, trees, strict=True)
+                for number, one in enumerate(tree.given(section.give))
+            ]
+        )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """A beginning of a text, or a whole one."""
+
+    name: str
+    length: int = 0
+    """Tokens of its completion."""
+    text: Path | None = None
+    """A text that begins so; None: the prompt's."""
+    is_whole: bool = False
+    promise: float = 0.0
+    log_prob: float = 0.0
+    """Of its last step."""
+    branches: dict[tuple[int, ...], "Node"] = field(default_factory=dict)
+    """By the tokens of their step."""
+    drawn: int = 0
+    visits: int = 0
+    total: float = 0.0
+    is_dead: bool = False
+    """Nothing can be drawn behind it of which anybody says anything."""
+
+    @property
+    def worth(self) -> float:
+        """Its chance."""
+        return self.total / self.visits if self.visits else self.promise
+
+    @property
+    def live(self) -> list["Node"]:
+        """Branches that can be followed."""
+        return [one for one in self.branches.values() if not one.is_dead]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A text of the tree."""
+
+    path: Path
+    share: float
+    """How likely it is where each step that the tree knows is drawn by its share of the visits."""
+    chances: Chances
+
+
+class TextTree:
+    """The tree of one prompt."""
+
+    def __init__(self, section: SearchNode, *, is_by_step: bool) -> None:
+        self.root = Node(name="root")
+        self._select = section.select or Select()
+        self._expand = section.expand or DRAWN_AT_ONCE
+        self._is_by_step = is_by_step
+        self._texts: dict[tuple[int, ...], Path] = {}
+        """By their tokens whole texts in the order in which they were drawn, and where single steps
+        are drawn beginnings too; no two are alike."""
+
+    def descend(self) -> tuple[list[Node], int]:
+        """The way down, and how many branches are drawn at its end: none where that is a whole
+        text, or where nothing is left to be done."""
+        way = [self.root]
+        while not (node := way[-1]).is_whole and not self.root.is_dead:
+            live = node.live
+            if count := wanted(self._expand, node.visits + 1, node.drawn, len(live)):
+                return way, count
+            node.is_dead = not live
+            way = [*way, pick(live, node.visits, self._select)] if live else [self.root]
+        return way, 0
+
+    def request(self, node: Node, count: int) -> ExpansionRequest:
+        """Draws behind a beginning."""
+        return ExpansionRequest(
+            name=node.name,
+            count=count,
+            first=node.drawn,
+            text=None if node.text is None else node.text.tokens,
+            length=node.length,
+            is_step=self._is_by_step,
+        )
+
+    def grow(self, node: Node, count: int, paths: Grown) -> float | None:
+        """Put what was drawn below a node; what it promises on the mean, None where nobody says
+        anything of it."""
+        node.drawn += count
+        known = [path for path in paths or () if path.score is not None]
+        steps: dict[tuple[int, ...], list[tuple[int, Path]]] = {}
+        for path in known:
+            end = _first_end(path, node.length)
+            step = tuple(path.tokens.token_ids[node.length : end].tolist())
+            steps.setdefault(step, []).append((end, path))
+            self._texts.setdefault(tuple(path.tokens.token_ids.tolist()), path)
+        for step, drawn in steps.items():
+            if step not in node.branches:
+                node.branches[step] = _branch(node, drawn)
+        return _mean(known) if known else None
+
+    def climb(self, way: Sequence[Node], promise: float | None) -> None:
+        """Bring up the tree what came of a visit."""
+        for node in way if promise is not None else ():
+            node.visits += 1
+            node.total += promise or 0.0
+
+    def given(self, give: str) -> Iterator[Given]:
+        """Texts with their share of the visits, and the chances of their steps."""
+        for path in self._texts.values():
+            if path.is_open and give == "proofs":
+                continue
+            nodes = [*self._along(path)]
+            chances = {node.length - 1: node.worth for node, _ in nodes if not node.is_whole}
+            score = nodes[-1][0].worth if path.is_open else path.score
+            if not path.is_open and path.ends and path.score is not None:
+                chances[path.ends[-1]] = path.score
+            share = math.prod(own for _, own in nodes)
+            yield Given(replace(path, score=score), share, chances)
+
+    def _along(self, path: Path) -> Iterator[tuple[Node, float]]:
+        """The nodes with which a text begins, each with its share of its siblings' visits."""
+        node, ids = self.root, path.tokens.token_ids
+        while node.branches:
+            below = next(
+                (
+                    one
+                    for step, one in node.branches.items()
+                    if tuple(ids[node.length : one.length].tolist()) == step
+                ),
+                None,
+            )
+            if below is None:
+                return
+            siblings = [*node.branches.values()]
+            yield below, shares([one.visits for one in siblings])[siblings.index(below)]
+            node = below
+
+
+def search(tree: TextTree, visits: int) -> Search:
+    """So many visits, or until there is nothing to draw."""
+    for _ in range(visits):
+        way, count = tree.descend()
+        node = way[-1]
+        if node.is_whole:
+            tree.climb(way, node.promise)
+            continue
+        if not count:
+            break  # nothing can be drawn at the prompt
+        [paths] = yield [tree.request(node, count)]
+        if paths is None:
+            break
+        tree.climb(way, tree.grow(node, count, paths))
+    return []
+
+
+def assess(written: Written, expansion: TreeExpansion) -> list[list[Path]]:
+    """Steps with what they promise, and whole texts with what they are worth."""
+    opened = [
+        (root, request, [replace(one, is_open=expansion.goes_on(one, request)) for one in own])
+        for root, request, own in written
+    ]
+    whole = [
+        (root, request, [one for one in own if not one.is_open]) for root, request, own in opened
+    ]
+    steps = [(root, request, [one for one in own if one.is_open]) for root, request, own in opened]
+    promises = iter(expansion.value(expansion.rows(steps)))
+    grades = (one for own in expansion.graded_by_step(whole) for one in own)
+    return [
+        [
+            replace(one, score=_chance(next(promises))) if one.is_open else next(grades)
+            for one in own
+        ]
+        for _, _, own in opened
+    ]
+
+
+def _chance(promise: float | None) -> float | None:
+    """The chance that is nearest to a promise: a critic's may lie beside all chances."""
+    return None if promise is None else min(max(promise, 0.0), 1.0)
+
+
+def _branch(node: Node, drawn: Sequence[tuple[int, Path]]) -> Node:
+    """The branch of texts that go on with one step."""
+    end, text = drawn[0]
+    return Node(
+        name=f"{text.name}:{end}",
+        length=end,
+        text=text,
+        is_whole=not text.is_open and end >= len(text.tokens.token_ids),
+        promise=_mean([path for _, path in drawn]),
+        log_prob=log_prob_of(text, node.length, end),
+    )
+
+
+def _first_end(path: Path, start: int) -> int:
+    """Tokens up to the end of the first step behind a beginning."""
+    return next((end + 1 for end in path.inner if end >= start), len(path.tokens.token_ids))
+
+
+def _mean(paths: Sequence[Path]) -> float:
+    scores = [path.score for path in paths if path.score is not None]
+    return sum(scores) / len(scores)

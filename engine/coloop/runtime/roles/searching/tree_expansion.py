@@ -1,0 +1,304 @@
+"""Searches of many rows side by side: in each wave the requests of all of them are written in one
+call of the policy and graded in one call of `outcome`. What a row finds does not depend on the
+others, but for what the budget leaves it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Tokens
+from coloop.data.tables.row import child_row
+from coloop.errors import DataError
+from coloop.runtime.roles.protocol import Call
+from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.rows.texts import prompt_of
+from coloop.runtime.roles.searching.graders import Grader, Valuer
+from coloop.runtime.roles.searching.search_budget import SearchBudget
+from coloop.runtime.roles.searching.search_environment import SearchEnvironment
+from coloop.runtime.roles.searching.trees import ExpansionRequest, Found, Grown, Path, Root
+from coloop.runtime.roles.writing.conversation import SILENT
+from coloop.runtime.roles.writing.writer import RowPrompt, Texts, Writer
+from coloop.workers.messages import TooLong
+
+Written = Sequence[tuple[Root, ExpansionRequest, Sequence[Path]]]
+"""What was written to requests."""
+Assess = Callable[[Written], list[list[Path]]]
+"""The same texts, with what is said of each."""
+
+
+def columns_of(state: str | None) -> dict[str, Any]:
+    """What a text that answers a state of its own says of it."""
+    return {} if state is None else {"prompt": state}
+
+
+@dataclass(slots=True)
+class _Live:
+    """A search that waits for what it asked for."""
+
+    root: Root
+    requests: Sequence[ExpansionRequest]
+    grown: dict[int, Grown] = field(default_factory=dict)
+    """By the place of the request."""
+
+
+class TreeExpansion:
+    """See the module."""
+
+    def __init__(
+        self,
+        node: str,
+        policy: str,
+        writer: Writer,
+        grader: Grader | None,
+        search_budget: SearchBudget,
+        call: Call,
+        *,
+        longest: int,
+        texts_per_prompt: int,
+        separator: str,
+        valuer: Valuer | None = None,
+        environment: SearchEnvironment | None = None,
+    ) -> None:
+        """
+        Args:
+            grader: of `outcome`; None: nothing is connected there.
+            longest: most tokens of a completion.
+            texts_per_prompt: that the policy writes by itself.
+            separator: what ends a step.
+            valuer: of `value`; None: nothing is connected there.
+            world: in which it moves; None: it writes texts alone.
+        """
+        self.texts_per_prompt = texts_per_prompt
+        self._node = node
+        self._policy = policy
+        self._writer = writer
+        self._grader = grader
+        self.search_budget = search_budget
+        self._call = call
+        self._longest = longest
+        self._separator = separator
+        self._valuer = valuer
+        self.environment = environment
+
+    @property
+    def alerts(self) -> dict[str, str]:
+        """What those who were asked had to say, by code."""
+        asked = [one for one in (self._valuer, self._grader) if one is not None]
+        return {code: message for one in asked for code, message in one.alerts.items()}
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether `outcome` says how good texts are."""
+        return self._grader is not None
+
+    @property
+    def is_valued(self) -> bool:
+        """Whether `value` says what unfinished texts promise."""
+        return self._valuer is not None
+
+    def grow(self, roots: Sequence[Root], assess: Assess | None = None) -> dict[str, list[Found]]:
+        """What each search finds, by its key.
+
+        Args:
+            assess: says something of what is written; None: `outcome` says how good it is.
+        """
+        assess = assess or self.graded
+        results: dict[str, list[Found]] = {}
+        live = [one for root in roots if (one := self._begun(root, results)) is not None]
+        while live:
+            self._call.tick(len(results), len(roots))
+            self._wave(live, assess)
+            live = [one for one in live if self._goes_on(one, results)]
+        return results
+
+    def texts(self, rows: Sequence[Row]) -> list[Path]:
+        """The texts of rows that have one, as they are.
+
+        Raises:
+            DataError: a row has none that a model of the loop wrote.
+        """
+        tokens = [self._tokens(row) for row in rows]
+        scores, ends = self.grade(rows), self._ends(rows)
+        return [
+            Path(tokens=text, score=score, ends=places)
+            for text, score, places in zip(tokens, scores, ends, strict=True)
+        ]
+
+    def graded(self, written: Written) -> list[list[Path]]:
+        """Texts with what `outcome` says of them."""
+        scores = iter(self.grade(self.rows(written)))
+        return [[replace(path, score=next(scores)) for path in own] for _, _, own in written]
+
+    def graded_by_step(self, written: Written) -> list[list[Path]]:
+        """The same, with the places where their steps end."""
+        rows = self.rows(written)
+        scores, ends = iter(self.grade(rows)), iter(self._ends(rows))
+        return [
+            [replace(path, score=next(scores), ends=next(ends)) for path in own]
+            for _, _, own in written
+        ]
+
+    def grade(self, rows: Sequence[Row]) -> list[float | None]:
+        """What `outcome` says of texts."""
+        assert self._grader is not None
+        return self._grader.grade(rows)
+
+    def goes_on(self, path: Path, request: ExpansionRequest) -> bool:
+        """Whether what was drawn as a step of a text ends with it, before the text does."""
+        before = "" if request.text is None else request.text.text
+        is_ended = path.tokens.finished and self._separator in path.tokens.text[len(before) :]
+        return is_ended and len(path.tokens.token_ids) < self._longest
+
+    def value(self, rows: Sequence[Row]) -> list[float | None]:
+        """What `value` says of texts; nothing where nobody is asked."""
+        return [None] * len(rows) if self._valuer is None else self._valuer.value(rows)
+
+    def row(
+        self,
+        root: Row,
+        path: Path,
+        k: int,
+        key: str | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> Row:
+        """A text of the tree as a child of the row that was searched.
+
+        Args:
+            columns: beside those of every text.
+        """
+        tokens = path.tokens
+        own = {
+            "completion": tokens.text,
+            "length": len(tokens.token_ids) - tokens.heard,
+            "finished": tokens.finished and not path.is_open,
+            **SILENT.columns,
+            **(columns or {}),
+        }
+        child = child_row(
+            self._node,
+            root,
+            k,
+            own,
+            tokens=tokens,
+            version=tokens.version,
+            key=key,
+            prompt=own["prompt"] if "prompt" in own else prompt_of(root, self._node),
+        )
+        return replace(child, writer=self._policy)
+
+    def rows(self, written: Written) -> list[Row]:
+        """The texts as they are asked about."""
+        return [
+            self.row(root.row, path, k, f"{root.key}.{path.name}", columns_of(request.state))
+            for root, request, own in written
+            for k, path in enumerate(own)
+        ]
+
+    def _ends(self, rows: Sequence[Row]) -> list[tuple[int, ...]]:
+        """The tokens in which steps end; steps that end in one token are one."""
+        found = step_ends(rows, self._node, self._call.context, self._separator)
+        return [tuple(sorted(set(found[row.id]))) for row in rows]
+
+    def _tokens(self, row: Row) -> Tokens:
+        if row.tokens is not None:
+            return row.tokens
+        raise DataError(
+            f"{self._node}: row {row.id} was written by no model of this loop, so there are no "
+            "tokens behind which its steps could be completed; give it rollouts, or prompts",
+            self._node,
+            "rows",
+        )
+
+    def _begun(self, root: Root, results: dict[str, list[Found]]) -> _Live | None:
+        try:
+            return _Live(root, next(root.search))
+        except StopIteration as ended:
+            results[root.key] = ended.value
+            return None
+
+    def _goes_on(self, one: _Live, results: dict[str, list[Found]]) -> bool:
+        """Whether a search still waits, for the same or for what it asks for next."""
+        if len(one.grown) < len(one.requests):
+            return True
+        try:
+            one.requests = one.root.search.send(
+                [one.grown[place] for place in range(len(one.requests))]
+            )
+        except StopIteration as ended:
+            results[one.root.key] = ended.value
+            return False
+        one.grown = {}
+        return True
+
+    def _wave(self, live: Sequence[_Live], assess: Assess) -> None:
+        """Grants what there is room for, and grows it."""
+        open_ones: list[tuple[_Live, int, ExpansionRequest]] = []
+        for one in live:
+            for place, request in enumerate(one.requests):
+                if place in one.grown:
+                    continue
+                if request.length < self._longest:
+                    open_ones.append((one, place, request))
+                else:
+                    one.grown[place] = []
+        said = self.search_budget.look(
+            [
+                (one.root.key, request, self._longest - request.length)
+                for one, _, request in open_ones
+            ]
+        )
+        granted = [asked for asked, is_granted in zip(open_ones, said, strict=True) if is_granted]
+        for (one, place, _), is_granted in zip(open_ones, said, strict=True):
+            if is_granted is False:
+                one.grown[place] = None
+        grown = self._grown([(one.root, request) for one, _, request in granted], assess)
+        for (one, place, _), paths in zip(granted, grown, strict=True):
+            one.grown[place] = paths
+
+    def _grown(
+        self, requests: Sequence[tuple[Root, ExpansionRequest]], assess: Assess
+    ) -> list[list[Path]]:
+        """Completions of each beginning, with what is said of them."""
+        texts = self._written(requests)
+        paths = [
+            self._paths(request, said) for (_, request), said in zip(requests, texts, strict=True)
+        ]
+        self.search_budget.tokens += sum(
+            len(path.tokens.token_ids) - request.length
+            for (_, request), own in zip(requests, paths, strict=True)
+            for path in own
+        )
+        return assess(
+            [(root, request, own) for (root, request), own in zip(requests, paths, strict=True)]
+        )
+
+    def _written(self, requests: Sequence[tuple[Root, ExpansionRequest]]) -> list[Texts]:
+        """What the policy writes, single steps apart from whole texts."""
+        found: dict[int, Texts] = {}
+        for is_step, stop in ((False, ()), (True, (self._separator,))):
+            places = [n for n, (_, request) in enumerate(requests) if request.is_step == is_step]
+            row_prompts = [self._row_prompt(*requests[place]) for place in places]
+            found.update(
+                zip(places, self._writer.write_on(row_prompts, self._call, stop), strict=True)
+            )
+        return [found[place] for place in range(len(requests))]
+
+    def _row_prompt(self, root: Root, request: ExpansionRequest) -> RowPrompt:
+        context, call = self._call.context, self._call
+        names = (context.seed, self._node, call.salt, call.step, root.key, request.name)
+        return RowPrompt(
+            row=root.row,
+            prompt=prompt_of(root.row, self._node) if request.state is None else request.state,
+            begun=request.begun,
+            seeds=tuple(derive_seed(*names, k) for k in request.numbers),
+        )
+
+    def _paths(self, request: ExpansionRequest, said: Texts) -> list[Path]:
+        if isinstance(said, TooLong):
+            return []
+        return [
+            Path(tokens=request.whole(one.tokens), score=None, name=f"{request.name}.{k}")
+            for k, one in zip(request.numbers, said, strict=True)
+        ]

@@ -1,0 +1,152 @@
+"""What some wrote becomes what the next reads: joined rows, the template's program over them, and
+for `each` a child for every element."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Score, Table
+from coloop.data.tables.row import child_row, joined_row
+from coloop.data.template import TemplateProgram, TemplateRow, Written
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
+from coloop.sandbox.process import Sandbox
+from coloop.spec.nodes import TemplateNode
+from coloop.spec.reward import CODE_MEMORY_MIB
+
+
+class TemplateRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._program: TemplateProgram | None = None
+        self._sandbox: Sandbox | None = None
+
+    def _section(self, context: Context) -> TemplateNode:
+        section = context.spec.nodes[self._node]
+        assert isinstance(section, TemplateNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        section = self._section(call.context)
+        rows = joined_rows(self._node, call.context, call, ("rows",))
+        given = call.inputs.get("scores", ())
+        deliveries = [deliver(call.context, rows, one) for one in given]
+        rows = only_delivered(rows, deliveries)
+        names = [one.edge.source.node for one in given]
+
+        def scores_of(row: Row) -> dict[str, Score]:
+            return {
+                name: delivery.values[row.id]
+                for name, delivery in zip(names, deliveries, strict=True)
+                if row.id in delivery.values
+            }
+
+        library = [
+            template_row(self._node, row, {}, call)
+            for table in call.tables("library")
+            for row in table.rows
+        ]
+        written = self._compiled(section).apply(
+            [template_row(self._node, row, scores_of(row), call) for row in rows],
+            library=library if call.tables("library") else None,
+            runner=self._runner(section, len(rows), call),
+        )
+        out: list[Row] = []
+        for row, new in zip(rows, written, strict=True):
+            if new is not None:
+                out.extend(self._rows_of(row, new))
+        return Outcome(
+            outputs={"rows": Table(rows=tuple(out))},
+            samples=len(out),
+            metrics={**_empty(section, written), **_unparsed(section, written)},
+            printed=self.take_printed(),
+        )
+
+    def take_printed(self) -> str:
+        """What the user's code printed since this was last asked."""
+        return self._sandbox.take_printed() if self._sandbox is not None else ""
+
+    def _rows_of(self, row: Row, new: Written) -> list[Row]:
+        """Texts without tokens: the tokens are those of the text that was drawn, not of this."""
+        own = replace(row, tokens=None)
+        own = own.with_columns(self._node, new.columns).without_columns(sorted(new.absent))
+        if new.elements is None:
+            return [own]
+        return [
+            child_row(self._node, own, k, element.columns).without_columns(sorted(element.absent))
+            for k, element in enumerate(new.elements)
+        ]
+
+    def _compiled(self, section: TemplateNode) -> TemplateProgram:
+        if self._program is None or self._program.section is not section:
+            self._program = TemplateProgram.from_section(section, node=self._node)
+        return self._program
+
+    def _runner(self, section: TemplateNode, rows: int, call: Call) -> Sandbox | None:
+        if section.code is None:
+            return None
+        if self._sandbox is None:
+            self._sandbox = Sandbox(
+                section.code, function="write", node=self._node, memory_mib=CODE_MEMORY_MIB
+            )
+        self._sandbox.tick = partial(call.tick, 0, rows)
+        return self._sandbox
+
+    def close(self) -> None:
+        """End the process of the user's code."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None
+
+
+def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -> TemplateRow:
+    """A row as the texts of a node see it.
+
+    Args:
+        scores: that came in with it, by scorer.
+    """
+    seed = derive_seed(call.context.seed, node, call.salt, call.step, row.id) % 2**31
+    return TemplateRow(
+        columns=row.columns,
+        scoped=row.scoped,
+        scores=scores,
+        earlier=_Earlier(row, call.past),
+        seed=seed,
+    )
+
+
+class _Earlier:
+    """What a row's conversation was at the end of each earlier round, the oldest first; put
+    together where a text asks for it."""
+
+    def __init__(self, row: Row, past: Sequence[Mapping[str, Row]]) -> None:
+        self._row = row
+        self._past = past
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        for went_on in self._past:
+            above = [went_on[name] for name in self._row.trail if name in went_on]
+            if above:
+                one = above[0] if len(above) == 1 else joined_row(above)
+                yield {**one.scoped, **one.columns}
+
+
+def _empty(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:
+    """Share of the rows of which nothing goes on: code returned None, or a list has no element."""
+    if not written or (section.code is None and section.each is None):
+        return {}
+    gone = sum(one is None or one.elements == () for one in written)
+    return {"rows/none": gone / len(written)}
+
+
+def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:
+    """Share of the rows in which no pattern of `parse` matched and no default stands in."""
+    looked_for = set(section.parse) - set(section.drop)
+    there = [one.absent for one in written if one is not None]
+    if not looked_for or not there:
+        return {}
+    return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}

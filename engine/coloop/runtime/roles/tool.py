@@ -1,0 +1,96 @@
+"""A tool: no stage of its own, called by policies while they write. The role holds what the tool
+has for the whole run: an index, processes of environments."""
+
+from pathlib import Path
+from typing import Any
+
+from coloop.data.prompting import PromptProgram
+from coloop.data.sources import open_source
+from coloop.data.tools.calculator import Calculator
+from coloop.data.tools.environment import EnvironmentTool, UserEnvironment
+from coloop.data.tools.proof import ProofEnvironment
+from coloop.data.tools.protocol import Tool
+from coloop.data.tools.python import PythonTool
+from coloop.data.tools.search import Index, Search, texts_of
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.code import read_code_of
+from coloop.runtime.roles.writing.policy_tool import PolicyTool
+from coloop.sandbox.code_files import CodeFile
+from coloop.spec.nodes import DatasetNode, ToolNode
+
+
+class ToolRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        section = context.spec.nodes[node]
+        assert isinstance(section, ToolNode)
+        self.section = section
+        self.tool: Tool | PolicyTool = self._built(context)
+
+    def run(self, call: Call) -> Outcome:
+        raise AssertionError(call.verb)
+
+    def _built(self, context: Context) -> Tool | PolicyTool:
+        section = self.section
+        match section.type:
+            case "calculator":
+                return Calculator()
+            case "search":
+                return Search(self._index(context), section.top_k)
+            case "python":
+                return PythonTool(self._node, section.timeout_seconds)
+            case "environment":
+                return self._environment(context)
+            case "model":
+                return self._policy(context)
+        raise AssertionError(section.type)
+
+    def _policy(self, context: Context) -> PolicyTool:
+        [edge] = context.spec.graph.edges_into(self._node, "policy")
+        template = self.section.template
+        assert template is not None
+        program = PromptProgram.from_template(template, node=self._node)
+        policy = edge.source.node
+        return PolicyTool(node=self._node, section=self.section, policy=policy, program=program)
+
+    def _index(self, context: Context) -> Index:
+        """Of all rows of the dataset at `documents`."""
+        [edge] = context.spec.graph.edges_into(self._node, "documents")
+        giver = edge.source.node
+        dataset = context.spec.nodes[giver]
+        assert isinstance(dataset, DatasetNode)
+        source = open_source(dataset, node_id=giver, root=context.root)
+        rows = [source.row(place) for place in range(len(source))]
+        return Index(texts_of(rows, self.section.column or "text", self._node, giver))
+
+    def _environment(self, context: Context) -> EnvironmentTool:
+        section = self.section
+        if section.name is not None:
+            return EnvironmentTool(ProofEnvironment())
+        code = self._code(section, context)
+        environment = UserEnvironment(
+            self._node, code.source, section.timeout_seconds, modules=code.modules
+        )
+        environment.check()
+        return EnvironmentTool(environment)
+
+    def _code(self, section: ToolNode, context: Context) -> CodeFile:
+        if section.code is not None:
+            return CodeFile(section.code, {})
+        assert section.file is not None
+        return read_code_of(self._node, "file", context.root / Path(section.file))
+
+    def take_printed(self) -> str:
+        """What an environment of the user printed since this was last asked; what a policy's code
+        prints is its answer."""
+        return self.tool.take_printed() if isinstance(self.tool, EnvironmentTool) else ""
+
+    def close(self) -> None:
+        """End the processes of the tool."""
+        if not isinstance(self.tool, PolicyTool):
+            self.tool.close()
+
+    def state(self) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,29 @@
+"""Ways of judging, by the name that `method` takes; each is a role of its own."""
+
+from collections.abc import Callable
+from typing import Final
+
+from coloop.runtime.roles.protocol import Context, Role
+from coloop.runtime.roles.verifiers.discriminative import DiscriminativeVerifier
+from coloop.runtime.roles.verifiers.formal import FormalVerifier
+from coloop.runtime.roles.verifiers.generative import GenerativeVerifier
+from coloop.runtime.roles.verifiers.implicit import ImplicitVerifier
+from coloop.runtime.roles.verifiers.rule import RuleVerifier
+from coloop.runtime.roles.verifiers.vote import VoteVerifier
+from coloop.spec.heads import head_of
+
+
+def _classifier(node: str, context: Context) -> Role:
+    """By its head; where labels are named, by what the model would say of these."""
+    in_words = head_of(context.spec.nodes[node]) == "words"
+    return GenerativeVerifier(node, context) if in_words else DiscriminativeVerifier(node, context)
+
+
+METHODS: Final[dict[str, Callable[[str, Context], Role]]] = {
+    "formal": FormalVerifier,
+    "generative": GenerativeVerifier,
+    "discriminative": _classifier,
+    "implicit_prm": ImplicitVerifier,
+    "rule": RuleVerifier,
+    "vote": VoteVerifier,
+}

@@ -1,0 +1,211 @@
+"""Judges in words: it writes a verdict about each row, and its `read` makes numbers of it.
+
+    rows ── template ──> prompts ── writer ──> verdicts ── read ──> scores, step scores
+                            └── without `rollout`: how likely its first label comes next
+
+Scores belong to the verdicts, which are children of what they judge; without `rollout` nothing is
+written and they belong to the rows that are judged, and so they do where another node asks by the
+handle `check`. Step scores keep the positions of the text that is judged.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from coloop.data.metrics import Group, swap_consistency
+from coloop.data.tables import Row, Score, Table
+from coloop.data.tables.join import gathered_members
+from coloop.data.tables.row import child_row
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.rows.fits import rows_of
+from coloop.runtime.roles.rows.inputs import single_rows
+from coloop.runtime.roles.rows.scored import scored_outcome
+from coloop.runtime.roles.rows.steps import at_ends, listed, step_ends, steps_of
+from coloop.runtime.roles.verifiers import choosing
+from coloop.runtime.roles.verifiers.comparing import orders_of
+from coloop.runtime.roles.verifiers.judge import ROW_PORTS, judged_rows, section_of, wants_steps
+from coloop.runtime.roles.verifiers.questions import Questions
+from coloop.runtime.roles.verifiers.reading import finished
+from coloop.runtime.roles.verifiers.turning import (
+    ORDERS,
+    SWAPPED,
+    opposite,
+    read_range,
+    score_range,
+)
+from coloop.runtime.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
+from coloop.runtime.roles.writing.writer import RowPrompt, Writer
+from coloop.workers.messages import TooLong
+
+UNREAD = "parse/none"
+CONSISTENT = "swap/consistent"
+
+
+class GenerativeVerifier(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        del context
+        self._node = node
+        self._questions = Questions(node)
+        self._writer = Writer(node)
+        self._fits = rows_of(node)
+
+    def run(self, call: Call) -> Outcome:
+        rows, incoming = judged_rows(self._node, call)
+        compares = bool(call.inputs.get("comparisons"))
+        row_prompts = self._questions.about(rows, incoming, call, compares=compares)
+        if section_of(self._node, call.context).rollout is None:
+            return self._by_labels(rows, row_prompts, call)
+        return self._by_words(rows, row_prompts, call)
+
+    # --- verdicts that are written
+
+    def _by_words(
+        self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
+    ) -> Outcome:
+        written, context = self._writer.run(row_prompts, call), call.context
+        section = section_of(self._node, context)
+        verdicts = written.outputs["rollouts"].rows
+        judged = {row.id: row for row in rows}
+        steps = {row.id: self._steps(row, context) for row in rows}
+        said = read_verdicts(
+            self._node, verdicts, [steps[row.parents[0]] for row in verdicts], context
+        )
+        scores = [score_of(row, one, section) for row, one in zip(verdicts, said, strict=True)]
+        places = self._placed(verdicts, said, rows, context)
+        outcome = scored_outcome(
+            self._node,
+            verdicts,
+            scores,
+            step_scores=places,
+            score_range=score_range(section.read, by_label=weighs_labels(section)),
+        )
+        unread = [row.id for row, one in zip(verdicts, said, strict=True) if not one.is_read]
+        tables = dict(outcome.outputs)
+        tables["rollouts"] = Table(rows=tables["scores"].rows)
+        tables["scores"] = replace(tables["scores"], unturned=frozenset(unread))
+        if places is not None:
+            parents = {row.id: row.parents[0] for row in verdicts}
+            tables["step_scores"] = replace(
+                tables["step_scores"], judged=parents, reduce=section.read.reduce
+            )
+        if section.per == "row":
+            tables["scores"] = self._of_things(verdicts, said, judged, call)
+        if call.asked is not None:
+            tables["scores"] = _of_asked(self._node, call.asked, verdicts, scores)
+        found = {UNREAD: len(unread) / len(verdicts)} if verdicts else {}
+        found |= _consistent(outcome.outputs["scores"])
+        metrics = {**written.metrics, **outcome.metrics, **found}
+        return replace(written, outputs=tables, metrics=metrics)
+
+    def _steps(self, row: Row, context: Context) -> int | None:
+        """Steps of a text that is judged; None where the row has no text."""
+        text, read = row.columns.get("completion"), section_of(self._node, context).read
+        if read.step_verdicts is None or not isinstance(text, str):
+            return None
+        return len(steps_of(text, read.step_separator))
+
+    def _placed(
+        self,
+        verdicts: Sequence[Row],
+        said: Sequence[Verdict],
+        judged: Sequence[Row],
+        context: Context,
+    ) -> list[Score] | None:
+        """Numbers of steps at the tokens in which the steps of the judged texts end; None where
+        nobody reads them."""
+        if not wants_steps(self._node, context):
+            return None
+        read = section_of(self._node, context).read
+        ends = step_ends(judged, self._node, context, read.step_separator)
+        placed: list[Score] = []
+        for row, one in zip(verdicts, said, strict=True):
+            own = ends.get(row.parents[0])
+            score: Score = dict(one.steps) or None
+            if own is not None and one.steps:
+                score = at_ends(listed(one.steps, len(own)), own)
+            placed.append(finished(score, read))
+        return placed
+
+    def _of_things(
+        self,
+        verdicts: Sequence[Row],
+        said: Sequence[Verdict],
+        judged: Mapping[str, Row],
+        call: Call,
+    ) -> Table:
+        """A score for each row that was judged with others, of each verdict about them."""
+        read = section_of(self._node, call.context).read
+        inputs = [one for port in ROW_PORTS for one in call.inputs.get(port, ())]
+        singles = {row.id: row for row in single_rows(self._node, call.context, inputs)}
+        rows: list[Row] = []
+        scores: list[Score] = []
+        for verdict, one in zip(verdicts, said, strict=True):
+            columns = {"completion": verdict.columns["completion"]}
+            for place, name in enumerate(gathered_members(judged[verdict.parents[0]])):
+                rows.append(child_row(self._node, singles[name], verdict.k, columns))
+                number = one.things.get(place)
+                scores.append(read.on_no_match if number is None else finished(number, read))
+        return scored_outcome(self._node, rows, scores).outputs["scores"]
+
+    # --- labels that are weighed
+
+    def _by_labels(
+        self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
+    ) -> Outcome:
+        read = section_of(self._node, call.context).read
+        bounds = read_range(read, by_label=True)
+        chances = choosing.asked(self._node, row_prompts, call.context)
+        refused = [one for one in chances if isinstance(one, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
+        said: dict[str, list[tuple[bool, float]]] = {row.id: [] for row in rows}
+        for row_prompt, chance in zip(row_prompts, chances, strict=True):
+            if not isinstance(chance, TooLong):
+                swapped = bool(row_prompt.columns.get(SWAPPED))
+                turned = opposite(chance, bounds) if swapped else chance
+                said[row_prompt.row.id].append((swapped, turned))
+        means = [fmean(n for _, n in said[row.id]) if said[row.id] else None for row in rows]
+        outcome = scored_outcome(
+            self._node,
+            [self._with_orders(row, said[row.id]) for row in rows],
+            [finished(mean, read) for mean in means],
+            score_range=score_range(read, by_label=True),
+            alerts=alerts,
+        )
+        found = _consistent(outcome.outputs["scores"])
+        return replace(outcome, metrics={**outcome.metrics, **metrics, **found})
+
+    def _with_orders(self, row: Row, said: Sequence[tuple[bool, float]]) -> Row:
+        """A pair that was judged in both orders, with what was said in each."""
+        if len({swapped for swapped, _ in said}) < len((False, True)):
+            return row
+        return row.with_columns(self._node, {ORDERS: [number for _, number in sorted(said)]})
+
+    def state(self) -> dict[str, Any]:
+        return {"writer": self._writer.state(), "rows": self._fits.state()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._writer.load_state(state["writer"])
+        self._fits.load_state(state["rows"])
+
+
+def _of_asked(
+    node: str, asked: Sequence[Row], verdicts: Sequence[Row], scores: Sequence[float | None]
+) -> Table:
+    """What the verdicts about each row say on the mean, for who asks by a handle: it knows no rows
+    but its own."""
+    said: dict[str, list[float]] = {row.id: [] for row in asked}
+    for verdict, score in zip(verdicts, scores, strict=True):
+        if score is not None:
+            said[verdict.parents[0]].append(score)
+    means = [fmean(said[row.id]) if said[row.id] else None for row in asked]
+    return scored_outcome(node, asked, means).outputs["scores"]
+
+
+def _consistent(table: Table) -> dict[str, float]:
+    """How often pairs shown in both orders are judged the same way."""
+    orders = orders_of(table.rows, table.scores or {}, table)
+    found = swap_consistency([Group(orders=orders)])
+    return {} if found is None else {CONSISTENT: found}

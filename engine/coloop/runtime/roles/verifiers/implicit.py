@@ -1,0 +1,138 @@
+"""A language model read as a reward of each token: β (log π − log prior).
+
+What the last token says is left to the outcome, which stands there. The score of the whole text is
+the sum over all its tokens, the number whose σ learns the outcome (PRIME, arXiv 2502.01456);
+with `reduce`, what becomes of the scores of its parts.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coloop.data.arrays import Numbers
+from coloop.data.tables import Row, Score
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.rows.fits import rows_of
+from coloop.runtime.roles.rows.log_probs import log_probs_of
+from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.verifiers.judge import judged_rows, judgement, section_of
+from coloop.runtime.roles.verifiers.reading import activated, reduced
+from coloop.spec.reading import Read
+from coloop.workers.messages import TooLong
+
+WITHOUT_PRIOR = "rows/without_prior"
+
+
+class ImplicitVerifier:
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        del context
+        self._node = node
+        self._fits = rows_of(node)
+        self._batches = 0
+        self._scale = 0.0
+        """Mean over so many batches of their greatest reward to go."""
+
+    def run(self, call: Call) -> Outcome:
+        rows, _ = judged_rows(self._node, call)
+        prior: dict[str, Any] = {}
+        for table in call.tables("prior"):
+            prior.update(table.log_probs or {})
+        known = [row for row in rows if row.id in prior]
+        said = log_probs_of(self._node, known, call.context)
+        refused = [one for one in said.values() if isinstance(one, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(known), is_probe=call.is_probe)
+        read = section_of(self._node, call.context).read
+        rewards = {
+            name: read.beta * np.subtract(own, prior[name], dtype=np.float64)
+            for name, own in said.items()
+            if not isinstance(own, TooLong)
+        }
+        parts = self._parts(rows, rewards, read, call)
+        whole = [_whole(rewards.get(row.id), parts.get(row.id), read) for row in rows]
+        if len(known) < len(rows):
+            metrics[WITHOUT_PRIOR] = float(len(rows) - len(known))
+        steps: list[Score] = [parts.get(row.id) for row in rows]
+        return judgement(
+            self._node, call.context, rows, whole, steps, metrics=metrics, alerts=alerts
+        )
+
+    def _parts(
+        self, rows: Sequence[Row], rewards: Mapping[str, Numbers], read: Read, call: Call
+    ) -> dict[str, dict[int, float]]:
+        """By row, its rewards at tokens, or at the tokens in which its steps end, to scale."""
+        there = [row for row in rows if row.id in rewards]
+        by_token = {row.id: _at_tokens(row, rewards[row.id]) for row in there}
+        if read.granularity == "step":
+            ends = step_ends(there, self._node, call.context, read.step_separator)
+            by_token = {
+                name: _at_steps(own, ends[name]) if name in ends else own
+                for name, own in by_token.items()
+            }
+        scale = self._scale_of(by_token.values(), read, is_probe=call.is_probe)
+        return {
+            name: {place: one / scale for place, one in own.items()}
+            for name, own in by_token.items()
+        }
+
+    def _scale_of(self, rows: Any, read: Read, *, is_probe: bool) -> float:
+        """What rewards are divided by; of nothing but zeros, 1."""
+        if read.normalise == "none":
+            return 1.0
+        greatest = max((_greatest_to_go(own) for own in rows), default=0.0)
+        if read.normalise == "running":
+            batches = self._batches + 1
+            scale = self._scale + (greatest - self._scale) / batches
+            if not is_probe:
+                self._batches, self._scale = batches, scale
+            greatest = scale
+        return greatest or 1.0
+
+    def remember(self) -> Any:
+        return self._batches, self._scale
+
+    def recall(self, memory: Any) -> None:
+        self._batches, self._scale = memory
+
+    def state(self) -> dict[str, Any]:
+        return {**self._fits.state(), "batches": self._batches, "scale": self._scale}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
+        self._batches, self._scale = state["batches"], state["scale"]
+
+
+def _at_tokens(row: Row, rewards: Numbers) -> dict[int, float]:
+    """Rewards of the trained tokens but the last."""
+    trained = (
+        np.arange(len(rewards)) if row.tokens is None else np.flatnonzero(row.tokens.loss_mask)
+    )
+    return {int(place): float(rewards[place]) for place in trained[:-1]}
+
+
+def _at_steps(rewards: Mapping[int, float], ends: Sequence[int]) -> dict[int, float]:
+    """The sum over the tokens of each step where the step ends; of the last one, before the token
+    that is the outcome's."""
+    found: dict[int, float] = {}
+    last = max(rewards, default=-1)
+    for place, reward in rewards.items():
+        end = min(next((end for end in ends if end >= place), last), last)
+        found[end] = found.get(end, 0.0) + reward
+    return found
+
+
+def _greatest_to_go(rewards: Mapping[int, float]) -> float:
+    """max_t |Σ_{s ≥ t} r_s|"""
+    ahead = np.cumsum([rewards[place] for place in sorted(rewards, reverse=True)])
+    return float(np.abs(ahead).max()) if len(ahead) else 0.0
+
+
+def _whole(rewards: Numbers | None, parts: Mapping[int, float] | None, read: Read) -> float | None:
+    if rewards is None:
+        return None
+    if read.reduce is not None:
+        of_parts = reduced([own for _, own in sorted((parts or {}).items())], read)
+        return None if of_parts is None else activated(of_parts, read)
+    return activated(float(rewards.sum()), read)

@@ -1,0 +1,111 @@
+"""What a judge in words is taught: the rows as it would be asked about them.
+
+    pairs of verdicts       two texts that a judge wrote: as they were drawn
+    labelled pairs          sides that a judge would be shown as `a` and `b`: its label for the
+                            better one, against the other label, behind its prompt
+    pairs of texts          what it shall rather write behind its prompt, and what not
+
+The reference of a judge measures the very same texts, so it asks here as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from coloop.data.prompting import PromptProgram
+from coloop.data.tables import Row, Tokens
+from coloop.errors import DataError
+from coloop.runtime.roles.protocol import Call, Context
+from coloop.runtime.roles.verifiers.judge import section_of
+from coloop.runtime.roles.verifiers.questions import Questions
+from coloop.runtime.roles.verifiers.turning import SIDES, SWAPPED
+from coloop.runtime.roles.writing.writer import RowPrompt
+from coloop.spec.graph import LoopSpec
+from coloop.spec.heads import head_of
+from coloop.spec.nodes import VerifierNode
+
+SHOWN: Final = frozenset({"a", "b"})
+LABELS: Final = 2
+"""Of a pair: one that says that `a` is the better side, one that `b` is."""
+
+
+def judges_in_words(spec: LoopSpec, node: str) -> bool:
+    """Whether a node is such a judge."""
+    section = spec.nodes[node]
+    if not isinstance(section, VerifierNode) or section.method == "implicit_prm":
+        return False
+    return section.model is not None and head_of(section) == "words"
+
+
+def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) -> list[Row]:
+    """Pairs whose sides are texts that the judge shall write, or shall not, behind its prompts."""
+    own = [row for row in rows if not _is_of_verdicts(row, context.spec)]
+    shows_sides = bool(_program(node, context).names & SHOWN)
+    asked: dict[str, list[Row]] = {}
+    for row_prompt in prompts_about(node, own, context, step, compares=shows_sides):
+        taught = _labelled(node, row_prompt, context) if shows_sides else _written(row_prompt)
+        asked.setdefault(row_prompt.row.id, []).append(taught)
+    return [one for row in rows for one in asked.get(row.id, [row])]
+
+
+def prompts_about(
+    node: str, rows: Sequence[Row], context: Context, step: int, *, compares: bool
+) -> list[RowPrompt]:
+    """The judge's questions about rows that it learns from.
+
+    Args:
+        compares: their sides are shown.
+    """
+    call = Call(stage=f"{node}.learn", verb="learn", step=step, phase="", context=context)
+    return Questions(node).about(rows, [{} for _ in rows], call, compares=compares)
+
+
+def pair_labels(node: str, context: Context) -> tuple[str, str]:
+    """The words for `a` and for `b`."""
+    labels = section_of(node, context).read.labels or ()
+    if len(labels) != LABELS:
+        raise DataError(
+            f"{node}: pairs are learned by the label of the better side, and `read.labels` names "
+            f"{len(labels) or 'none'}; name two, the first one for `a`: `labels: [A, B]`",
+            node,
+            "read.labels",
+        )
+    return labels[0], labels[1]
+
+
+def _program(node: str, context: Context) -> PromptProgram:
+    template = section_of(node, context).template
+    assert template is not None
+    return PromptProgram.from_template(template, node=node)
+
+
+def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
+    """Whether judges wrote both sides."""
+    texts = [row.columns.get(f"{side}_tokens") for side in SIDES]
+    return all(
+        isinstance(text, Tokens)
+        and text.writer in spec.nodes
+        and spec.nodes[text.writer].kind == "verifier"
+        for text in texts
+    )
+
+
+def _labelled(node: str, row_prompt: RowPrompt, context: Context) -> Row:
+    """The label of the better side against the other one."""
+    labels = pair_labels(node, context)
+    right, wrong = reversed(labels) if row_prompt.columns[SWAPPED] else labels
+    row = _changed(row_prompt, {"chosen": right, "rejected": wrong})
+    return row if row_prompt.number == 0 else replace(row, id=f"{row.id}/{row_prompt.number}")
+
+
+def _written(row_prompt: RowPrompt) -> Row:
+    return _changed(row_prompt, {})
+
+
+def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
+    """The pair with sides that are texts behind the judge's prompt."""
+    gone = {f"{side}_{what}": None for side in SIDES for what in ("tokens", "prompt")}
+    return replace(
+        row_prompt.row,
+        columns={**row_prompt.row.columns, **gone, "prompt": row_prompt.prompt, **columns},
+    )

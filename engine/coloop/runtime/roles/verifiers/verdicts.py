@@ -1,0 +1,113 @@
+"""What verdicts say, as the `read` of their judge makes numbers of them: those that its words are
+worth, or how likely its model took the first label where the word stands."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coloop.data.patterns import PatternTimeout
+from coloop.data.tables import Row
+from coloop.data.verdicts import ParsedVerdict, Words, numbers_in, words_in
+from coloop.errors import DataError
+from coloop.runtime.roles.protocol import Context
+from coloop.runtime.roles.verifiers import choosing
+from coloop.runtime.roles.verifiers.judge import section_of
+from coloop.runtime.roles.verifiers.reading import finished, reduced
+from coloop.runtime.roles.verifiers.turning import SWAPPED, opposite, read_range
+from coloop.spec.nodes import VerifierNode
+from coloop.spec.reading import Read
+from coloop.workers.messages import TooLong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Numbers of the whole, of its steps and of several things that were judged together, all from
+    0."""
+
+    whole: float | None = None
+    steps: Mapping[int, float] = field(default_factory=dict)
+    things: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether anything was found."""
+        return self.whole is not None or bool(self.steps) or bool(self.things)
+
+
+def weighs_labels(section: VerifierNode) -> bool:
+    """Whether a judge's scores are chances of its first label."""
+    return section.rollout is None or section.read.score == "probability"
+
+
+def read_verdicts(
+    node: str, verdicts: Sequence[Row], steps: Sequence[int | None], context: Context
+) -> list[Verdict]:
+    """What each verdict says.
+
+    Args:
+        steps: of each text that was judged; None: not known.
+    """
+    section = section_of(node, context)
+    texts = [str(row.columns["completion"]) for row in verdicts]
+    read = section.read
+    if weighs_labels(section):
+        words = [_words(node, text, read, count) for text, count in zip(texts, steps, strict=True)]
+        return _weighed(node, verdicts, words, context)
+    return [
+        Verdict(whole=said.whole, steps=said.steps, things=said.things)
+        for said in (_said(node, text, read, n) for text, n in zip(texts, steps, strict=True))
+    ]
+
+
+def score_of(row: Row, said: Verdict, section: VerifierNode) -> float | None:
+    """The score of a verdict; that of one about a pair turned back to `chosen`."""
+    read, number = section.read, said.whole
+    if read.verdict is None and read.number is None and number is None:
+        number = reduced(said.steps.values(), read)
+    if number is None:
+        return read.on_no_match
+    if row.columns.get(SWAPPED):
+        number = opposite(number, read_range(read, by_label=weighs_labels(section)))
+    score = finished(number, read)
+    assert isinstance(score, float)
+    return score
+
+
+def _weighed(
+    node: str, verdicts: Sequence[Row], words: Sequence[Words], context: Context
+) -> list[Verdict]:
+    """Chances of the first label in place of the words that were written."""
+    asked: list[tuple[int, int | None, int]] = []  # verdict, step or None, place in its text
+    for number, one in enumerate(words):
+        if one.whole is not None:
+            asked.append((number, None, one.whole.start))
+        asked += [(number, step, part.start) for step, part in sorted(one.steps.items())]
+    places = [(verdicts[number], start) for number, _, start in asked]
+    wholes: dict[int, float] = {}
+    steps: dict[int, dict[int, float]] = {}
+    chances = choosing.at_places(node, places, context)
+    for (number, step, _), chance in zip(asked, chances, strict=True):
+        if isinstance(chance, TooLong):
+            continue
+        if step is None:
+            wholes[number] = chance
+        else:
+            steps.setdefault(number, {})[step] = chance
+    return [Verdict(whole=wholes.get(n), steps=steps.get(n, {})) for n in range(len(verdicts))]
+
+
+def _said(node: str, text: str, read: Read, steps: int | None) -> ParsedVerdict:
+    try:
+        return numbers_in(text, read, steps)
+    except PatternTimeout as late:
+        raise _late(node, late) from None
+
+
+def _words(node: str, text: str, read: Read, steps: int | None) -> Words:
+    try:
+        return words_in(text, read, steps)
+    except PatternTimeout as late:
+        raise _late(node, late) from None
+
+
+def _late(node: str, late: PatternTimeout) -> DataError:
+    return DataError(f"{node}: read: {late}", node, "read")

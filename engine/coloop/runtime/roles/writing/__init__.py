@@ -1,0 +1,1 @@
+"""How a node writes: prompts, rollouts, conversations with tools."""

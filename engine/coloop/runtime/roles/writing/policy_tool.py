@@ -1,0 +1,214 @@
+"""A policy as a tool: what another policy asks it while that one writes.
+
+    call ──► wrapped tool ──► parts of its answer ──pack──► chunks ──template──► prompts
+    answer ◄── what the policy wrote to them, one after another
+
+Its texts are rows of its own, children of the row of the text that asked. Of several completions to
+a prompt the first is the answer; all of them are rows.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from coloop.algorithms.batch import Prompt
+from coloop.data.prompting import PromptProgram
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Table, Tokens
+from coloop.data.template import TemplateRow
+from coloop.data.tools.calls import worded
+from coloop.data.tools.protocol import Answered, Session, Tick, ToolFailure
+from coloop.errors import UserCodeError
+from coloop.runtime.roles.protocol import Call
+from coloop.runtime.roles.writing.rollouts import rollout_row, sampling_of
+from coloop.spec.homes import rollout_of
+from coloop.spec.nodes import ToolNode
+from coloop.workers.messages import PromptRequest, TooLong
+
+PORT: Final = "rollouts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a policy was asked, and what it wrote."""
+
+    tool: str
+    policy: str
+    prompt: Prompt
+    texts: tuple[Tokens, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTool:
+    """The policy behind a tool."""
+
+    node: str
+    """The tool."""
+    section: ToolNode
+    policy: str
+    program: PromptProgram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapped:
+    """A tool whose answers the policy reads."""
+
+    section: ToolNode
+    session: Session
+
+
+class PolicySession:
+    """The policy as one text sees it."""
+
+    def __init__(self, tool: PolicyTool, wrapped: Wrapped | None, call: Call, name: str) -> None:
+        """
+        Args:
+            wrapped: whose answers it is given; None: the call alone.
+            name: of the text that asks.
+        """
+        self._tool = tool
+        self._wrapped = wrapped
+        self._call = call
+        self._name = name
+        self.asked: list[Asked] = []
+
+    def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
+        chunks = [""]
+        if self._wrapped is not None:
+            found = self._wrapped.session.answer(arguments, tick)
+            parts = found.parts or (found.value,)
+            texts = [worded(part, arguments, self._wrapped.section) for part in parts]
+            chunks = self._packed(texts)
+        prompts = [self._prompt(chunk, arguments) for chunk in chunks]
+        return Answered(value="\n".join(self._written(prompts)))
+
+    def earned(self) -> Mapping[str, float]:
+        return {}
+
+    def close(self) -> None:
+        if self._wrapped is not None:
+            self._wrapped.session.close()
+
+    def _prompt(self, chunk: str, arguments: Mapping[str, str]) -> Prompt:
+        row = TemplateRow(columns={**arguments, "value": chunk})
+        try:
+            return self._tool.program.prompt([row], 0)
+        except UserCodeError as error:
+            raise ToolFailure(str(error)) from None
+
+    def _packed(self, texts: Sequence[str]) -> list[str]:
+        """Texts in few chunks, as `pack` says; else all in one."""
+        pack, call = self._tool.section.pack, self._call
+        if pack is None:
+            return ["\n".join(texts)]
+        policy = self._tool.policy
+        group = call.context.groups[policy]
+        sizes = call.context.hosts.lengths(group, policy, list(texts))
+        bins = first_fit_decreasing(sizes, pack.tokens)
+        return ["\n".join(texts[place] for place in own) for own in bins]
+
+    def _written(self, prompts: Sequence[Prompt]) -> list[str]:
+        """What the policy writes to these prompts: its first text to each."""
+        call, policy = self._call, self._tool.policy
+        rollout = rollout_of(call.context.spec, policy)
+        assert rollout is not None
+        before = len(self.asked)
+        requests = [
+            PromptRequest(
+                id=f"{self._name}, call {number} of {self._tool.node}",
+                prompt=prompt,
+                seeds=tuple(
+                    derive_seed(call.context.seed, policy, *self._names, number, k)
+                    for k in range(rollout.completions_per_prompt)
+                ),
+            )
+            for number, prompt in enumerate(prompts, before)
+        ]
+        group = call.context.groups[policy]
+        sampling = replace(sampling_of(rollout), is_beside=True)
+        replies = call.context.hosts.generate(group, policy, requests, sampling)
+        for prompt, reply in zip(prompts, replies, strict=True):
+            if isinstance(reply, TooLong):
+                told = f"{policy} would read {reply.tokens} tokens, it has {reply.limit} positions"
+                raise ToolFailure(told)
+            self.asked.append(self._heard(prompt, tuple(reply)))
+        return [one.texts[0].text for one in self.asked[before:]]
+
+    def _heard(self, prompt: Prompt, texts: tuple[Tokens, ...]) -> Asked:
+        return Asked(tool=self._tool.node, policy=self._tool.policy, prompt=prompt, texts=texts)
+
+    @property
+    def _names(self) -> tuple[Any, ...]:
+        """What draws of its texts follow from."""
+        return self._call.salt, self._call.step, self._tool.node, self._name
+
+
+def first_fit_decreasing(sizes: Sequence[int], room: int) -> list[list[int]]:
+    """Places of things in bins of this room: the largest first, each in the first bin that has room
+    for it; one that fits nowhere has a bin of its own. Bins, and what is in them, in order."""
+    bins: list[list[int]] = []
+    left: list[int] = []
+    for place in sorted(range(len(sizes)), key=lambda one: (-sizes[one], one)):
+        free = next((at for at, rest in enumerate(left) if sizes[place] <= rest), None)
+        if free is None:
+            bins.append([place])
+            left.append(room - sizes[place])
+        else:
+            bins[free].append(place)
+            left[free] -= sizes[place]
+    return sorted(sorted(own) for own in bins)
+
+
+def policies_of(callees: Mapping[str, object]) -> list[PolicyTool]:
+    """The policies that a stage may call."""
+    tools = (getattr(role, "tool", None) for role in callees.values())
+    return [tool for tool in tools if isinstance(tool, PolicyTool)]
+
+
+def tables_beside(
+    rows: Sequence[Row], asked: Mapping[str, Sequence[Asked]], tools: Sequence[PolicyTool]
+) -> dict[tuple[str, str], Table]:
+    """What policies wrote for these texts, at their own ports and those of their tools.
+
+    Args:
+        asked: in each text, by the id of its row, which is the parent.
+        tools: that may be asked; those that were not have written nothing.
+    """
+    found: dict[tuple[str, str], list[Row]] = {}
+    for tool in tools:
+        found[tool.policy, PORT], found[tool.node, PORT] = [], []
+    for row in rows:
+        places: Counter[str] = Counter()
+        for one in asked.get(row.id, ()):
+            for text in one.texts:
+                child = _child(one, text, row, places[one.policy])
+                places[one.policy] += 1
+                found[one.policy, PORT].append(child)
+                found[one.tool, PORT].append(child)
+    return {key: Table(rows=tuple(own)) for key, own in found.items()}
+
+
+def _child(asked: Asked, text: Tokens, parent: Row, k: int) -> Row:
+    """Of a greedy extra, which nobody learns from, it is greedy as well."""
+    columns: dict[str, Any] = {"turns": 1, "tool_calls": [], "tool_outputs": []}
+    if not parent.is_greedy:
+        return rollout_row(asked.policy, parent, k, text, asked.prompt, columns)
+    greedy = {**columns, "greedy": True}
+    row = rollout_row(asked.policy, parent, k, text, asked.prompt, greedy)
+    return replace(row, group=None)
+
+
+def measures_beside(tables: Mapping[tuple[str, str], Table]) -> dict[str, dict[str, float]]:
+    """Metrics of what policies wrote, by policy."""
+    found: dict[str, dict[str, float]] = {}
+    for (node, _), table in tables.items():
+        texts = [row.tokens for row in table.rows if row.writer == node and row.tokens]
+        if texts:
+            tokens = sum(len(text.token_ids) for text in texts)
+            found[node] = {
+                "rollout/tokens": float(tokens),
+                "rollout/length": tokens / len(texts),
+                "rollout/finished": sum(text.finished for text in texts) / len(texts),
+            }
+    return found

@@ -1,0 +1,297 @@
+"""The writer of a node: it asks the host of the node's weights for texts and makes rows of them,
+children of the rows that they were written about. Whatever kind of node writes, writes with it.
+
+It does not know why a text is wanted, nor what anybody reads in it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from coloop.algorithms.batch import Prompt
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Table, Tokens
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.rows.finite import check_tokens
+from coloop.runtime.roles.rows.fits import prompts_of
+from coloop.runtime.roles.rows.texts import tools_of
+from coloop.runtime.roles.writing.conversation import (
+    SILENT,
+    ConversationResult,
+    tool_measures,
+    turn_measures,
+)
+from coloop.runtime.roles.writing.conversations import Conversations
+from coloop.runtime.roles.writing.policy_tool import measures_beside, policies_of, tables_beside
+from coloop.runtime.roles.writing.rollouts import rollout_row, sampling_of
+from coloop.runtime.roles.writing.scripts import scripts_of
+from coloop.spec.graph import LoopSpec
+from coloop.spec.homes import rollout_of, turns_of
+from coloop.spec.rollout import OnSync, Rollout
+from coloop.workers.messages import Begun, PromptRequest, Reply, TooLong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPrompt:
+    """A prompt, and the row about which it is asked."""
+
+    row: Row
+    """What is written are its children."""
+    prompt: Prompt
+    number: int = 0
+    """Of this prompt among those about the row."""
+    prompts: int = 1
+    """Prompts about the row."""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """Of each child, beside those of every rollout."""
+    begun: Begun | None = None
+    """A text that is written on; None: completions begin behind the prompt."""
+    seeds: tuple[int, ...] = ()
+    """Of its texts, of who asks for as many as it wants; none: those of the step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A text, and what came of the tools that were called in it."""
+
+    tokens: Tokens
+    told: ConversationResult = SILENT
+
+
+Texts = list[Written] | TooLong
+"""What was written to a prompt, or why nothing could be."""
+Take = Callable[[Sequence[tuple[int, Texts]]], None]
+"""Told of texts while others are still written, by the places of their prompts."""
+
+
+class Writer:
+    """See the module."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._fits = prompts_of(node)
+
+    def run(self, row_prompts: Sequence[RowPrompt], call: Call) -> Outcome:
+        """Rollouts to these prompts, with the metrics of what was written; those to which the node
+        has begun to write are taken from the call."""
+        if not row_prompts:
+            beside = tables_beside((), {}, policies_of(call.callees))
+            return Outcome(outputs={"rollouts": Table()}, beside=beside)
+        greedy_extra = self._rollout(call.context).greedy_extra and not call.is_probe
+        columns = {"greedy": False} if greedy_extra else {}
+        families: dict[int, list[Row]] = {}
+        told: dict[str, ConversationResult] = {}
+
+        def make(replies: Iterable[tuple[int, Texts]]) -> list[Row]:
+            """Children for texts that have none yet, by the places of their prompts."""
+            made: list[Row] = []
+            for place, texts in replies:
+                if not isinstance(texts, TooLong) and place not in families:
+                    first = self._first_k(row_prompts[place], call, greedy_extra)
+                    families[place] = [
+                        self._child(row_prompts[place], k, written, columns)
+                        for k, written in enumerate(texts, first)
+                    ]
+                    made += families[place]
+                    told.update(_by_child(families[place], texts))
+            return made
+
+        early: list[Texts] = [texts for part in call.begun for texts in part]
+
+        def hand_on(replies: Sequence[tuple[int, Texts]], before: int = len(early)) -> None:
+            made = make((before + place, texts) for place, texts in replies)
+            if made and call.hand_on is not None:
+                call.hand_on(Table(rows=tuple(made)))
+
+        hand_on([*enumerate(early)], before=0)
+        rest = row_prompts[len(early) :]
+        replies = [*early, *self.write(rest, call, hand_on if call.hand_on else None)]
+        make(enumerate(replies))
+        if greedy_extra:
+            told |= self._add_greedy(row_prompts, families, call)
+        refused = [reply for reply in replies if isinstance(reply, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
+        children = tuple(child for place in sorted(families) for child in families[place])
+        texts = [child.tokens for child in children if child.tokens]
+        drawn = ((child.id, child.tokens.log_probs) for child in children if child.tokens)
+        check_tokens(self._node, "log-probs", drawn)
+        beside = tables_beside(
+            children,
+            {name: one.asked for name, one in told.items()},
+            policies_of(call.callees),
+        )
+        said = [told[child.id] for child in children]
+        return Outcome(
+            outputs={"rollouts": Table(rows=children)},
+            samples=len(children),
+            tokens=sum(len(text.token_ids) for text in texts),
+            metrics={**metrics, **self._measured(texts, said, call.context)},
+            member_metrics={**tool_measures(said), **measures_beside(beside)},
+            beside=beside,
+            alerts=alerts,
+        )
+
+    def write(
+        self, row_prompts: Sequence[RowPrompt], call: Call, hand_on: Take | None = None
+    ) -> list[Texts]:
+        """What the step asks for, for these prompts."""
+        heat = 0.0 if call.greedy else call.temperature
+        return (
+            self._draw(row_prompts, call, self._count(call), heat, hand_on) if row_prompts else []
+        )
+
+    def write_on(
+        self, row_prompts: Sequence[RowPrompt], call: Call, stop: Sequence[str] = ()
+    ) -> list[Texts]:
+        """A text for each of the seeds that come with these prompts, as its rollout says.
+
+        Args:
+            stop: texts that end one, beside those of its rollout.
+        """
+        return self._draw(row_prompts, call, 0, None, stop=stop) if row_prompts else []
+
+    def _rollout(self, context: Context) -> Rollout:
+        rollout = rollout_of(context.spec, self._node)
+        assert rollout is not None
+        return rollout
+
+    def _count(self, call: Call) -> int:
+        """Completions for a prompt."""
+        own = self._rollout(call.context).completions_per_prompt
+        return 1 if call.greedy or call.is_line else (call.samples or own)
+
+    def _first_k(self, row_prompt: RowPrompt, call: Call, greedy_extra: bool) -> int:
+        """Place of a prompt's first completion among all children of the row. In each turn siblings
+        of all writers begin at the same place, however many each writes, so that they meet."""
+        each = self._count(call) + greedy_extra
+        widest = max(_places_of_a_prompt(call.context.spec), call.samples or 0) * row_prompt.prompts
+        return (call.turn - 1) * widest + row_prompt.number * each
+
+    def _add_greedy(
+        self, row_prompts: Sequence[RowPrompt], families: dict[int, list[Row]], call: Call
+    ) -> dict[str, ConversationResult]:
+        """One more child each, of the likeliest tokens; it counts in no group."""
+        places = sorted(families)
+        told: dict[str, ConversationResult] = {}
+        if not places:
+            return told
+        for place, texts in zip(
+            places, self._draw([row_prompts[place] for place in places], call, 1, 0.0), strict=True
+        ):
+            assert not isinstance(texts, TooLong)
+            k = self._first_k(row_prompts[place], call, True) + self._count(call)
+            for written in texts:
+                child = self._child(row_prompts[place], k, written, {"greedy": True})
+                families[place].append(replace(child, group=None))
+                told[child.id] = written.told
+        return told
+
+    def _draw(
+        self,
+        row_prompts: Sequence[RowPrompt],
+        call: Call,
+        count: int,
+        temperature: float | None,
+        hand_on: Take | None = None,
+        stop: Sequence[str] = (),
+    ) -> list[Texts]:
+        rollout, context = self._rollout(call.context), call.context
+        requests = [self._request(row_prompt, call, count, rollout) for row_prompt in row_prompts]
+        on_sync = self._on_sync(context)
+        sampling = sampling_of(rollout, temperature=temperature, on_sync=on_sync, stop=stop)
+        conversations = Conversations(
+            self._node, call, row_prompts, [row_prompt.number * count for row_prompt in row_prompts]
+        )
+
+        def take(replies: Sequence[tuple[int, Reply]]) -> None:
+            assert hand_on is not None
+            hand_on([(place, _written(place, reply, conversations)) for place, reply in replies])
+
+        with closing(conversations):
+            replies = context.hosts.generate(
+                context.groups[self._node],
+                self._node,
+                requests,
+                conversations.sampling(sampling),
+                take if hand_on is not None else None,
+                conversations.answer if conversations.are_there else None,
+            )
+            return [_written(place, reply, conversations) for place, reply in enumerate(replies)]
+
+    def _request(
+        self, row_prompt: RowPrompt, call: Call, count: int, rollout: Rollout
+    ) -> PromptRequest:
+        """A prompt with the seeds of its completions, and what these are told to say."""
+        seeds = row_prompt.seeds or tuple(
+            derive_seed(call.context.seed, self._node, call.salt, call.step, row_prompt.row.id, k)
+            for k in range(row_prompt.number * count, (row_prompt.number + 1) * count)
+        )
+        return PromptRequest(
+            id=row_prompt.row.id,
+            prompt=row_prompt.prompt,
+            tools=tools_of(row_prompt.row),
+            seeds=seeds,
+            scripts=scripts_of(rollout.script, row_prompt.row, seeds),
+            begun=row_prompt.begun,
+        )
+
+    def _on_sync(self, context: Context) -> OnSync:
+        """What becomes of unfinished texts; in a synchronous loop no weights come meanwhile."""
+        is_ahead = context.spec.schedule.max_staleness > 0
+        return self._rollout(context).on_sync if is_ahead else "finish"
+
+    def _child(
+        self, row_prompt: RowPrompt, k: int, written: Written, extra: Mapping[str, object]
+    ) -> Row:
+        told = written.told
+        columns = {**told.columns, **row_prompt.columns, **extra}
+        child = rollout_row(
+            self._node, row_prompt.row, k, written.tokens, row_prompt.prompt, columns
+        )
+        return child.with_exact(told.earned) if told.earned else child
+
+    def _measured(
+        self, texts: Sequence[Tokens], told: Sequence[ConversationResult], context: Context
+    ) -> dict[str, float]:
+        """Of the texts that were written; of none nothing."""
+        if not texts:
+            return {}
+        heard = sum(text.heard for text in texts)
+        tokens = sum(len(text.token_ids) for text in texts) - heard
+        found = {
+            "rollout/tokens": float(tokens),
+            "rollout/length": tokens / len(texts),
+            "rollout/finished": sum(text.finished for text in texts) / len(texts),
+        }
+        if self._on_sync(context) == "resume":
+            found["rollout/mixed"] = sum(bool(text.switches) for text in texts) / len(texts)
+        if turns_of(context.spec, self._node) is not None:
+            found |= {"turns/tokens": heard / len(texts), **turn_measures(told)}
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """What an exact resume needs."""
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """What `state` gave."""
+        self._fits.load_state(state)
+
+
+def _places_of_a_prompt(spec: LoopSpec) -> int:
+    """The most completions that any writer writes for one prompt in one turn."""
+    found = (rollout_of(spec, node) for node in spec.nodes)
+    return max(one.completions_per_prompt + one.greedy_extra for one in found if one is not None)
+
+
+def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
+    """What was written to a prompt, with what came of it."""
+    if isinstance(reply, TooLong):
+        return reply
+    return [Written(tokens=text, told=conversations.told(place, k)) for k, text in enumerate(reply)]
+
+
+def _by_child(children: Sequence[Row], texts: Sequence[Written]) -> dict[str, ConversationResult]:
+    """What came of each text, by the id of its row."""
+    return {child.id: one.told for child, one in zip(children, texts, strict=True)}

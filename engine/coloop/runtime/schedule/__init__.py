@@ -1,0 +1,1 @@
+"""Which stage starts when: the scheduler, its lanes, rounds and refills."""

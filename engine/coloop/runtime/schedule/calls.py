@@ -1,0 +1,222 @@
+"""What a stage is asked: the tables that its edges deliver, at the moment at which it runs.
+
+tables: (node, port) ──edges──> Call ──role──> Outcome ──> tables
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from coloop.algorithms.batch import Unit
+from coloop.data.tables import Row, Table
+from coloop.data.tables.table import concat_tables
+from coloop.plan.types import Stage
+from coloop.runtime.roles import CREDIT
+from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Role, Tick
+from coloop.spec.graph import Edge
+from coloop.spec.lineage.rounds import Take
+
+Tables = dict[tuple[str, str], Table]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepContext:
+    """What is the same for all stages of one run of a list."""
+
+    step: int
+    phase: str
+    context: Context
+    """The loop with the values of this moment."""
+    live: frozenset[tuple[str, str]] = frozenset()
+    """Live (node, port)."""
+    salt: str = ""
+    turn: int = 1
+    """How often the stage has run in this step, this time counted."""
+    round: int | None = None
+    """Of a region that goes round; None outside of such."""
+    without: frozenset[str] = frozenset()
+    """Keys of edges that deliver nothing in this pass of a refill, or in this round."""
+    is_probe: bool = False
+    is_line: bool = False
+    """Writers go on in straight lines."""
+    greedy: frozenset[str] = frozenset()
+    """Writers that a probe sets to greedy."""
+    samples: Mapping[str, int] = field(default_factory=dict)
+    """Completions per prompt that a probe sets."""
+    temperatures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Of a table of all rounds what other edges than `take: all` take."""
+
+    last: Table
+    ends: Table
+
+
+@dataclass(slots=True)
+class Unrolled:
+    """What the stages gave."""
+
+    tables: Tables = field(default_factory=dict)
+    """By (node, port); of all passes and rounds."""
+    taken: dict[tuple[str, str], Taken] = field(default_factory=dict)
+    """Of the tables that have gone round."""
+    parts: dict[tuple[str, str], dict[str, Table]] = field(default_factory=dict)
+    """Of the tables of this pass, by the stages that gave to them: one node may be called in
+    several."""
+    brought: dict[str, Table] = field(default_factory=dict)
+    """By the edge's key, what comes into this round: from outside, and from the round before."""
+    past: list[Mapping[str, Row]] = field(default_factory=list)
+    """Rows that went on into the next round by id, for each round that is over."""
+    is_round: bool = False
+    """These are the tables of one round."""
+    items: dict[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
+    """What credit stages prepared for the update, by (node, port)."""
+    delivered: set[str] = field(default_factory=set)
+    """Keys of the edges that have brought these tables to their reader."""
+    foreseen: Tables = field(default_factory=dict)
+    """By (node, port), what nodes said before they learned; evaluations read it."""
+
+    def take(self, stage: Stage, outcome: Outcome) -> None:
+        """Keep what a stage gave."""
+        if stage.foresees:
+            self.foreseen |= {(stage.node, port): table for port, table in outcome.outputs.items()}
+            return
+        own = {(stage.node, port): table for port, table in outcome.outputs.items()}
+        for key, table in {**own, **outcome.beside}.items():
+            given = table.handed_on_by(key[0]) if self.is_round else table
+            parts = self.parts.setdefault(key, {})
+            parts[stage.name] = given
+            several = [parts[name] for name in sorted(parts)]
+            self.tables[key] = concat_tables(several) if several[1:] else given
+        for port, items in outcome.items.items():
+            self.items[stage.node, port] = items
+
+    def along(self, edge: Edge, take: Take | None) -> Table | None:
+        """What an edge brings."""
+        source = (edge.source.node, edge.source.port)
+        if edge.key in self.brought:
+            return self.brought[edge.key]
+        taken = self.taken.get(source)
+        if taken is None or take not in ("last", "ends"):
+            return self.tables.get(source)
+        return taken.last if take == "last" else taken.ends
+
+    def leave_out(self, edge: Edge, ids: Collection[str]) -> None:
+        """Rows that nobody gets any more from where an edge comes from."""
+
+        def rest(table: Table) -> Table:
+            return table.restricted_to(row.id for row in table.rows if row.id not in ids)
+
+        source = (edge.source.node, edge.source.port)
+        if edge.key in self.brought:
+            self.brought[edge.key] = rest(self.brought[edge.key])
+        if source in self.tables:
+            self.tables[source] = rest(self.tables[source])
+        if source in self.taken:
+            taken = self.taken[source]
+            self.taken[source] = Taken(last=rest(taken.last), ends=rest(taken.ends))
+
+    def copy(self) -> "Unrolled":
+        """The same tables for a pass, which adds its own."""
+        return self.without(())
+
+    def without(self, nodes: Collection[str]) -> "Unrolled":
+        """The same but for what these nodes gave."""
+        return Unrolled(
+            tables={key: table for key, table in self.tables.items() if key[0] not in nodes},
+            taken={key: taken for key, taken in self.taken.items() if key[0] not in nodes},
+            brought=dict(self.brought),
+            past=[*self.past],
+            is_round=self.is_round,
+        )
+
+
+class Calls:
+    """Makes calls for the roles of one loop."""
+
+    def __init__(
+        self,
+        edges: Mapping[str, Edge],
+        roles: Mapping[str, Role],
+        group_roles: Mapping[str, Role],
+        delivered: Callable[[str, int], None],
+    ) -> None:
+        """
+        Args:
+            edges: by key, as the spec has them.
+            roles: by node, and those of credit.
+            group_roles: by weights group, for learning and sync.
+            delivered: told what an edge brings to its reader, once for all stages that read it.
+        """
+        self._edges = edges
+        self._places = {key: place for place, key in enumerate(edges)}
+        self._roles = roles
+        self._group_roles = group_roles
+        self._delivered = delivered
+
+    def edge(self, key: str) -> Edge:
+        return self._edges[key]
+
+    def only_source(
+        self, stage: Stage, step_context: StepContext, unrolled: Unrolled
+    ) -> tuple[str, str] | None:
+        """The (node, port) from which everything comes that a stage reads; None of several."""
+        keys = self._delivering(stage, step_context, unrolled)
+        source = self._edges[keys[0]].source if len(keys) == 1 else None
+        return None if source is None else (source.node, source.port)
+
+    def _delivering(self, stage: Stage, step_context: StepContext, unrolled: Unrolled) -> list[str]:
+        """Keys of the edges that deliver to a stage, those that close a round after the others."""
+        closing = [
+            key
+            for key in unrolled.brought
+            if self._edges[key].rounds and self._edges[key].target.node == stage.node
+        ]
+        return [key for key in (*stage.edges, *closing) if key not in step_context.without]
+
+    def role(self, stage: Stage) -> tuple[str, Role]:
+        """Who does a stage, and the name of what it remembers."""
+        if stage.verb in ("learn", "sync"):
+            return f"weights:{stage.node}", self._group_roles[stage.node]
+        name = f"{CREDIT}{stage.node}" if stage.verb == "credit" else stage.node
+        return name, self._roles[name]
+
+    def of(self, stage: Stage, step_context: StepContext, unrolled: Unrolled, tick: Tick) -> Call:
+        """What a stage is asked where these tables are there."""
+        current = (
+            step_context.context.spec.edges
+        )  # with the weights of this moment, never reordered
+        inputs: dict[tuple[str, str], list[Input]] = {}
+        for key in self._delivering(stage, step_context, unrolled):
+            edge = self._edges[key]
+            table = unrolled.along(edge, step_context.context.lineage.take(edge))
+            if table is not None:
+                if key not in unrolled.delivered:
+                    unrolled.delivered.add(key)
+                    self._delivered(key, len(table.rows))
+                given = Input(edge=current[self._places[key]], table=table)
+                inputs.setdefault((edge.target.node, edge.target.port), []).append(given)
+        nodes = set(stage.members) or {stage.node}
+        return Call(
+            stage=stage.name,
+            verb=stage.verb,
+            step=step_context.step,
+            phase=step_context.phase,
+            inputs={port: tuple(v) for (node, port), v in inputs.items() if node == stage.node},
+            member_inputs={key: tuple(given) for key, given in inputs.items() if key[0] in nodes},
+            live=frozenset((n, p) for n, p in step_context.live if n in nodes),
+            own=unrolled.tables.get((stage.node, "rollouts")),
+            items={key: items for key, items in unrolled.items.items() if key[0] in nodes},
+            salt=step_context.salt,
+            turn=step_context.turn,
+            past=tuple(unrolled.past),
+            greedy=stage.node in step_context.greedy,
+            is_line=step_context.is_line,
+            samples=step_context.samples.get(stage.node),
+            temperature=step_context.temperatures.get(stage.node),
+            is_probe=step_context.is_probe or stage.foresees,
+            callees={name: self._roles[name] for name in stage.calls},
+            context=step_context.context,
+            tick=tick,
+        )

@@ -1,0 +1,165 @@
+"""What the scheduler knows of a step on its way and of a stage at work.
+
+Flight   a step ──> Work    a stage in its lane ──> Record   what it gave
+               └──> Early   a stage that may begin before its turn
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coloop.data.tables import Table
+from coloop.errors import StopRequested
+from coloop.plan.types import Stage
+from coloop.runtime.roles.protocol import Outcome, Role
+from coloop.runtime.schedule.calls import StepContext
+from coloop.runtime.schedule.regions import StepRegion
+from coloop.runtime.schedule.units import Place, Task
+from coloop.workers.messages import Poll
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """How long a stage waited, in seconds."""
+
+    starved: float = 0.0
+    """Its lane was free, what it reads was not there."""
+    blocked: float = 0.0
+    """What it reads was there, its lane was not free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a stage gave in a flight."""
+
+    stage: Stage
+    step_context: StepContext
+    outcome: Outcome
+    place: Place
+
+
+@dataclass(slots=True, kw_only=True)
+class Flight:
+    """One step on its way."""
+
+    step_context: StepContext
+    region: StepRegion
+    about: Any = None
+    """What the one who began it wants to know when it is done."""
+    began: float = field(default_factory=time.monotonic)
+    has_learned: bool = False
+    """A learner has taken its update: from there on the step is finished, whatever is asked."""
+    is_cancelled: bool = False
+    has_failed: bool = False
+    memory: dict[str, tuple[Role, Any]] = field(default_factory=dict)
+    """What the roles that have worked for it remembered before."""
+    ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+    early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
+    """Stages that may begin, or have begun, before their turn, by name and turn."""
+    begun: set[str] = field(default_factory=set)
+    """Names of the stages that have begun with all their rows."""
+    begun_parts: set[str] = field(default_factory=set)
+    """Names of those that have begun with some of them."""
+
+    @property
+    def step(self) -> int:
+        return self.step_context.step
+
+    def open_stages(self) -> Iterable[Stage]:
+        """Those that have not ended for good."""
+        return self.region.open_stages()
+
+    @property
+    def in_order(self) -> list[Record]:
+        """What its stages gave, in the order of the plan."""
+        return sorted(self.records, key=lambda record: record.place)
+
+    def note_ready(self, task: Task) -> None:
+        """What a stage reads is there, for the first time."""
+        self.ready_at.setdefault(task.key, time.monotonic())
+
+    def take_back(self) -> None:
+        """Roles remember nothing of it."""
+        for role, memory in self.memory.values():
+            role.recall(memory)
+        self.memory.clear()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Work:
+    """A stage at work in its lane."""
+
+    task: Task
+    flight: Flight
+    waited: Waited
+    role: Role
+    memory: Any
+    """What the role remembered before."""
+    has_begun: bool = False
+    begun: list[Any] = field(default_factory=list)
+    """What the role gave for rows that came before the others."""
+    is_part: bool = False
+    """Such rows are in its lane now."""
+    has_all_rows: bool = False
+    """They are the first of a table that is whole."""
+    worked: float = 0.0
+    """Seconds for which its role worked on them."""
+    poll: Poll | None = None
+    """How far it is, as it said last."""
+    rank_seconds: list[float] = field(default_factory=list)
+    """For how long each rank of its pool had work, where there are several."""
+    held_bytes: int = 0
+    """Most that a GPU of its pool, or a process without one, was seen to hold; 0: not seen."""
+    began_at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
+
+    @property
+    def stage(self) -> Stage:
+        return self.task.stage
+
+    def ended(self, future: object) -> None:
+        """Its role has done what it does; called in its lane."""
+        del future
+        self.ended_at = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long its role worked."""
+        return self.worked + (self.ended_at or time.monotonic()) - self.began_at
+
+    def heard(self, poll: Poll | None) -> bool:
+        """Its host says how far it is; true where it shall give up."""
+        if poll is not None and poll.rank_seconds:
+            self._add_ranks(poll.rank_seconds)
+        else:
+            self.poll = poll
+            held = poll.held_bytes if poll is not None else None
+            self.held_bytes = max(self.held_bytes, held or 0)
+        return self.flight.is_cancelled
+
+    def _add_ranks(self, seconds: Sequence[float]) -> None:
+        known = self.rank_seconds or [0.0] * len(seconds)
+        self.rank_seconds = [sum(pair) for pair in zip(known, seconds, strict=True)]
+
+    def tick(self, done: int = 0, total: int = 0) -> None:
+        """Its role says how far it is.
+
+        Raises:
+            StopRequested: where it shall give up.
+        """
+        poll = Poll(done=done, total=total, unit="rows") if total else None
+        if self.heard(poll):
+            raise StopRequested("while a role was at work")
+
+
+@dataclass(slots=True, kw_only=True)
+class Early:
+    """A stage that may begin with some of its rows before the others."""
+
+    task: Task
+    parts: list[Table] = field(default_factory=list)
+    """Those that nobody has worked on yet."""
+    work: Work | None = None
+    """None: it has not begun."""

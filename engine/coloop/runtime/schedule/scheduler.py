@@ -1,0 +1,349 @@
+"""The scheduler: starts every stage as soon as what it waits for is done and its lane is free, over
+one step or a window of several.
+
+    begin ──> flight (a step on its way) ──ready──> lane ──outcome──> flight ──> finish
+
+Order of arrival changes nothing: seeds come from names, tables are put together by name, and what a
+step has brought is told to the run in the order of the plan. The driver's thread starts stages and
+takes their outcomes; it does none of their work. While it waits it ticks: what is asked of the run
+is read, and a stop reaches every lane.
+
+Invariant: when a call returns or raises, nothing is at work any more.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+from coloop.errors import StopRequested
+from coloop.plan.stages import Step
+from coloop.plan.types import Stage
+from coloop.runtime.roles.protocol import Call, Outcome, PartRole, Role
+from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
+from coloop.runtime.schedule.early import EarlyStages, Part
+from coloop.runtime.schedule.flights import Flight, Record, Waited, Work
+from coloop.runtime.schedule.lanes import Lanes
+from coloop.runtime.schedule.regions import StepRegion
+from coloop.runtime.schedule.units import Place, Task
+from coloop.runtime.schedule.window import Window
+
+TICK_SECONDS = 0.1
+
+
+class Watcher(Protocol):
+    """Told of each stage, in the driver's thread; what it raises ends the flight."""
+
+    @property
+    def stop_is_wanted(self) -> bool: ...
+
+    def stage_started(self, work: Work) -> None: ...
+
+    def stage_finished(self, work: Work, outcome: Outcome) -> None: ...
+
+    def failure_of(self, work: Work, error: BaseException) -> Exception:
+        """What went wrong, with its place."""
+        ...
+
+    def ticked(self, at_work: Sequence[Work]) -> None:
+        """Called a few times a second, and whenever a stage has ended."""
+        ...
+
+    def delivered(self, edge: str, rows: int) -> None:
+        """An edge brought its reader a table; told once, however many of its stages read it."""
+        ...
+
+    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
+        """Something that a person should look at came up in a step."""
+        ...
+
+
+class Scheduler:
+    """Carries out the stages of one loop."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        roles: Mapping[str, Role],
+        lanes: Lanes,
+        watcher: Watcher,
+        window: Window,
+    ) -> None:
+        self._calls = calls
+        self._roles = roles
+        self._lanes = lanes
+        self._watcher = watcher
+        self._window = window
+        self._at_work: dict[Future[Outcome], Work] = {}
+        self._free_since: dict[str | None, float] = {}
+        self._early = EarlyStages(calls, window, self._work, self._has_room)
+        self._failure: Exception | None = None
+        self._is_admitting = True
+        self._was_held_up = False
+        """A stop was wanted before the first step."""
+        self._idle_from = 0.0
+        self._idle_seconds = 0.0
+
+    def flight(
+        self,
+        step: Step,
+        step_context: StepContext,
+        unrolled: Unrolled | None = None,
+        about: Any = None,
+    ) -> Flight:
+        """A step on these tables, fresh ones where none are given."""
+        region = StepRegion(
+            step,
+            step_context,
+            unrolled if unrolled is not None else Unrolled(),
+            calls=self._calls,
+            roles=self._roles,
+        )
+        return Flight(step_context=step_context, region=region, about=about)
+
+    def run(
+        self, step: Step, step_context: StepContext, unrolled: Unrolled | None = None
+    ) -> Unrolled:
+        """Run the stages of one step, and give what they gave."""
+        flight = self.flight(step, step_context, unrolled)
+        waiting = [flight]
+        self.fly(lambda: waiting.pop() if waiting else None, lambda done: None)
+        return flight.region.unrolled
+
+    def fly(
+        self,
+        begin: Callable[[], Flight | None],
+        finish: Callable[[Flight], None],
+        take_back: Callable[[Flight], None] = Flight.take_back,
+    ) -> None:
+        """Carry out steps, several at once as far as the window lets them, until there are none.
+
+        Args:
+            begin: gives the next step; None where none is to begin before the others are done.
+            finish: told of a step that is done, in the order in which they began.
+            take_back: told of a step that was not done, the youngest first.
+
+        Raises:
+            StopRequested: the run was asked to stop in a step that had not learned yet.
+            Exception: what a stage, `begin` or `finish` raised; steps before it were finished.
+        """
+        flights: list[Flight] = []
+        self._failure = None
+        self._is_admitting = True
+        self._was_held_up = self._watcher.stop_is_wanted
+        self._idle_from = time.monotonic()
+        try:
+            while True:
+                self._finish_done(flights, finish)
+                self._heed(flights)
+                self._admit(flights, begin)
+                for work in self._startable(flights):
+                    with self._watched(work.flight):
+                        self._start(work)
+                for part in self._early.parts(flights, self._at_work.values()):
+                    with self._watched(part.work.flight):
+                        self._start_part(part)
+                if self._at_work:
+                    self._take_outcomes()
+                elif not any(_is_done(flight) for flight in flights[:1]):
+                    break
+        except BaseException:
+            for flight in flights:
+                flight.is_cancelled = True
+            raise
+        for flight in reversed(flights):
+            take_back(flight)
+        if self._failure is not None:
+            raise self._failure
+        if flights or self._was_held_up:
+            raise StopRequested("a step that had not learned was not to go on")
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether one step ends before the next begins."""
+        return self._window.size == 1
+
+    def take_idle_seconds(self) -> float:
+        """Seconds in which nothing was at work, since this was asked last."""
+        seconds, self._idle_seconds = self._idle_seconds, 0.0
+        return seconds
+
+    @contextmanager
+    def _watched(self, flight: Flight | None = None) -> Iterator[None]:
+        """What goes wrong ends the flight and those after it, not those before."""
+        try:
+            yield
+        except Exception as error:
+            self._failure = self._failure or error
+            if flight is not None:
+                flight.has_failed = True
+
+    def _finish_done(self, flights: list[Flight], finish: Callable[[Flight], None]) -> None:
+        while flights and _is_done(flights[0]):
+            with self._watched():
+                finish(flights.pop(0))
+
+    def _heed(self, flights: Sequence[Flight]) -> None:
+        """Cancel what is not to go on: after a stop all steps that have not learned, after a
+        failure that step and those after it."""
+        stops = self._watcher.stop_is_wanted
+        if stops or self._failure is not None:
+            self._is_admitting = False
+        has_failed = self._failure is not None and not any(f.has_failed for f in flights)
+        for flight in flights:
+            has_failed |= flight.has_failed
+            flight.is_cancelled = has_failed or (stops and not flight.has_learned)
+
+    def _admit(self, flights: list[Flight], begin: Callable[[], Flight | None]) -> None:
+        while self._is_admitting and len(flights) < self._window.size:
+            with self._watched():
+                flight = begin()
+                if flight is not None:
+                    flights.append(flight)
+                    continue
+            self._is_admitting = False
+
+    def _startable(self, flights: Sequence[Flight]) -> Iterator[Work]:
+        """Stages whose inputs are there and whose lane is free, those of earlier steps first."""
+        for place, flight in enumerate(flights):
+            for task in () if flight.is_cancelled else flight.region.ready():
+                if flight.has_failed or not self._is_let(task.stage, flights[:place]):
+                    continue
+                if self._waits_for_writers(task.stage, flight, flights[place + 1 :]):
+                    continue
+                early = flight.early.get(task.key)
+                work = early.work if early is not None else None
+                flight.note_ready(task)
+                if self._has_room(task.stage.pool) and not (work is not None and work.is_part):
+                    flight.early.pop(task.key, None)
+                    yield work if work is not None else self._work(task, flight)
+
+    def _is_let(self, stage: Stage, before: Sequence[Flight]) -> bool:
+        """Whether the steps before it, and what is at work, let a stage begin with all its rows."""
+        at_work = (work.stage for work in self._at_work.values())
+        return (
+            self._window.lets(stage, before)
+            and self._window.share(stage, len(before)) >= 1.0
+            and not self._window.meets(stage, at_work)
+        )
+
+    def _waits_for_writers(self, stage: Stage, own: Flight, behind: Sequence[Flight]) -> bool:
+        """Whether new weights wait for what is written by the weights as they are."""
+        going = [one for one in behind if not (one.is_cancelled or one.has_failed)]
+        return self._window.waits_for_writers(stage, own, going, self._can_begin_with_some)
+
+    def _can_begin_with_some(self, stage: Stage) -> bool:
+        return isinstance(self._calls.role(stage)[1], PartRole)
+
+    def _work(self, task: Task, flight: Flight) -> Work:
+        """What begins now, with how long it has waited."""
+        now, ready_at = time.monotonic(), flight.ready_at[task.key]
+        free_since = self._free_since.get(task.stage.pool, flight.began)
+        starved = max(0.0, ready_at - max(free_since, flight.began))
+        name, role = self._calls.role(task.stage)
+        work = Work(
+            task=task,
+            flight=flight,
+            waited=Waited(starved=starved, blocked=now - ready_at),
+            role=role,
+            memory=role.remember(),
+        )
+        flight.memory.setdefault(name, (role, work.memory))
+        return work
+
+    def _has_room(self, lane: str | None) -> bool:
+        busy = sum(work.stage.pool == lane for work in self._at_work.values())
+        return busy < self._lanes.room(lane)
+
+    def _start(self, work: Work) -> None:
+        """Send a stage to its lane."""
+        task = work.task
+        call = replace(self._call(work, task.tables), begun=tuple(work.begun))
+        if call.verb == "generate" and call.context.spec.schedule.stream:
+            call = replace(call, hand_on=partial(self._early.hand_on, work))
+        work.flight.region.started(task)
+        work.flight.begun.add(work.stage.name)
+        self._send(work, partial(work.role.run, call))
+
+    def _start_part(self, part: Part) -> None:
+        """Send some of a stage's rows to its lane before the others."""
+        work, role = part.work, part.work.role
+        assert isinstance(role, PartRole)
+        call = replace(self._call(work, part.tables), share=part.share)
+        work.is_part = True
+        work.flight.begun_parts.add(work.stage.name)
+        self._send(work, partial(role.begin, call))
+
+    def _call(self, work: Work, tables: Unrolled) -> Call:
+        step_context = work.task.step_context
+        hosts = step_context.context.hosts.with_tick(work.heard)
+        step_context = replace(step_context, context=replace(step_context.context, hosts=hosts))
+        return self._calls.of(work.stage, step_context, tables, work.tick)
+
+    def _send(self, work: Work, do: Callable[[], Any]) -> None:
+        if not work.has_begun:
+            work.has_begun = True
+            self._watcher.stage_started(work)
+        work.began_at = time.monotonic()
+        if not self._at_work:
+            self._idle_seconds += work.began_at - self._idle_from
+        future = self._lanes.submit(work.stage.pool, do)
+        if not work.is_part:
+            future.add_done_callback(work.ended)
+        self._at_work[future] = work
+
+    def _take_outcomes(self) -> None:
+        """Wait for the first outcomes, for rows that come before the others, or for a tick."""
+        waited_for: list[Future[Any]] = [*self._at_work, self._early.bell]
+        done = self._lanes.wait(waited_for, TICK_SECONDS)
+        ended = [(work, one) for one, work in self._at_work.items() if one in done]
+        works = sorted(ended, key=_plan_order)
+        for work, future in works:
+            del self._at_work[future]
+            self._free_since[work.stage.pool] = time.monotonic()
+            if not self._at_work:
+                self._idle_from = time.monotonic()
+            with self._watched(work.flight):
+                self._take(work, future)
+        self._watcher.ticked([*self._at_work.values()])
+
+    def _take(self, work: Work, future: Future[Outcome]) -> None:
+        flight, task = work.flight, work.task
+        error = future.exception()
+        is_part, work.is_part = work.is_part, False
+        if isinstance(error, StopRequested) and flight.is_cancelled:
+            if not is_part:
+                work.role.recall(work.memory)
+                flight.region.put_back(task)
+            return
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        if error is not None:
+            raise self._watcher.failure_of(work, error)
+        if is_part:
+            work.worked += time.monotonic() - work.began_at
+            work.begun.append(future.result())
+            return
+        outcome = future.result()
+        flight.region.finished(task, outcome)
+        for notice in flight.region.take_notices():
+            self._watcher.noticed(flight, *notice)
+        flight.has_learned |= task.stage.verb == "learn"
+        flight.records.append(
+            Record(
+                stage=task.stage, step_context=task.step_context, outcome=outcome, place=task.place
+            )
+        )
+        self._watcher.stage_finished(work, outcome)
+
+
+def _is_done(flight: Flight) -> bool:
+    return flight.region.is_done and not flight.has_failed
+
+
+def _plan_order(one: tuple[Work, object]) -> tuple[int, Place]:
+    work = one[0]
+    return work.flight.step_context.step, work.task.place

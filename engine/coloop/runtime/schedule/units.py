@@ -1,0 +1,231 @@
+"""Stages of a step as units, each of which says what may start now.
+
+    Together ─┬─ Alone    a stage
+              ├─ Slice    stages again and again, until a filter has enough (`slices.py`)
+              └─ Region   stages in rounds (`rounds.py`)
+
+A unit knows stages and tables; it knows nothing of lanes, phases, algorithms or machines. It tells
+whoever holds it when it has ended.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from coloop.plan.types import Refill, Rounds, Stage
+from coloop.runtime.roles.protocol import Outcome, Role
+from coloop.runtime.schedule.calls import Calls, StepContext, Tables, Unrolled
+
+Notice = tuple[str, str, str]
+"""(node, code, message) of what a person should look at."""
+Place = tuple[int, ...]
+"""Where a unit stands in its step: among the units of its list, which again stands somewhere."""
+
+
+class UnitsOf(Protocol):
+    """Makes the units of a list."""
+
+    def __call__(
+        self,
+        stages: Sequence[Stage],
+        step_context: StepContext,
+        unrolled: Unrolled,
+        place: Place,
+        ended: Callable[[], None],
+    ) -> "Together": ...
+
+
+class Unit(Protocol):
+    """A part of a step."""
+
+    stages: tuple[Stage, ...]
+    names: frozenset[str]
+    """Stages that have run when it has ended."""
+    members: frozenset[str]
+    """Those and the ones that it runs again though they have run before it."""
+    waits: frozenset[str]
+    """Stages that have to run before it."""
+    is_done: bool
+    home: "Together | None"
+    """Its list, to which it says when it has ended."""
+
+    def ready(self) -> "list[Task]":
+        """What may start, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One stage that may start."""
+
+    stage: Stage
+    step_context: StepContext
+    tables: Unrolled
+    """What it reads from and gives to."""
+    place: Place
+    unit: "Alone"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Its name in the step: the stage, and how often it has run."""
+        return self.stage.name, self.step_context.turn
+
+
+@dataclass(slots=True)
+class Begun:
+    """What has run so far in a step."""
+
+    shared: frozenset[str]
+    """Stages with which several slices begin."""
+    runs: dict[str, int] = field(default_factory=dict)
+    """How often, by stage."""
+    first: dict[str, Tables] = field(default_factory=dict)
+    """What a shared stage gave when it ran for all of them."""
+
+    def ran(self, stage: Stage, tables: Tables) -> None:
+        """A stage has run, and its tables are among these."""
+        if stage.name in self.shared and stage.name not in self.runs:
+            own = {key: table for key, table in tables.items() if key[0] in stage.givers}
+            self.first[stage.name] = own
+        self.runs[stage.name] = self.runs.get(stage.name, 0) + 1
+
+    def tables_of(self, names: Sequence[str]) -> Tables:
+        """What these shared stages gave at first."""
+        return {key: table for name in names for key, table in self.first[name].items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """What all units of one step share."""
+
+    stages: Mapping[str, Stage]
+    """By name."""
+    refills: Mapping[str, Refill]
+    """By the name of their filter."""
+    regions: Mapping[str, Rounds]
+    """By name."""
+    calls: Calls
+    roles: Mapping[str, Role]
+    begun: Begun
+    notices: list[Notice]
+
+
+class Alone:
+    """A stage that runs once in its list."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        step_context: StepContext,
+        place: Place,
+        unrolled: Unrolled,
+        begun: Begun,
+    ) -> None:
+        self.stages: tuple[Stage, ...] = (stage,)
+        self.names = self.members = frozenset({stage.name})
+        self.waits = frozenset(stage.after) - self.names
+        self.is_done = False
+        self.home: Together | None = None
+        self._begun = begun
+        self._is_waiting = True
+        self._task = Task(
+            stage=stage, step_context=step_context, tables=unrolled, place=place, unit=self
+        )
+
+    def ready(self) -> list[Task]:
+        return [self._task] if self._is_waiting else []
+
+    def started(self) -> None:
+        self._is_waiting = False
+
+    def put_back(self) -> None:
+        """It was started and has done nothing."""
+        self._is_waiting = True
+
+    def finished(self, outcome: Outcome) -> None:
+        """Keep what it gave."""
+        stage, tables = self._task.stage, self._task.tables
+        tables.take(stage, outcome)
+        self._begun.ran(stage, tables.tables)
+        self.is_done = True
+        assert self.home is not None
+        self.home.unit_ended()
+
+    def readers(self) -> list[Task]:
+        """What could start if it had ended, and reads the same tables."""
+        assert self.home is not None
+        return self.home.readers(self)
+
+
+class Together:
+    """Units of one list: each starts as soon as what it waits for has ended."""
+
+    def __init__(self, units: Sequence[Unit], ended: Callable[[], None]) -> None:
+        """
+        Args:
+            ended: told once all of them have ended.
+        """
+        self._units = units
+        self._ended = ended
+        self._before = [self._before_of(place) for place in range(len(units))]
+        for unit in units:
+            unit.home = self
+
+    @property
+    def is_done(self) -> bool:
+        return all(unit.is_done for unit in self._units)
+
+    def ready(self) -> list[Task]:
+        """What may start, in order."""
+        done = self._done
+        return [
+            task
+            for unit, before in zip(self._units, self._before, strict=True)
+            if not unit.is_done and before <= done
+            for task in unit.ready()
+        ]
+
+    def readers(self, giver: Alone) -> list[Task]:
+        """What could start if a stage at work had ended."""
+        done = self._done
+        return [
+            task
+            for unit, before in zip(self._units, self._before, strict=True)
+            if isinstance(unit, Alone) and before - done == giver.names
+            for task in unit.ready()
+        ]
+
+    def unit_ended(self) -> None:
+        """One of them has ended."""
+        if self.is_done:
+            self._ended()
+
+    def open_stages(self) -> Iterable[Stage]:
+        """Stages that have not ended for good."""
+        return (stage for unit in self._units if not unit.is_done for stage in unit.stages)
+
+    @property
+    def _done(self) -> frozenset[str]:
+        return frozenset(name for unit in self._units if unit.is_done for name in unit.names)
+
+    def _before_of(self, place: int) -> frozenset[str]:
+        """Stages that must have ended before a unit starts. Of units that run the same stages the
+        first in the order comes first."""
+        unit = self._units[place]
+        here = frozenset(name for one in self._units for name in one.names)
+        earlier = [one.names for one in self._units[:place] if one.members & unit.members]
+        return (unit.waits & here).union(*earlier) - unit.names
+
+
+def step_context_of(
+    stage: Stage, around: StepContext, begun: Begun, *, is_refilled: bool
+) -> StepContext:
+    """The context of a stage within a list: draws and places of its own wherever it has run
+    before in this step, be it for another slice.
+
+    Args:
+        is_refilled: the list is a pass of a slice, or stands within one.
+    """
+    number = begun.runs.get(stage.name, 0) + 1
+    salt = f"{around.salt}refill-{number}" if is_refilled and number > 1 else around.salt
+    return replace(around, salt=salt, turn=number)

@@ -1,0 +1,428 @@
+"""The presets that ship with coloop: loops, what a new loop begins as, hardware and model
+architectures.
+
+Finds them in the installed wheel (`coloop/_presets`) or in the repository (`presets/`), and reads
+them into plain values. A preset is named by its file, whatever the folder, and letter case does not
+matter. Knows nothing of what a loop means: loops are handed out as text. Invariant: nothing outside
+the presets folder is ever opened, because names are looked up in an index and never joined to a
+path.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from coloop.errors import PresetNotFound
+from coloop.spec.diagnostics import Change
+from coloop.spec.text.patch import patch
+from coloop.spec.text.reader import data_of
+
+GIB = 2**30
+GPU_TABLE = "gpus"
+PAPER = re.compile(r"\s*\(arXiv [\d.]+\)")
+"""A paper in the head of a loop; it is not part of the title."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPreset:
+    """A loop that ships with coloop, as the gallery lists it."""
+
+    name: str
+    title: str
+    description: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFacts:
+    """One accelerator."""
+
+    name: str
+    capacity_bytes: int
+    usable_bytes: int
+    bandwidth: float
+    """Bytes of device memory read or written per second."""
+    bf16_flops: float
+    """Dense floating-point operations per second."""
+    link_bandwidth: float
+    """Bytes per second to a neighbour in the same machine, one way."""
+    training_share: float
+    """Share of `bf16_flops` that dense training reaches, in model flops."""
+    supports_bf16: bool
+    unverified: tuple[str, ...]
+    """Facts for which no measurement or data sheet was at hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwarePreset:
+    """Machines of one kind. Without GPUs, the numbers are those of the machine's processor and
+    memory.
+    """
+
+    name: str
+    title: str
+    description: str
+    nodes: int
+    gpus_per_node: int
+    gpu: str | None
+    capacity_bytes: int
+    """Memory of one GPU, or of the whole machine where there is none."""
+    usable_bytes: int
+    bandwidth: float
+    """Bytes per second of that memory."""
+    bf16_flops: float
+    """Operations per second of one GPU; in fp32 and of one core where there is none."""
+    link_bandwidth: float
+    training_share: float
+    supports_bf16: bool
+    verified: bool
+    unverified: tuple[str, ...]
+    workers: int
+    """Worker processes that pools may ask for where there are no GPUs; 0 otherwise."""
+
+    @property
+    def gpus(self) -> int:
+        """All GPUs of all machines."""
+        return self.nodes * self.gpus_per_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPreset:
+    """Architecture facts of a model, as its Hugging Face config has them."""
+
+    name: str
+    title: str
+    description: str
+    aliases: tuple[str, ...]
+    architecture: Mapping[str, Any]
+    tokenizer: str
+    """What a model made on the spot reads and writes: `characters` or `bytes`."""
+
+
+def presets_root() -> Path:
+    """The folder with `loops`, `new`, `hardware` and `models`: in the wheel, else of the
+    repository."""
+    package = Path(__file__).resolve().parents[1]
+    candidates = (package / "_presets", package.parents[1] / "presets")
+    return next((folder for folder in candidates if folder.is_dir()), candidates[-1])
+
+
+# Loops
+
+
+def list_loops() -> tuple[LoopPreset, ...]:
+    """All loop presets, sorted by name."""
+    return tuple(_read_loop(name, path) for name, path in sorted(_index("loops").items()))
+
+
+def loop_names() -> tuple[str, ...]:
+    """Names of all loop presets; no file is read."""
+    return tuple(sorted(_index("loops")))
+
+
+def load_loop(name: str) -> LoopPreset:
+    """A loop preset by its name."""
+    path = _find("loops", name, "loop")
+    return _read_loop(path.stem, path)
+
+
+def load_loop_text(name: str) -> str:
+    """The YAML of a loop preset as it was written, comments included."""
+    return _find("loops", name, "loop").read_text(encoding="utf-8")
+
+
+def load_new_text(mode: str) -> str:
+    """The YAML of the small loop with which one of a mode begins."""
+    return _find("new", mode, "mode").read_text(encoding="utf-8")
+
+
+def is_loop(name: str) -> bool:
+    """Whether a loop preset has this name."""
+    return _lookup(_index("loops"), name) is not None
+
+
+def _read_loop(name: str, path: Path) -> LoopPreset:
+    text = path.read_text(encoding="utf-8")
+    comment = _leading_comment(text)
+    head, *rest = re.split(r": |\.(?:\s|$)", " ".join(comment), maxsplit=1)
+    title = PAPER.sub("", head) or name.replace("-", " ").capitalize()
+    description = _description_field(text) or "".join(rest)
+    return LoopPreset(
+        name=name,
+        title=title,
+        description=description,
+        path=path,
+    )
+
+
+def _leading_comment(text: str) -> list[str]:
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if stripped := line.lstrip("#").strip():
+            lines.append(stripped)
+    return lines
+
+
+def _description_field(text: str) -> str:
+    """The top-level `description` when it stands on one line; a gallery needs no full parse."""
+    found = re.search(
+        r"^description:\s*(?P<quote>[\"']?)(?P<text>[^\n]*?)(?P=quote)\s*$", text, re.M
+    )
+    return found["text"] if found and found["text"] not in (">", "|", ">-", "|-") else ""
+
+
+def patched(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
+    """A loop's text after these changes (`spec.text.patch`), without the comment at its head that a
+    preset brought once the machine or a model is another: it tells of the preset as it ships.
+
+    A comment of the user's own stays.
+    """
+    new = patch(text, changes)
+    comment = tuple(_leading_comment(new))
+    if comment not in _shipped_comments() or _is_told_of_both(data_of(text), data_of(new)):
+        return new
+    lines = new.splitlines(keepends=True)
+    head = next(at for at, line in enumerate(lines) if not line.startswith("#"))
+    while head < len(lines) and not lines[head].strip():
+        head += 1
+    return "".join(lines[head:])
+
+
+@lru_cache(maxsize=1)
+def _shipped_comments() -> frozenset[tuple[str, ...]]:
+    """What stands at the head of the loops that ship with coloop."""
+    paths = [*_index("loops").values(), *_index("new").values()]
+    found = (tuple(_leading_comment(path.read_text(encoding="utf-8"))) for path in paths)
+    return frozenset(comment for comment in found if comment)
+
+
+def _is_told_of_both(before: Any, after: Any) -> bool:
+    """Whether two states of a loop have one machine, and every model of the first."""
+    machine, models = _machine_and_models(before)
+    other, found = _machine_and_models(after)
+    return machine == other and all(found.get(name) == model for name, model in models.items())
+
+
+def _machine_and_models(document: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    hardware, nodes = document.get("hardware"), document.get("nodes")
+    machine = dict(hardware) if isinstance(hardware, Mapping) else {}
+    machine.pop("memory_budget", None)
+    models = {
+        name: node["model"]
+        for name, node in (nodes.items() if isinstance(nodes, Mapping) else ())
+        if isinstance(node, Mapping) and "model" in node
+    }
+    return machine, models
+
+
+# Hardware
+
+
+def list_hardware() -> tuple[str, ...]:
+    """Names of all hardware presets: without GPU first, then by GPU and count."""
+    names = [name for name in _index("hardware") if name != GPU_TABLE]
+    return tuple(sorted(names, key=_hardware_order))
+
+
+def _hardware_order(name: str) -> tuple[str, int]:
+    count, _, gpu = name.partition("x")
+    return (gpu, int(count)) if count.isdigit() else ("", 0)
+
+
+def list_gpus() -> tuple[str, ...]:
+    """Names that `hardware: {gpu: NAME}` accepts."""
+    return tuple(sorted(_gpu_table()))
+
+
+def gpu_facts(name: str) -> GpuFacts:
+    """Facts of one accelerator by its name."""
+    table = _gpu_table()
+    if (found := _lookup(table, name)) is None:
+        raise PresetNotFound(_unknown("GPU", name, table))
+    raw = table[found]
+    return GpuFacts(
+        name=found,
+        capacity_bytes=_gib(raw["memory_gib"]),
+        usable_bytes=_gib(raw["usable_gib"]),
+        bandwidth=raw["bandwidth"] * 1e9,
+        bf16_flops=raw["bf16_tflops"] * 1e12,
+        link_bandwidth=raw["link"] * 1e9,
+        training_share=raw["training_share"],
+        supports_bf16=raw.get("supports_bf16", True),
+        unverified=tuple(raw.get("unverified", ())),
+    )
+
+
+@lru_cache(maxsize=256)
+def hardware(name: str) -> HardwarePreset:
+    """A hardware preset by its name, such as `8xH100`."""
+    path = _find("hardware", name, "hardware preset", exclude=(GPU_TABLE,))
+    raw = _load_yaml(path)
+    texts = {"name": path.stem, "title": raw["title"], "description": raw["description"]}
+    if "cpu" in raw:
+        return _cpu_hardware(texts, raw["nodes"], raw["cpu"])
+    return _gpu_hardware(texts, raw["nodes"], raw["gpus_per_node"], raw["gpu"])
+
+
+def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str) -> HardwarePreset:
+    """Hardware that a loop describes itself, from the facts of one GPU."""
+    name = f"{nodes * gpus_per_node}x{gpu}"
+    texts = {
+        "name": name,
+        "title": name,
+        "description": f"{gpus_per_node} {gpu} in each of {nodes}",
+    }
+    return _gpu_hardware(texts, nodes, gpus_per_node, gpu)
+
+
+def _gpu_hardware(
+    texts: Mapping[str, str], nodes: int, gpus_per_node: int, gpu: str
+) -> HardwarePreset:
+    facts = gpu_facts(gpu)
+    return HardwarePreset(
+        **texts,
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        gpu=facts.name,
+        capacity_bytes=facts.capacity_bytes,
+        usable_bytes=facts.usable_bytes,
+        bandwidth=facts.bandwidth,
+        bf16_flops=facts.bf16_flops,
+        link_bandwidth=facts.link_bandwidth,
+        training_share=facts.training_share,
+        supports_bf16=facts.supports_bf16,
+        verified=not facts.unverified,
+        unverified=facts.unverified,
+        workers=0,
+    )
+
+
+def _cpu_hardware(texts: Mapping[str, str], nodes: int, cpu: Mapping[str, Any]) -> HardwarePreset:
+    return HardwarePreset(
+        **texts,
+        nodes=nodes,
+        gpus_per_node=0,
+        gpu=None,
+        capacity_bytes=_gib(cpu["memory_gib"]),
+        usable_bytes=_gib(cpu["usable_gib"]),
+        bandwidth=cpu["bandwidth"] * 1e9,
+        bf16_flops=cpu["gflops_per_core"] * 1e9,
+        link_bandwidth=cpu["bandwidth"] * 1e9,
+        training_share=1.0,
+        supports_bf16=True,
+        verified=not cpu.get("unverified"),
+        unverified=tuple(cpu.get("unverified", ())),
+        workers=cpu["workers"],
+    )
+
+
+# Models
+
+
+def list_models() -> tuple[str, ...]:
+    """Names of all architectures."""
+    return tuple(sorted(_index("models")))
+
+
+@lru_cache(maxsize=1)
+def known_models() -> tuple[str, ...]:
+    """Every name of a model: hub ids first, then the presets' own."""
+    ids = [alias for name in _index("models") for alias in model(name).aliases]
+    return (*sorted(ids, key=str.lower), *list_models())
+
+
+def like_models(name: str, limit: int = 3) -> tuple[str, ...]:
+    """Known models whose names look like this one, the nearest first: by the whole of it, then by
+    what follows the owner's name."""
+    known = known_models()
+    whole = {one.lower(): one for one in reversed(known)}
+    tails = {one.rpartition("/")[2].lower(): one for one in reversed(known)}
+    asked, tail = name[:120].lower(), name[:120].lower().rstrip("/").rpartition("/")[2]
+    found = [
+        *(whole[key] for key in difflib.get_close_matches(asked, whole, n=limit, cutoff=0.72)),
+        *(tails[key] for key in difflib.get_close_matches(tail, tails, n=limit, cutoff=0.6)),
+    ]
+    return tuple(dict.fromkeys(found))[:limit]
+
+
+@lru_cache(maxsize=256)
+def model(name: str) -> ModelPreset:
+    """An architecture preset by its name or by a hub id that it stands for."""
+    path, overrides = _find_model(name)
+    raw = _load_yaml(path)
+    aliases = raw.get("aliases", {})
+    chosen = _lookup(aliases, name) if overrides else None
+    return ModelPreset(
+        name=path.stem,
+        title=raw["title"],
+        description=raw["description"],
+        aliases=tuple(aliases),
+        architecture=raw["architecture"] | (aliases[chosen] if chosen else {}),
+        tokenizer=raw.get("tokenizer", "characters"),
+    )
+
+
+def architecture(name: str) -> dict[str, Any]:
+    """The facts of an architecture as a Hugging Face config has them."""
+    return dict(model(name).architecture)
+
+
+def _find_model(name: str) -> tuple[Path, bool]:
+    """The file that describes a model, and whether `name` is one of its hub ids."""
+    index = _index("models")
+    if found := _lookup(index, name):
+        return index[found], False
+    pattern = re.compile(rf"^  {re.escape(name)}:", re.M | re.I)
+    for path in index.values():
+        if "/" in name and pattern.search(path.read_text(encoding="utf-8")):
+            return path, True
+    raise PresetNotFound(_unknown("architecture", name.rpartition("/")[2], index))
+
+
+# Files
+
+
+@lru_cache(maxsize=8)
+def _index(kind: str) -> Mapping[str, Path]:
+    """Name to file of one kind of preset, over all its folders."""
+    return {path.stem: path for path in sorted((presets_root() / kind).rglob("*.yaml"))}
+
+
+@lru_cache(maxsize=1)
+def _gpu_table() -> Mapping[str, Mapping[str, Any]]:
+    return _load_yaml(_index("hardware")[GPU_TABLE])
+
+
+def _load_yaml(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = data_of(path.read_text(encoding="utf-8"))
+    return loaded
+
+
+def _find(kind: str, name: str, title: str, exclude: Iterable[str] = ()) -> Path:
+    index = {key: path for key, path in _index(kind).items() if key not in exclude}
+    if (found := _lookup(index, name)) is None:
+        raise PresetNotFound(_unknown(title, name, index))
+    return index[found]
+
+
+def _lookup(index: Mapping[str, Any], name: str) -> str | None:
+    if name in index:
+        return name
+    return next((key for key in index if key.lower() == name.lower()), None)
+
+
+def _unknown(title: str, name: str, known: Iterable[str]) -> str:
+    lower = {key.lower(): key for key in known}
+    close = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
+    hint = " or ".join(lower[key] for key in close)
+    return f"no {title} is named {name!r}" + (f"; did you mean {hint}?" if hint else "")
+
+
+def _gib(value: float) -> int:
+    return round(value * GIB)

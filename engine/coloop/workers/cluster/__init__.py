@@ -1,0 +1,5 @@
+"""Machines: where hosts run. The runtime sees only `Cluster`."""
+
+from coloop.workers.cluster.protocol import Cluster, Deadlines, Tick
+
+__all__ = ["Cluster", "Deadlines", "Tick"]

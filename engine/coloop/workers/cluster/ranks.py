@@ -1,0 +1,252 @@
+"""One call to all processes of a pool, whatever they run on.
+
+    driver ── the same call ──> rank 0, rank 1, ...     each does its part, as `training.ranks` says
+           <── answers ────────                         put together as `hosts.answers` says
+
+Nobody waits for a rank that will not come: where one has died, or gives no sign of life for too
+long, its pool is ended and the error names it; where one has failed, the others are asked to give
+up, and those who still wait for it after `settle_seconds` are ended as well. A pool that has ended
+says so to whoever calls it.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Protocol
+
+from coloop.errors import PlacementTimeout, StageStalled, StopRequested, WorkerDied
+from coloop.workers.answers import MERGES
+from coloop.workers.cluster.protocol import TICK_SECONDS, Deadlines, Tick
+from coloop.workers.cluster.turns import Turns
+from coloop.workers.cluster.watchdog import Watchdog
+from coloop.workers.messages import Poll
+
+
+class RankEnded(Exception):
+    """The process of a rank has ended; the message says how."""
+
+
+class Crew(Protocol):
+    """The processes of one pool, by rank."""
+
+    @property
+    def size(self) -> int: ...
+
+    def address(self) -> str:
+        """Of the machine of rank 0, for the other ranks; raises `RankEnded`."""
+        ...
+
+    def begin(self, method: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
+        """Ask all ranks; a ticket for the answer of each."""
+        ...
+
+    def wait(self, tickets: Mapping[int, Any], seconds: float) -> list[int]:
+        """Ranks that have answered, once all have or after so many seconds."""
+        ...
+
+    def answer(self, ticket: Any) -> Any:
+        """What a rank has answered; raises what it raised, and `RankEnded` where its process did
+        not get so far."""
+        ...
+
+    def polls(self) -> list[Poll | None]:
+        """How far each rank is; None where it has not said so since it was asked."""
+        ...
+
+    def interrupt(self) -> None:
+        """Ask all ranks to give up what was begun last; never what is begun after it."""
+        ...
+
+    def kill(self) -> None:
+        """End the processes at once, whatever they do, as far as that can be done."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all that `kill` was to end has ended."""
+        ...
+
+    def close(self) -> None:
+        """End the processes in good order."""
+        ...
+
+
+class Pools:
+    """The pools of a cluster at work: one call at a time in each, from any thread."""
+
+    def __init__(self, names: Iterable[str], deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        self._pools: dict[str, _Pool] = {}
+        self._turns = Turns(names)
+
+    def call(
+        self,
+        pool: str,
+        method: str,
+        *arguments: Any,
+        tick: Tick | None = None,
+        stalled_after: float | None = None,
+        has_turn: bool = False,
+    ) -> Any:
+        """What the ranks' answers make together; raises what one of them raised.
+
+        Args:
+            tick: told a few times a second, in the caller's thread, how far the ranks are together.
+            stalled_after: seconds without progress; None: the cluster's.
+            has_turn: who calls keeps others from the pool.
+        """
+        ranks = self._pools[pool]
+        with nullcontext() if has_turn else self._turns.turn(pool, tick):
+            limit = self._deadlines.stalled_after_seconds
+            watchdog = Watchdog(ranks.size, limit if stalled_after is None else stalled_after)
+            waiting = ranks.begin(method, arguments)
+            answers: dict[int, Any] = {}
+            errors: dict[int, BaseException] = {}
+            seconds = [0.0] * ranks.size
+            began = time.monotonic()
+            ticked = time.monotonic()
+            settled_at = float("inf")
+            while waiting:
+                for rank in ranks.crew.wait(waiting, TICK_SECONDS):
+                    seconds[rank] = time.monotonic() - began
+                    try:
+                        answers[rank] = ranks.crew.answer(waiting.pop(rank))
+                    except (Exception, SystemExit) as error:
+                        errors[rank] = error
+                ranks.check_alive(errors)
+                now = time.monotonic()
+                if errors and settled_at == float("inf"):
+                    settled_at = now + self._deadlines.settle_seconds
+                    ranks.crew.interrupt()
+                if waiting and now > settled_at:
+                    ranks.end_waiting(waiting, errors)
+                    break
+                if waiting and now - ticked >= TICK_SECONDS:
+                    ticked = now
+                    polls = ranks.crew.polls()
+                    watchdog.seen(polls)
+                    ranks.check_moving(watchdog, waiting, method)
+                    if tick is not None and tick(watchdog.together(polls)):
+                        ranks.crew.interrupt()
+            if errors:
+                raise ranks.chosen(errors)
+            if tick is not None and ranks.size > 1:
+                tick(Poll(done=0, total=0, unit="", rank_seconds=tuple(seconds)))
+            return MERGES[method]([answers[rank] for rank in range(ranks.size)])
+
+    def close(self) -> None:
+        """End every process that was started."""
+        for pool in self._pools.values():
+            pool.crew.interrupt()
+        for pool in self._pools.values():
+            pool.crew.close()
+        self._pools.clear()
+
+    def _add(self, name: str, crew: Crew) -> None:
+        """A pool whose processes are starting."""
+        self._pools[name] = _Pool(name, crew)
+
+    def _replace(self, name: str, crew: Callable[[], Crew]) -> None:
+        """End the processes of a pool, whatever they do, and put others in their place."""
+        with self._turns.turn(name, None):
+            self._pools[name].end()
+            self._add(name, crew())
+            self._open(name, has_turn=True)
+
+    def _open(self, name: str, *, has_turn: bool = False) -> None:
+        """All ranks of a pool come, meet one another and build what lives there.
+
+        Raises `PlacementTimeout`, which says who did not come.
+        """
+        ranks, seconds = self._pools[name], self._deadlines.start_seconds
+        try:
+            port = self.call(
+                name, "open_meeting", seconds, stalled_after=seconds, has_turn=has_turn
+            )
+        except StageStalled as error:
+            who = ranks.name_of(error.rank or 0)
+            raise PlacementTimeout(f"{who}: it did not come within {seconds:.0f} s") from error
+        if port is not None:
+            place = f"tcp://{ranks.address()}:{port}"
+            longest = 2 * max(seconds, self._deadlines.stalled_after_seconds)  # ours come first
+            self.call(name, "join", place, seconds, longest, has_turn=has_turn)
+        self.call(name, "build", has_turn=has_turn)
+
+
+class _Pool:
+    """One pool: its processes, and why there are none any more."""
+
+    def __init__(self, name: str, crew: Crew) -> None:
+        self.crew = crew
+        self._name = name
+        self._why_ended: str | None = None
+
+    @property
+    def size(self) -> int:
+        return self.crew.size
+
+    def begin(self, method: str, arguments: tuple[Any, ...]) -> dict[int, Any]:
+        """Ask all ranks; a ticket for the answer of each, by rank."""
+        if self._why_ended is not None:
+            raise WorkerDied(f"pool {self._name} has ended: {self._why_ended}", self._name)
+        return dict(enumerate(self.crew.begin(method, arguments)))
+
+    def end(self) -> None:
+        """End the processes at once; raises `StageStalled` where one of them cannot be ended."""
+        self._end("others are to take its place")
+        if not self.crew.has_ended:
+            message = f"pool {self._name}: a thread of the driver hangs, and cannot be ended"
+            raise StageStalled(message, self._name)
+
+    def address(self) -> str:
+        """Where rank 0 is."""
+        try:
+            return self.crew.address()
+        except RankEnded as error:
+            self.check_alive({0: error})
+            raise
+
+    def name_of(self, rank: int) -> str:
+        """A rank in words; the pool itself where it is alone."""
+        return f"pool {self._name}" + (f", rank {rank} of {self.size}" if self.size > 1 else "")
+
+    def check_alive(self, errors: Mapping[int, BaseException]) -> None:
+        """Raises `WorkerDied` where a rank's process has ended, which is why others failed."""
+        for rank, error in errors.items():
+            if isinstance(error, RankEnded):
+                message = f"{self.name_of(rank)}: its worker process ended: {error}"
+                self._end(message)
+                raise WorkerDied(message, self._name, rank) from error
+
+    def check_moving(self, watchdog: Watchdog, waiting: Mapping[int, Any], method: str) -> None:
+        """Raises `StageStalled` where a rank is not heard of, or none gets any further."""
+        found = watchdog.stalled(waiting)
+        if found is not None:
+            rank, how = found
+            message = f"{self.name_of(rank)}: {method}: {how}"
+            self._end(message)
+            raise StageStalled(message, self._name, rank)
+
+    def end_waiting(self, waiting: Mapping[int, Any], errors: Mapping[int, Any]) -> None:
+        """End ranks that wait for one that has failed."""
+        self._end(f"{_ranks(waiting)} waited for {_ranks(errors)}, which failed")
+
+    def chosen(self, errors: Mapping[int, BaseException]) -> BaseException:
+        """The error of the first rank that did not only do what it was asked to: to give up."""
+        own = {r: e for r, e in errors.items() if not isinstance(e, StopRequested)} or errors
+        rank = min(own)
+        error = own[rank]
+        if isinstance(error, SystemExit):  # a library that ends its process ends no driver
+            message = f"{self.name_of(rank)}: its worker asked to end, with code {error.code}"
+            return WorkerDied(message, self._name, rank)
+        if self.size > 1:
+            error.add_note(f"({self.name_of(rank)})")
+        return error
+
+    def _end(self, why: str) -> None:
+        self._why_ended = why
+        self.crew.kill()
+
+
+def _ranks(ranks: Mapping[int, Any]) -> str:
+    return ", ".join(f"rank {rank}" for rank in sorted(ranks))

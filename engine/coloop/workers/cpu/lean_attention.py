@@ -1,0 +1,254 @@
+"""Attention of a block that is one function: two products for each stretch of tokens, which see
+only what lies before their end, and the gradients of both.
+
+Query and key come turned, as rows of heads; what is kept for the backward pass are query, key and
+value of each slab, and its shares, unless there are so many that they are computed again.
+
+M tokens, H heads, K key-value heads, G = H / K, D head width; of a slab N runs of C tokens behind P
+others, L = P + C.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from coloop.workers.cpu.slabs import Layout, Prefix, Slab
+
+STRETCH = 64
+"""Tokens that attend at once: those behind a stretch are no work for it."""
+
+SHARES_KEPT = 1 << 25
+"""Most shares of a layer that are kept; 64 MiB in bfloat16."""
+
+NARROW, NARROW_BACK = 64, 32
+"""Rows of shares shorter than this are computed in float32, forward and backward: torch takes
+bfloat16 by single numbers there (2,000 rows of 30: 383 and 248 against 92 and 39 µs)."""
+FEW = 16
+"""Rows of bfloat16 shares shorter than this are computed by single operations over all of them:
+torch takes even float32 by single numbers there (1,536 rows of 9: 255 and 110 against 54 and
+29 µs)."""
+
+
+def attend(
+    turned: Tensor, value: Tensor, layout: Layout, *, heads: int, scale: float
+) -> tuple[Tensor, list[Tensor]]:
+    """What each token mixes of the values that it sees, (M, H D), and what `attend_backward` wants.
+
+    Args:
+        turned: (M, H + K, D) query and key, in any type.
+        value: (M, K, D), in the type of the products.
+        scale: of the dot products.
+    """
+    kv_heads, width = value.shape[1:]
+    is_kept = _keeps_shares(layout, heads)
+    mixed: list[Tensor] = []
+    kept: list[Tensor] = []
+    keys: list[Tensor] = []
+    values: list[Tensor] = []
+    for _, slab, place in layout.parts():
+        own = turned[place]
+        query = _by_key(own[:, :heads], slab, kv_heads, value.dtype)
+        key = _by_key(own[:, heads:], slab, kv_heads, value.dtype)
+        held = _by_key(value[place], slab, kv_heads, value.dtype)
+        keys.append(key)
+        values.append(held)
+        if slab.prefix is not None:
+            key = _behind(keys[slab.prefix.slab], key, slab.prefix, kv_heads)
+            held = _behind(values[slab.prefix.slab], held, slab.prefix, kv_heads)
+        parts = []
+        kept += [query, key, held]
+        for start, end in _stretches(slab.tokens):
+            part = _shares(query, key, slab, start, end, scale)
+            parts.append(part @ held[:, : slab.before + end])
+            if is_kept:
+                kept.append(part)
+        mixed.append(_by_token(torch.cat(parts, 1) if len(parts) > 1 else parts[0], slab, kv_heads))
+    return (torch.cat(mixed) if len(mixed) > 1 else mixed[0]).reshape(-1, heads * width), kept
+
+
+def attend_backward(
+    into: Tensor,
+    kept: Iterable[Tensor],
+    layout: Layout,
+    *,
+    heads: int,
+    scale: float,
+    into_turned: Tensor,
+    into_value: Tensor,
+) -> None:
+    """Gradients of what `attend` was given, written where they belong.
+
+    Args:
+        into: (M, H D).
+        into_turned: (M, H + K, D), written.
+        into_value: (M, K, D), written.
+    """
+    kv_heads, width = into_value.shape[1:]
+    group = heads // kv_heads
+    saved, is_kept = iter(kept), _keeps_shares(layout, heads)
+    found = []
+    for slab in layout.slabs:
+        query, key, value = next(saved), next(saved), next(saved)
+        shares = [next(saved) if is_kept else None for _ in _stretches(slab.tokens)]
+        found.append((query, key, value, shares))
+    wide = into_turned.dtype
+    later: dict[int, tuple[Tensor, Tensor]] = {}
+    for number, slab, place in reversed(list(layout.parts())):
+        query, key, value, shares = found[number]
+        own = _by_key(into[place].view(-1, heads, width), slab, kv_heads, into.dtype)
+        of_query, of_key, of_value = _backward(own, shares, query, key, value, slab, scale)
+        if slab.prefix is not None:
+            _add_behind(later, layout, slab.prefix, of_key, of_value, wide)
+            of_key, of_value = (part[:, slab.before :] for part in (of_key, of_value))
+        elif number in later:
+            of_key, of_value = (
+                part + more for part, more in zip((of_key, of_value), later[number], strict=True)
+            )
+        sides = torch.unflatten(into_turned[place], 0, (slab.runs, slab.tokens))
+        sides[:, :, :heads].view(slab.runs, slab.tokens, kv_heads, group, width).copy_(
+            of_query.view(slab.runs, kv_heads, slab.tokens, group, width).transpose(1, 2)
+        )
+        sides[:, :, heads:] = torch.unflatten(of_key, 0, (-1, kv_heads)).transpose(1, 2)
+        torch.unflatten(into_value[place], 0, (slab.runs, slab.tokens)).copy_(
+            torch.unflatten(of_value, 0, (-1, kv_heads)).transpose(1, 2)
+        )
+
+
+def _stretches(tokens: int) -> list[tuple[int, int]]:
+    """First token and end of each stretch; the last has what is left, up to half as much more."""
+    count = max((tokens + STRETCH // 2) // STRETCH, 1)
+    starts = [number * STRETCH for number in range(count)]
+    return list(zip(starts, [*starts[1:], tokens], strict=True))
+
+
+def _keeps_shares(layout: Layout, heads: int) -> bool:
+    return heads * layout.seen <= SHARES_KEPT
+
+
+def _shares(query: Tensor, key: Tensor, slab: Slab, start: int, end: int, scale: float) -> Tensor:
+    """Of a stretch of n tokens, (N K, n G, P + its end)."""
+    group, seen = query.shape[1] // slab.tokens, slab.before + end
+    own, sees = query[:, start * group : end * group], key[:, :seen].transpose(1, 2)
+    scores = _product(own, sees, scale)
+    scores[:, :, slab.before + start :] += _ahead(end - start, group, scores.dtype)
+    if slab.prefix is not None and slab.prefix.unseen is not None:
+        unseen = slab.prefix.unseen[:, None].to(scores.dtype)
+        scores.view(slab.runs, -1, seen)[:, :, : slab.before] += unseen
+    return _softmax(scores)
+
+
+@lru_cache(maxsize=64)
+def _ahead(tokens: int, group: int, dtype: torch.dtype) -> Tensor:
+    """(n G, n): -inf where a token lies ahead of one that looks, else 0."""
+    ahead = torch.full((tokens, tokens), -torch.inf, dtype=dtype).triu_(1)
+    return ahead.repeat_interleave(group, 0)
+
+
+def _product(one: Tensor, other: Tensor, scale: float) -> Tensor:
+    nothing = one.new_empty(())
+    return torch.baddbmm(nothing, one, other, beta=0, alpha=scale)
+
+
+def _is_narrow(shares: Tensor, limit: int) -> bool:
+    return shares.dtype == torch.bfloat16 and shares.shape[-1] < limit
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    if _is_narrow(scores, FEW):
+        shares = scores.float()
+        shares = shares.sub_(shares.amax(-1, keepdim=True)).exp_()
+        return shares.div_(shares.sum(-1, keepdim=True)).to(scores.dtype)
+    if _is_narrow(scores, NARROW):
+        return torch.softmax(scores.float(), -1).to(scores.dtype)
+    return torch.softmax(scores, -1)
+
+
+def _softmax_backward(into: Tensor, shares: Tensor) -> Tensor:
+    if _is_narrow(shares, FEW):
+        wide = shares.float()
+        scores = into * wide
+        return torch.addcmul(scores, wide, scores.sum(-1, keepdim=True), value=-1).to(shares.dtype)
+    if _is_narrow(shares, NARROW_BACK):
+        return _softmax_backward(into.float(), shares.float()).to(shares.dtype)
+    found: Tensor = torch.ops.aten._softmax_backward_data(into, shares, -1, shares.dtype)
+    return found
+
+
+def _backward(
+    into: Tensor,
+    shares: list[Tensor | None],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    slab: Slab,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of query, key and value of a slab, those that it stands behind included."""
+    group = query.shape[1] // slab.tokens
+    into_key = into_value = torch.empty(0)
+    into_query = []
+    stretches = _stretches(slab.tokens)
+    for (start, last), kept in zip(reversed(stretches), reversed(shares), strict=True):
+        part = _shares(query, key, slab, start, last, scale) if kept is None else kept
+        own, end = slice(start * group, last * group), slab.before + last
+        of_value = part.transpose(1, 2) @ into[:, own]
+        into_share = into[:, own] @ value[:, :end].transpose(1, 2)
+        scores = _softmax_backward(into_share, part)
+        into_query.append(_product(scores, key[:, :end], scale))
+        of_key = _product(scores.transpose(1, 2), query[:, own], scale)
+        if end == key.shape[1]:
+            into_key, into_value = of_key, of_value
+        else:
+            into_key[:, :end] += of_key
+            into_value[:, :end] += of_value
+    into_query.reverse()
+    return (
+        torch.cat(into_query, 1) if len(into_query) > 1 else into_query[0],
+        into_key,
+        into_value,
+    )
+
+
+def _behind(before: Tensor, own: Tensor, prefix: Prefix, kv_heads: int) -> Tensor:
+    """Keys or values (N K, C, D) behind those of the runs that they see: (N K, L, D)."""
+    seen = torch.unflatten(before, 0, (-1, kv_heads)).index_select(0, prefix.runs)
+    return torch.cat([seen.flatten(0, 1), own], 1)
+
+
+def _add_behind(
+    later: dict[int, tuple[Tensor, Tensor]],
+    layout: Layout,
+    prefix: Prefix,
+    into_key: Tensor,
+    into_value: Tensor,
+    wide: torch.dtype,
+) -> None:
+    """Gradients of the keys and values that a slab stands behind, summed over its runs."""
+    runs, width = layout.slabs[prefix.slab].runs, into_key.shape[-1]
+    kv_heads = into_key.shape[0] // len(prefix.runs)
+    if prefix.slab not in later:
+        shape = (runs, kv_heads, prefix.tokens, width)
+        sums = torch.zeros(shape, dtype=wide), torch.zeros(shape, dtype=wide)
+        later[prefix.slab] = sums[0].flatten(0, 1), sums[1].flatten(0, 1)
+    for total, part in zip(later[prefix.slab], (into_key, into_value), strict=True):
+        seen = torch.unflatten(part[:, : prefix.tokens], 0, (-1, kv_heads)).to(wide)
+        torch.unflatten(total, 0, (runs, kv_heads)).index_add_(0, prefix.runs, seen)
+
+
+def _by_key(heads: Tensor, slab: Slab, kv_heads: int, dtype: torch.dtype) -> Tensor:
+    """Heads (N C, n, D), each key's own, to (N K, C n / K, D)."""
+    count, width = heads.shape[1:]
+    group = count // kv_heads
+    by_key = heads.view(slab.runs, slab.tokens, kv_heads, group, width)
+    turned = by_key.transpose(1, 2)  # (N, K, C, n / K, D)
+    laid = turned.to(dtype, memory_format=torch.contiguous_format, copy=True)
+    return laid.view(slab.runs * kv_heads, slab.tokens * group, width)
+
+
+def _by_token(mixed: Tensor, slab: Slab, kv_heads: int) -> Tensor:
+    """(N K, C G, D) -> (N C, H, D)"""
+    width = mixed.shape[-1]
+    by_key = mixed.view(slab.runs, kv_heads, slab.tokens, -1, width)
+    return by_key.transpose(1, 2).reshape(slab.runs * slab.tokens, -1, width)

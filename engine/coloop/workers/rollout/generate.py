@@ -1,0 +1,176 @@
+"""Requests of one caller written by any engine: all to the end, or for a moment at a time.
+
+submit ──► engine ──step──► finished, by the number that `submit` gave
+              ▲                │ dropped for new weights
+              └────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Protocol
+
+from coloop.errors import StopRequested, WeightsNotUpdated
+from coloop.workers.rollout.protocol import Generation, GenerationRequest, RolloutEngine
+
+STEPS_BETWEEN_POLLS = 8
+
+
+class Progress(Protocol):
+    """Told now and then how far a generate call is."""
+
+    def __call__(self, *, rows_done: int, rows_total: int, tokens_done: int) -> None: ...
+
+
+ShouldStop = Callable[[], bool]
+"""Asked every few tokens; once true, the call ends with `StopRequested`."""
+IsEnough = Callable[[int], bool]
+"""Asked every few tokens, with how many texts have finished in this call; once true, it returns."""
+
+
+class Post:
+    """What an engine has ended, until whoever asked for it comes for it: several may write with one
+    engine, in turns."""
+
+    def __init__(self, engine: RolloutEngine) -> None:
+        self._engine = engine
+        self._ended: dict[int, Generation] = {}
+        """By ticket, in the order in which they ended."""
+
+    def take(self, tickets: Container[int]) -> list[Generation]:
+        """What has ended of these; where nothing has, the engine writes on first."""
+        if not any(ticket in tickets for ticket in self._ended):
+            self._ended |= {row.ticket: row for row in self._engine.step()}
+        return [self._ended.pop(one) for one in [*self._ended] if one in tickets]
+
+    def forget(self, tickets: Iterable[int]) -> None:
+        for ticket in tickets:
+            self._ended.pop(ticket, None)
+
+    def has_some(self, tickets: Iterable[int]) -> bool:
+        """Whether any of these has ended."""
+        return any(ticket in self._ended for ticket in tickets)
+
+
+class Batch:
+    """Requests of one caller on their way through an engine. Those that it dropped for new weights
+    are written again, with the same seeds."""
+
+    def __init__(self, engine: RolloutEngine, post: Post | None = None) -> None:
+        """
+        Args:
+            post: where others write with the engine as well.
+        """
+        assert post is not None or not engine.unfinished, "somebody else is writing with it"
+        self._engine = engine
+        self._post = post or Post(engine)
+        self._open: dict[int, tuple[int, GenerationRequest]] = {}
+        """(number, request) by ticket."""
+        self._kept: set[int] = set()
+        self._rows = 0
+        self._done, self._tokens = 0, 0
+
+    @property
+    def unfinished(self) -> int:
+        return len(self._open)
+
+    def submit(self, request: GenerationRequest) -> int:
+        """Takes a request and gives its number, counted from 0.
+
+        Raises `RequestRefused`, naming the row, for what cannot be served.
+        """
+        self._send(self._rows, request)
+        self._rows += 1
+        return self._rows - 1
+
+    def write(
+        self,
+        progress: Progress | None = None,
+        should_stop: ShouldStop | None = None,
+        is_enough: IsEnough | None = None,
+    ) -> list[tuple[int, Generation]]:
+        """Writes until nothing is unfinished, or it is enough for now; what has finished, by its
+        number. Where it fails or is stopped, everything is given up."""
+        found: list[tuple[int, Generation]] = []
+        steps = 0
+        try:
+            while self._open:
+                if steps % STEPS_BETWEEN_POLLS == 0:
+                    self._tell(progress, should_stop)
+                    if steps and is_enough is not None and is_enough(len(found)):
+                        return found
+                found += self._step()
+                steps += 1
+            if steps:
+                self._tell(progress)
+        except BaseException:
+            self.give_up()
+            raise
+        return found
+
+    def release(self, ticket: int | None) -> None:
+        """Forgets a kept text that nobody continues any more."""
+        if ticket in self._kept:
+            self._kept.remove(ticket)
+            self._engine.release([ticket])
+
+    def give_up(self) -> None:
+        """Forgets what is unfinished or kept."""
+        tickets = [*self._open, *self._kept]
+        self._open.clear()
+        self._kept.clear()
+        self._post.forget(tickets)
+        self._engine.abort(tickets)
+        self._engine.release(tickets)
+
+    def _send(self, number: int, request: GenerationRequest) -> None:
+        ticket = self._engine.submit(request)
+        self._open[ticket] = (number, request)
+        if request.keep:
+            self._kept.add(ticket)
+
+    def _step(self) -> list[tuple[int, Generation]]:
+        found: list[tuple[int, Generation]] = []
+        for row in self._post.take(self._open):
+            number, request = self._open.pop(row.ticket)
+            if row.reason == "aborted":
+                self._send(number, request)
+            else:
+                found.append((number, row))
+                self._done += 1
+                self._tokens += len(row.token_ids)
+        if self._open and not (self._engine.unfinished or self._post.has_some(self._open)):
+            raise WeightsNotUpdated(
+                f"{len(self._open)} texts were lost: new weights did not reach the engine that "
+                "was writing them"
+            )
+        return found
+
+    def _tell(self, progress: Progress | None, should_stop: ShouldStop | None = None) -> None:
+        if should_stop is not None and should_stop():
+            raise StopRequested(f"stopped while writing, {self._done} of {self._rows} rows done")
+        if progress is not None:
+            tokens = self._tokens + self._engine.written()
+            progress(rows_done=self._done, rows_total=self._rows, tokens_done=tokens)
+
+
+def generate(
+    engine: RolloutEngine,
+    requests: Sequence[GenerationRequest],
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
+) -> list[Generation]:
+    """One generation for each request, in the order of the requests: submit all, collect all.
+
+    The engine has nothing else to write meanwhile. Where one request is refused, or the call is
+    stopped, none is left behind.
+    """
+    batch = Batch(engine)
+    try:
+        for request in requests:
+            batch.submit(request)
+    except BaseException:
+        batch.give_up()
+        raise
+    done = dict(batch.write(progress, should_stop))
+    return [done[number] for number in range(len(requests))]

@@ -1,0 +1,201 @@
+"""Texts on their way through a service: token ids go, token ids with their log-probs come back.
+
+    add -> one request a text, as many at once as the service may have -> step: those that ended
+
+The service speaks the completions of OpenAI with what vLLM adds to them. What a text ends with is
+read from its tokens here, as for every engine. Nothing of an answer is trusted: its tokens, their
+number, whether they mean the same text there and here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from coloop.data.services.replies import Nonsense
+from coloop.data.services.service import Service
+from coloop.workers.rollout.protocol import GenerationRequest, Reason
+from coloop.workers.rollout.requirements import takes_likeliest
+from coloop.workers.rollout.stops import StopTexts
+from coloop.workers.rollout.texts import Ended, Text, Written
+
+MOMENT_SECONDS: Final = 0.05
+"""For so long a step waits for something to end."""
+SEEDS: Final = 2**63 - 1
+HINT: Final = (
+    "it should answer as vLLM does with `return_token_ids` and `logprobs`: `choices[0]` with "
+    "`token_ids` and `logprobs.token_logprobs`"
+)
+
+SAME_MODEL: Final = "name the service's model in the node's `model`: its tokenizer is used here"
+ROUNDING: Final = 1e-3
+"""By so much a log-prob may be above 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What a service wrote."""
+
+    token_ids: list[int]
+    log_probs: list[float]
+    text: str | None
+
+
+class RemoteTexts:
+    """Implements `Writer` over a service."""
+
+    def __init__(
+        self,
+        service: Service,
+        tokenizer: PreTrainedTokenizerBase,
+        is_end: Tensor,
+        stops: StopTexts,
+    ) -> None:
+        self._service = service
+        self._tokenizer = tokenizer
+        self._ends = frozenset(is_end.nonzero().flatten().tolist())
+        self._vocabulary = len(is_end)
+        self._stops = stops
+        self._running: dict[Future[Drawn], Text] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def texts(self) -> list[Text]:
+        return list(self._running.values())
+
+    def written(self) -> int:
+        """None of them: a text comes whole."""
+        return 0
+
+    def add(self, text: Text) -> None:
+        read = partial(read_completion, most=text.request.max_new_tokens)
+        self._running[self._service.ask(body_of(text.request), read)] = text
+
+    def step(self) -> list[Ended]:
+        if not self._running:
+            return []
+        done, _ = wait(self._running, timeout=MOMENT_SECONDS, return_when=FIRST_COMPLETED)
+        return [self._ended(future) for future in list(self._running) if future in done]
+
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
+        found = [one for one, text in self._running.items() if text.ticket in tickets]
+        for future in found:
+            future.cancel()
+        return [Ended(self._running.pop(one), Written(), "aborted") for one in found], []
+
+    def clear(self) -> None:
+        for future in self._running:
+            future.cancel()
+        self._running.clear()
+
+    def _ended(self, future: Future[Drawn]) -> Ended:
+        text, drawn = self._running.pop(future), future.result()
+        try:
+            self._check(drawn)
+        except Nonsense as nonsense:
+            raise self._service.nonsense(nonsense) from None
+        cut = self._cut(text.request, drawn.token_ids)
+        ids, log_probs = drawn.token_ids[:cut], drawn.log_probs[:cut]
+        reason: Reason = "length"
+        if cut is not None:
+            reason = "stop"
+        elif ids[-1] in self._ends:
+            reason = "eos"
+        return Ended(text, Written(token_ids=ids, log_probs=log_probs), reason)
+
+    def _cut(self, request: GenerationRequest, token_ids: list[int]) -> int | None:
+        """Where the first stop text ends."""
+        if not request.stop:
+            return None
+        return self._stops.first_end(self._stops.number_of(request.stop), token_ids, 0)
+
+    def _check(self, drawn: Drawn) -> None:
+        """Whether the tokens are of our vocabulary, and mean the same text here."""
+        if max(drawn.token_ids) >= self._vocabulary:
+            raise Nonsense(
+                f"answered the token {max(drawn.token_ids)}, and the node's model has "
+                f"{self._vocabulary}",
+                SAME_MODEL,
+            )
+        if drawn.text is None:
+            return
+        own = self._tokenizer.decode(
+            drawn.token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        if not _plain(str(own)).startswith(_plain(drawn.text)):
+            raise Nonsense(
+                f"answered tokens that are {str(own)[:60]!r} here and another text there",
+                SAME_MODEL,
+                drawn.text[:60],
+            )
+
+
+def body_of(request: GenerationRequest) -> dict[str, Any]:
+    """A request of the completions of OpenAI, with what vLLM adds."""
+    body: dict[str, Any] = {
+        "prompt": list(request.prompt_ids),
+        "max_tokens": request.max_new_tokens,
+        "temperature": 0.0 if takes_likeliest(request) else request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed & SEEDS,
+        "logprobs": 1,
+        "n": 1,
+        "return_token_ids": True,
+        "skip_special_tokens": True,
+        "include_stop_str_in_output": True,
+    }
+    if request.top_k is not None:
+        body["top_k"] = request.top_k
+    if request.stop:
+        body["stop"] = list(request.stop)
+    return body
+
+
+def read_completion(answer: Any, *, most: int) -> Drawn:
+    """The one completion of an answer; `Nonsense` says what is none.
+
+    Args:
+        most: tokens that were asked for.
+    """
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        raise Nonsense("answered no completion", HINT)
+    choice = choices[0]
+    ids: Any = choice.get("token_ids")
+    told = choice.get("logprobs")
+    log_probs: Any = told.get("token_logprobs") if isinstance(told, dict) else None
+    if not _are_ids(ids):
+        raise Nonsense("answered no token ids", HINT)
+    if not isinstance(log_probs, list) or not all(map(_is_log_prob, log_probs)):
+        raise Nonsense("answered no log-probs of its tokens", HINT)
+    if len(ids) != len(log_probs):
+        raise Nonsense(f"answered {len(log_probs)} log-probs of {len(ids)} tokens", HINT)
+    if not 1 <= len(ids) <= most:
+        raise Nonsense(f"answered {len(ids)} tokens where 1 to {most} were asked for", HINT)
+    text = choice.get("text")
+    return Drawn(
+        token_ids=ids,
+        log_probs=[float(one) for one in log_probs],
+        text=text if isinstance(text, str) else None,
+    )
+
+
+def _are_ids(values: Any) -> bool:
+    return isinstance(values, list) and all(type(one) is int and one >= 0 for one in values)
+
+
+def _is_log_prob(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value <= ROUNDING
+
+
+def _plain(text: str) -> str:
+    """A text without what decoders put otherwise: spaces, and the mark of half a character."""
+    return "".join(text.replace("\ufffd", "").split())

@@ -1,0 +1,271 @@
+"""Continuous batching: which text is written when.
+
+    queue ──admit──► slots 0 .. N-1 ──step──► drawn tokens
+                        ▲                        │
+                        └──── gaps closed ◄──collect──► ended texts
+
+Texts may come at any time. Room for them (rows, tokens of a row) is made when the first of them
+comes in and grows with what the others want; where memory does not allow more of both, they wait
+until enough rows have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import torch
+from torch import Tensor
+
+from coloop.workers.rollout.decoder import Decoder, Lines
+from coloop.workers.rollout.graphs import StepGraphs, step_size
+from coloop.workers.rollout.kept import KeptTexts
+from coloop.workers.rollout.protocol import GenerationRequest
+from coloop.workers.rollout.requirements import SLACK, Requirements
+from coloop.workers.rollout.slots import Slots
+from coloop.workers.rollout.stops import StopTexts
+from coloop.workers.rollout.texts import Ended, Group, Queue, Text, Written, are_siblings
+
+WORTHWHILE = 16
+"""Ended rows are taken out when they are one in so many of the running ones, or have waited for
+`SLACK`."""
+
+
+class Schedule:
+    """The texts of one engine on their way."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        kept: KeptTexts,
+        is_end: Tensor,
+        stops: StopTexts,
+        *,
+        rows_at_once: int,
+        cache_bytes: int,
+        steps_between_looks: int,
+        graphs: StepGraphs | None = None,
+    ) -> None:
+        """`cache_bytes`: of all rows at once. `steps_between_looks`: after how many steps ended
+        rows are looked for. `graphs`: records steps of a decoder whose memory stays where it is
+        while it is reserved in the same sizes; null: none is recorded."""
+        self._decoder = decoder
+        self._kept = kept
+        self._is_end = is_end
+        self._stops = stops
+        self._rows_at_once = rows_at_once
+        self._cache_bytes = cache_bytes
+        self._steps_between_looks = steps_between_looks
+        self._graphs = graphs
+        self._room = (0, 0)  # rows and tokens of the decoder's cache
+        self.clear()
+        self._spare = self._slots
+        """The slots of the latest texts: recordings of their memory serve the next ones."""
+
+    def clear(self) -> None:
+        """Forgets every text."""
+        self._queue = Queue()
+        self._requirements = Requirements()
+        self._included: GenerationRequest | None = None
+        """The last one that is in what is wanted."""
+        self._slots = Slots(0, self._requirements, self._is_end, self._stops)
+        self._longest = 0
+        self._steps = 0
+        self._steps_waited = 0
+
+    def give_back_room(self) -> None:
+        """Gives back the memory of slots and cache. No text is on its way."""
+        self.clear()
+        self._forget_graphs()
+        self._spare = self._slots
+        self._room = (0, 0)
+        self._decoder.reserve(0, 0)
+
+    def rows_at_once(self) -> int | None:
+        """Most texts for which there was room; None before the first."""
+        return min(self._room[0], self._rows_at_once) or None
+
+    def write_fewer(self, rows: int) -> None:
+        """No more than so many texts at once from here on. No text is on its way."""
+        self._rows_at_once = min(self._rows_at_once, max(rows, 1))
+        self.give_back_room()
+
+    def __len__(self) -> int:
+        return len(self._queue) + self._slots.running
+
+    def texts(self) -> list[Text]:
+        """All that are on their way."""
+        return [*self._slots.texts, *self._queue]
+
+    def written(self) -> int:
+        """Tokens that they have so far."""
+        waiting = sum(len(t.before.token_ids) for t in self._queue if t.before is not None)
+        return self._slots.written() + waiting
+
+    def add(self, text: Text) -> None:
+        if not (len(self._queue) or self._slots.running):
+            self.clear()
+        if self._included is None or not are_siblings(text.request, self._included):
+            self._requirements.include(text.request)
+            self._included = text.request
+        self._queue.add(text)
+
+    @torch.inference_mode()
+    def step(self) -> list[Ended]:
+        """One token more for every row; the texts that ended and were taken out."""
+        ended: list[Ended] = []
+        if self._can_admit():
+            self._admit()
+            ended += self._look()
+            if self._can_admit() or not self._slots.running:
+                return ended  # rows that ended with their first token left room
+            self._longest = self._slots.longest()
+        running = self._slots.running
+        if not running:
+            return ended
+        self._write(running)
+        self._longest += 1
+        self._steps += 1
+        if self._steps % self._steps_between_looks == 0:
+            ended += self._look()
+        return ended
+
+    def _write(self, running: int) -> None:
+        """One token more for every row."""
+        if self._graphs is None:
+            self._write_to(running, self._longest)
+            return
+        rows, length = step_size(
+            running, self._longest + 1, most_rows=self._slots.count, most_length=self._room[1]
+        )
+        self._graphs.run((rows, length), lambda: self._write_to(rows, length - 1))
+
+    def _write_to(self, rows: int, longest: int) -> None:
+        """One token more for the first slots, none of which stands behind `longest`."""
+        slots = self._slots
+        logits = self._decoder.step(slots.last[:rows], slots.position[:rows], longest)
+        slots.advance(logits)
+
+    def _forget_graphs(self) -> None:
+        if self._graphs is not None:
+            self._graphs.forget()
+
+    @torch.inference_mode()
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
+        """Takes texts out as they are: these, and what else had ended."""
+        waiting = [
+            Ended(text, text.before or Written(), "aborted") for text in self._queue.remove(tickets)
+        ]
+        cut = [slot for slot, text in enumerate(self._slots.texts) if text.ticket in tickets]
+        if not cut:
+            return waiting, []
+        self._slots.count_ended()
+        found = self._collect(cut)
+        is_wanted = [one.text.ticket in tickets for one in found]
+        wanted = [one for one, is_it in zip(found, is_wanted, strict=True) if is_it]
+        others = [one for one, is_it in zip(found, is_wanted, strict=True) if not is_it]
+        return waiting + wanted, others
+
+    # Rows come
+
+    def _can_admit(self) -> bool:
+        if not len(self._queue):
+            return False
+        if self._slots.running and not self._decoder.joins_running:
+            return False
+        return self._slots.running < self._most_rows()
+
+    def _most_rows(self) -> int:
+        """Rows that are written at once: as many as are allowed and fit into the cache."""
+        row_bytes = self._decoder.bytes_per_token * self._requirements.length
+        fitting = self._cache_bytes // row_bytes if row_bytes else self._rows_at_once
+        return max(min(fitting, self._rows_at_once), 1)
+
+    def _make_room(self) -> None:
+        """Makes slots and cache as large as they must be; they grow by doubling."""
+        had, running, most = self._slots.count, self._slots.running, self._most_rows()
+        if not had:
+            self._slots = self._empty_slots(min(len(self), most), most)
+            self._decoder.expect(self._requirements.width - SLACK)
+        elif not self._slots.serves(self._requirements) or not min(len(self), most) <= had <= most:
+            rows = min(max(len(self), 2 * had), most)
+            self._forget_graphs()
+            self._slots = self._spare = self._slots.enlarged(rows, self._requirements, self._stops)
+        elif self._requirements.length <= self._room[1]:
+            return
+        self._reserve(self._slots.count, self._requirements.length, running)
+
+    def _empty_slots(self, rows: int, most: int) -> Slots:
+        """At least so many slots, those of the texts before where they serve, and not above
+        `most`."""
+        if rows <= self._spare.count <= most and self._spare.serves(self._requirements):
+            return self._spare.emptied()
+        self._forget_graphs()
+        self._spare = Slots(rows, self._requirements, self._is_end, self._stops)
+        return self._spare
+
+    def _reserve(self, rows: int, length: int, running: int) -> None:
+        """Keeps what room there is where it is enough, and both sizes where both fit."""
+        had_rows, had_length = self._room
+        if rows > had_rows or length > had_length:
+            most = (max(rows, had_rows), max(length, had_length))
+            does_fit = most[0] * most[1] * self._decoder.bytes_per_token <= self._cache_bytes
+            self._room = most if does_fit else (rows, length)
+            self._forget_graphs()
+        self._decoder.reserve(*self._room, running)
+
+    def _admit(self) -> None:
+        """Fills the free slots."""
+        self._make_room()
+        free = self._slots.count - self._slots.running
+        continuing, others = self._queue.take(free)
+        known: list[tuple[Group, Lines]] = []
+        for group in continuing:
+            lines = self._kept.lines_of(group.continues)
+            if lines is None:
+                others.append(group)
+            else:
+                known.append((group, lines))
+        if known:
+            self._decoder.extend(
+                self._slots.running,
+                [lines for _, lines in known],
+                [group.token_ids for group, _ in known],
+                [len(group.texts) for group, _ in known],
+            )
+            self._slots.join([text for group, _ in known for text in group.texts])
+        if others:
+            others.sort(key=lambda group: -len(group.token_ids))
+            logits = self._decoder.admit(
+                self._slots.running,
+                [group.token_ids for group in others],
+                [len(group.texts) for group in others],
+            )
+            self._slots.admit([text for group in others for text in group.texts], logits)
+
+    # Rows go
+
+    def _look(self) -> list[Ended]:
+        """Takes out rows that have ended, once they are worth the work or have waited long
+        enough."""
+        count = self._slots.count_ended()
+        self._steps_waited = self._steps_waited + self._steps_between_looks if count else 0
+        if count * WORTHWHILE >= self._slots.running or self._steps_waited >= SLACK:
+            return self._collect()
+        return []
+
+    def _collect(self, cut: Iterable[int] = ()) -> list[Ended]:
+        self._steps_waited = 0
+        ended, moves = self._slots.collect(list(cut))
+        for slot, one in ended.items():
+            if one.text.request.keep and one.reason != "aborted":
+                self._keep(slot, one)
+        self._decoder.keep(moves.rows, moves.targets, moves.sources)
+        self._longest = self._slots.longest()
+        return list(ended.values())
+
+    def _keep(self, slot: int, ended: Ended) -> None:
+        """Keeps a text, and what its slot holds of all but its last token, which may not have been
+        read."""
+        token_ids = [*ended.text.request.prompt_ids, *ended.written.token_ids]
+        lines = self._decoder.take(slot, len(token_ids) - 1)
+        self._kept.add(ended.text.ticket, token_ids, lines)

@@ -1,0 +1,327 @@
+"""The rows that are being written: what they drew, how far they are, what ended them.
+
+All state is a few tensors over the slots, so a step costs the same calls for one row as for a
+thousand; only rows that end are looked at one by one. They may run on for some steps behind their
+end before that; what they draw there is cut off.
+
+S slots, N running rows, W tokens that a row can hold, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from coloop.workers.rollout.counter import uniforms
+from coloop.workers.rollout.protocol import GenerationRequest, Reason
+from coloop.workers.rollout.requirements import SLACK, Requirements, takes_likeliest
+from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw
+from coloop.workers.rollout.stops import StopTexts
+from coloop.workers.rollout.texts import Ended, Text, Written
+
+_COUNTERS = (
+    "last",
+    "position",
+    "drawn",
+    "limit",
+    "end",
+    "pace",
+    "stop_set",
+    "looked",
+    "may_stop",
+    "stopped",
+)
+_WITHOUT_STOPS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """How the gaps that ended rows left are closed: slot targets[i] becomes what sources[i] was."""
+
+    rows: int
+    """Rows left."""
+    targets: Tensor
+    sources: Tensor
+
+
+class Slots:
+    """State of S slots, of which the first `running` are in use."""
+
+    def __init__(
+        self, count: int, requirements: Requirements, is_end: Tensor, stops: StopTexts
+    ) -> None:
+        """`is_end` (V,): tokens that end a text. What nothing requires is not computed."""
+        self.count, self.requirements = count, replace(requirements)
+        self._is_end = is_end
+        self._end_ids = set(is_end.nonzero().flatten().tolist())
+        self._stops = stops if requirements.stops else None
+        self._device = is_end.device
+        self.running = 0
+        self.texts: list[Text] = []
+        """The text of each running slot."""
+        counters = self._zeros(
+            torch.int64, len(_COUNTERS) if requirements.stops else _WITHOUT_STOPS
+        )
+        by_name = dict(zip(_COUNTERS, counters.unbind(1), strict=False))
+        self.last, self.position = by_name["last"], by_name["position"]
+        self._drawn, self._limit, self._end = by_name["drawn"], by_name["limit"], by_name["end"]
+        self._pace = by_name["pace"]
+        """Tokens that a slot gets with a step: 1 where a row runs. Free slots that take part in a
+        step stay at their first place."""
+        if requirements.stops:
+            self._stop_set, self._looked = by_name["stop_set"], by_name["looked"]
+            self._may_stop, self._stopped = by_name["may_stop"], by_name["stopped"]
+        self._counters = counters
+        self._tokens = self._zeros(torch.int64, requirements.width)
+        self._numbers = self._zeros(
+            torch.float32, 3 if requirements.cuts else 2, requirements.width
+        )
+        self._uniform, self._log_probs = self._numbers[:, 0], self._numbers[:, 1]
+        self._sampled = self._numbers[:, 2] if requirements.cuts else None
+        self._scripts = (
+            self._zeros(torch.int64, requirements.width) if requirements.scripts else None
+        )
+        self._settings = Settings(
+            inverse_temperature=self._zeros(torch.float32) if requirements.tempers else None,
+            greedy=self._zeros(torch.bool) if requirements.is_greedy else None,
+            top_p=self._zeros(torch.float32) if requirements.top_p else None,
+            top_k=self._zeros(torch.int64) if requirements.top_k else None,
+            all_greedy=not requirements.draws,
+        )
+        s = self._settings
+        given = (s.inverse_temperature, s.greedy, s.top_p, s.top_k)
+        self._state = [
+            *(counters, self._tokens, self._numbers),
+            *(values for values in (*given, self._scripts) if values is not None),
+        ]
+
+    def _zeros(self, dtype: torch.dtype, *size: int) -> Tensor:
+        return torch.zeros(self.count, *size, dtype=dtype, device=self._device)
+
+    def serves(self, requirements: Requirements) -> bool:
+        """Whether texts that want this can be written here."""
+        own = replace(self.requirements, width=requirements.width, length=requirements.length)
+        return own == requirements and self.requirements.width >= requirements.width
+
+    def emptied(self) -> Slots:
+        """The same slots without rows, in the same memory."""
+        self._counters.zero_()
+        self.texts, self.running = [], 0
+        return self
+
+    def enlarged(self, count: int, requirements: Requirements, stops: StopTexts) -> Slots:
+        """Other slots for what is wanted now, with the rows of these."""
+        other = Slots(count, requirements, self._is_end, stops)
+        rows, width = slice(0, self.running), self.requirements.width
+        other._settle(self.texts)
+        other._counters[rows, : self._counters.shape[1]] = self._counters[rows]
+        other._tokens[rows, :width] = self._tokens[rows]
+        other._numbers[rows, : self._numbers.shape[1], :width] = self._numbers[rows]
+        if other._scripts is not None and self._scripts is not None:
+            other._scripts[rows, :width] = self._scripts[rows]
+        if other._sampled is not None and self._sampled is None:
+            other._sampled[rows, :width] = self._log_probs[rows]  # nothing was cut so far
+        return other
+
+    # Rows come
+
+    def admit(self, texts: Sequence[Text], logits: Tensor) -> None:
+        """Puts texts behind the running rows and draws the next token of each. logits (n, V)"""
+        first = self.running
+        self._settle(texts)
+        self._draw(first, self.running, logits)
+
+    def join(self, texts: Sequence[Text]) -> None:
+        """Puts texts behind the running rows whose last token is read with the next step."""
+        self._settle(texts)
+
+    def _settle(self, texts: Sequence[Text]) -> None:
+        if not texts:
+            return
+        first, last = self.running, self.running + len(texts)
+        requests = [text.request for text in texts]
+        started = [self._start(text) for text in texts]
+        self._counters[first:last] = torch.tensor(started, device=self._device)
+        self._take_settings(first, last, requests)
+        width = max(request.max_new_tokens for request in requests) + SLACK
+        starts = [
+            0 if request.seed_from is None else len(request.prompt_ids) - request.seed_from
+            for request in requests
+        ]
+        seeds = [request.seed for request in requests]
+        self._uniform[first:last, :width] = uniforms(seeds, width, self._device, starts=starts)
+        for slot, text in enumerate(texts, start=first):
+            if text.before is not None:
+                self._put_back(slot, text.before)
+            if self._scripts is not None:
+                self._take_script(self._scripts[slot], text.request.script)
+        self.texts.extend(texts)
+        self.running = last
+
+    def _start(self, text: Text) -> list[int]:
+        """The counters of a row as it comes in, in the order of `_COUNTERS`."""
+        request, read = text.request, text.token_ids
+        drawn = len(read) - len(request.prompt_ids)
+        counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0, 1]
+        if self._stops is None:
+            return counters
+        return [*counters, self._stops.number_of(request.stop), drawn, 0, 0]
+
+    def _take_settings(self, first: int, last: int, requests: Sequence[GenerationRequest]) -> None:
+        settings, everything = self._settings, len(self._is_end)
+
+        def put(values: Tensor | None, of: Callable[[GenerationRequest], float]) -> None:
+            if values is not None:
+                given = [of(request) for request in requests]
+                values[first:last] = torch.tensor(given, device=self._device, dtype=values.dtype)
+
+        put(settings.inverse_temperature, lambda one: 1 / (one.temperature or 1.0))
+        put(settings.greedy, takes_likeliest)
+        put(settings.top_p, lambda one: one.top_p if one.top_p < 1 else KEEP_ALL)
+        put(settings.top_k, lambda one: min(one.top_k or everything, everything))
+
+    def _take_script(self, places: Tensor, script: Sequence[int]) -> None:
+        """Tokens that a row is to write, by their places in what it writes."""
+        places.fill_(NO_SCRIPT)
+        said = script[: len(places)]
+        places[: len(said)] = torch.tensor(said, dtype=places.dtype, device=self._device)
+
+    def _put_back(self, slot: int, before: Written) -> None:
+        """What earlier weights wrote of a row."""
+        count = len(before.token_ids)
+        self._tokens[slot, :count] = torch.tensor(before.token_ids, device=self._device)
+        self._log_probs[slot, :count] = torch.tensor(before.log_probs, device=self._device)
+        if self._sampled is not None:
+            given = before.sampled_log_probs or before.log_probs
+            self._sampled[slot, :count] = torch.tensor(given, device=self._device)
+
+    # One token more
+
+    def advance(self, logits: Tensor) -> None:
+        """Draws one token more for every running row. logits (n, V) of the first slots, of which
+        there are as many as rows that run, or more."""
+        self._draw(0, len(logits), logits)
+
+    def _draw(self, first: int, last: int, logits: Tensor) -> None:
+        drawn, end = self._drawn[first:last], self._end[first:last]
+        column = drawn[:, None]
+        uniform = self._uniform[first:last].gather(1, column).squeeze(1)
+        scripts = self._scripts
+        scripted = None if scripts is None else scripts[first:last].gather(1, column).squeeze(1)
+        result = draw(logits, uniform, self._settings.part(first, last), scripted)
+        tokens = result.tokens
+        self.last[first:last] = tokens
+        self._tokens[first:last].scatter_(1, column, tokens[:, None])
+        self._log_probs[first:last].scatter_(1, column, result.log_probs[:, None])
+        if self._sampled is not None and result.sampled_log_probs is not None:
+            self._sampled[first:last].scatter_(1, column, result.sampled_log_probs[:, None])
+        pace = self._pace[first:last]
+        drawn.add_(pace)
+        self.position[first:last].add_(pace)
+        ends_now = self._is_end[tokens].logical_or_(drawn >= self._limit[first:last])
+        end.copy_(torch.where(ends_now & (end == 0), drawn, end))
+        if self._stops is not None:
+            may_stop = self._may_stop[first:last]
+            may_stop |= self._stops.may_end[self._stop_set[first:last], tokens]
+
+    def written(self) -> int:
+        """Tokens that the running rows have so far."""
+        return int(self._drawn[: self.running].sum())
+
+    def longest(self) -> int:
+        """The greatest position of a running row."""
+        return int(self.position[: self.running].max()) if self.running else 0
+
+    # Rows go
+
+    def count_ended(self) -> int:
+        """Rows that have ended and still hold their slot."""
+        if self._stops is not None:
+            self._find_stops(self._stops)
+        return int(self._end[: self.running].count_nonzero())
+
+    def _find_stops(self, stops: StopTexts) -> None:
+        """Ends rows that wrote a stop text."""
+        for slot in self._may_stop[: self.running].nonzero().flatten().tolist():
+            request = self.texts[slot].request
+            first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
+            earlier = list(request.prompt_ids[first:])  # of this text, by requests before
+            count = int(self._end[slot] or self._drawn[slot])
+            text = earlier + self._tokens[slot, :count].tolist()
+            start = len(earlier) + int(self._looked[slot])
+            found = stops.first_end(int(self._stop_set[slot]), text, start)
+            self._looked[slot] = count
+            if found is not None:
+                self._end[slot] = found - len(earlier)
+                self._stopped[slot] = 1
+        self._may_stop[: self.running] = 0
+
+    def collect(self, cut: Sequence[int] = ()) -> tuple[dict[int, Ended], Moves]:
+        """Takes out the rows that have ended, and those in the slots of `cut` as they are: each by
+        the slot where it stood."""
+        ends = self._end[: self.running]
+        slots = ends.nonzero().squeeze(1)
+        counts = ends[slots]
+        reasons = self._reasons(slots)
+        if cut:
+            alive = [slot for slot in cut if not ends[slot]]
+            slots = torch.cat([slots, torch.tensor(alive, dtype=slots.dtype, device=self._device)])
+            counts = torch.cat([counts, self._drawn[slots[len(counts) :]]])
+            reasons += ["aborted"] * len(alive)
+        places = slots.tolist()
+        written = self._read_out(slots, counts)
+        ended = {
+            slot: Ended(self.texts[slot], one, reason)
+            for slot, one, reason in zip(places, written, reasons, strict=True)
+        }
+        return ended, self._close_gaps(places)
+
+    def _reasons(self, slots: Tensor) -> list[Reason]:
+        """What ended each row."""
+        last = self._tokens[slots, self._end[slots] - 1].tolist()
+        found: list[Reason] = ["eos" if token in self._end_ids else "length" for token in last]
+        if self._stops is not None:
+            for at in self._stopped[slots].nonzero().flatten().tolist():
+                found[at] = "stop"
+        return found
+
+    def _read_out(self, slots: Tensor, counts: Tensor) -> list[Written]:
+        """The first tokens of each row, so many of each."""
+        lengths = counts.tolist()
+        longest = max(lengths, default=0)
+        tokens = self._tokens[:, :longest].index_select(0, slots).tolist()
+        log_probs = self._log_probs[:, :longest].index_select(0, slots).tolist()
+        sampled = (
+            None
+            if self._sampled is None
+            else self._sampled[:, :longest].index_select(0, slots).tolist()
+        )
+        return [
+            Written(
+                token_ids=tokens[at][:length],
+                log_probs=log_probs[at][:length],
+                sampled_log_probs=None if sampled is None else sampled[at][:length],
+            )
+            for at, length in enumerate(lengths)
+        ]
+
+    def _close_gaps(self, ended: list[int]) -> Moves:
+        """Moves the last rows into the slots that are free now."""
+        rows = self.running - len(ended)
+        gone = set(ended)
+        gaps = [slot for slot in ended if slot < rows]
+        movers = [slot for slot in range(rows, self.running) if slot not in gone]
+        moved = torch.tensor([gaps, movers], dtype=torch.int64, device=self._device)
+        targets, sources = moved.unbind(0)
+        if gaps:
+            for values in self._state:
+                values.index_copy_(0, targets, values.index_select(0, sources))
+        for gap, mover in zip(gaps, movers, strict=True):
+            self.texts[gap] = self.texts[mover]
+        self._counters[rows : self.running] = 0
+        del self.texts[rows:]
+        self.running = rows
+        return Moves(rows=rows, targets=targets, sources=sources)

@@ -1,0 +1,164 @@
+"""Texts on their way: a request, what was written of it, and the texts that wait for a place.
+
+    added ──► arrived ──sorted──► groups of one prompt ──take──► slots
+
+Requests with the same prompt stand together, so that the prompt is read once; of those that came
+together the long prompts come first, so that prompts read together have similar lengths. Texts of
+which something is computed already go before all others: they finish what was begun and free what
+is kept. Neither changes what is written: a row's draws are its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from coloop.workers.rollout.protocol import GenerationRequest, Reason
+
+
+def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
+    """Whether two requests differ in their names, seeds and scripts alone; those of one prompt
+    share its list."""
+    return (
+        one.prompt_ids is other.prompt_ids
+        and one.max_new_tokens == other.max_new_tokens
+        and one.temperature == other.temperature
+        and one.top_p == other.top_p
+        and one.top_k == other.top_k
+        and one.stop == other.stop
+        and one.greedy == other.greedy
+        and one.seed_from == other.seed_from
+        and one.stop_from == other.stop_from
+        and one.continues == other.continues
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Written:
+    """Tokens of a completion and their log-probs, L each."""
+
+    token_ids: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    sampled_log_probs: list[float] | None = None
+
+
+@dataclass(slots=True)
+class Text:
+    """One request on its way."""
+
+    ticket: int
+    request: GenerationRequest
+    before: Written | None = None
+    """What earlier weights wrote of it."""
+    versions: tuple[tuple[int, int], ...] = ()
+    """(token, version) of these: from this token on, this version wrote."""
+
+    @property
+    def token_ids(self) -> Sequence[int]:
+        """All that is to be read before the next token is drawn."""
+        if self.before is None:
+            return self.request.prompt_ids
+        return [*self.request.prompt_ids, *self.before.token_ids]
+
+
+@dataclass(slots=True)
+class Ended:
+    """A text that is written no more."""
+
+    text: Text
+    written: Written
+    reason: Reason
+
+
+@dataclass(slots=True)
+class Group:
+    """Texts that begin alike and wait."""
+
+    token_ids: Sequence[int]
+    texts: list[Text]
+    continues: int | None
+    """Kept text that they begin with."""
+
+
+class Queue:
+    """Texts that wait for a slot."""
+
+    def __init__(self) -> None:
+        self._arrived: list[Text] = []
+        self._first: deque[Group] = deque()
+        """Groups that continue a kept text."""
+        self._groups: deque[Group] = deque()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, text: Text) -> None:
+        self._arrived.append(text)
+        self._count += 1
+
+    def take(self, count: int) -> tuple[list[Group], list[Group]]:
+        """The next texts, at most so many: groups that continue a kept text, and others with the
+        longest first."""
+        self._sort_in()
+        continuing = _take(self._first, count)
+        taken = sum(len(group.texts) for group in continuing)
+        others = _take(self._groups, count - taken)
+        taken += sum(len(group.texts) for group in others)
+        self._count -= taken
+        others.sort(key=lambda group: -len(group.token_ids))
+        return continuing, others
+
+    def remove(self, tickets: Container[int]) -> list[Text]:
+        """Takes out texts that still wait."""
+        found = [text for text in self if text.ticket in tickets]
+        if found:
+            self._arrived = [text for text in self._arrived if text.ticket not in tickets]
+            for groups in (self._first, self._groups):
+                for group in groups:
+                    group.texts = [text for text in group.texts if text.ticket not in tickets]
+            self._first = deque(group for group in self._first if group.texts)
+            self._groups = deque(group for group in self._groups if group.texts)
+            self._count -= len(found)
+        return found
+
+    def __iter__(self) -> Iterator[Text]:
+        for groups in (self._first, self._groups):
+            for group in groups:
+                yield from group.texts
+        yield from self._arrived
+
+    def _sort_in(self) -> None:
+        if not self._arrived:
+            return
+        groups: dict[tuple[int, ...], Group] = {}
+        group: Group | None = None
+        for text in self._arrived:
+            token_ids = text.token_ids
+            if group is None or token_ids is not group.token_ids:
+                known = tuple(token_ids)
+                if known not in groups:
+                    groups[known] = Group(token_ids, [], None)
+                group = groups[known]
+            group.texts.append(text)
+            if group.continues is None:
+                group.continues = text.request.continues
+        self._arrived = []
+        self._first += [group for group in groups.values() if group.continues is not None]
+        others = [group for group in groups.values() if group.continues is None]
+        self._groups += sorted(others, key=lambda group: -len(group.token_ids))
+
+
+def _take(groups: deque[Group], count: int) -> list[Group]:
+    """The first texts of the groups, at most so many; a group that is not taken whole stays in
+    front."""
+    found: list[Group] = []
+    while count and groups:
+        group = groups[0]
+        taken, group.texts = group.texts[:count], group.texts[count:]
+        if not group.texts:
+            groups.popleft()
+        found.append(Group(group.token_ids, taken, group.continues))
+        count -= len(taken)
+    return found

@@ -1,0 +1,167 @@
+"""The rollout engine of our own: plain torch, on a CPU or a GPU.
+
+Holds its own copy of the weights, so that a version stays what it was until the next is loaded
+whole. Knows nothing of rows, rewards or phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from coloop.models import vocabulary_of
+from coloop.workers.cpu.lean_decoder import LeanDecoder
+from coloop.workers.cpu.lean_weights import LeanWeights, shape_of
+from coloop.workers.cpu.rotary import Rotary
+from coloop.workers.fingerprint import fingerprint
+from coloop.workers.rollout.aside import Aside
+from coloop.workers.rollout.decoder import Decoder
+from coloop.workers.rollout.graphs import StepGraphs, recorder_of
+from coloop.workers.rollout.kept import KeptTexts
+from coloop.workers.rollout.schedule import Schedule
+from coloop.workers.rollout.stops import StopTexts, end_tokens
+from coloop.workers.rollout.text_engine import TextEngine
+from coloop.workers.rollout.whole_decoder import forward_decoder
+
+ROWS_AT_ONCE = 256
+"""Rows written at once where nothing else is said."""
+CACHE_BYTES = 2 * 2**30
+"""Most memory of the cache on a CPU; fixed, because what is free would differ from run to run."""
+GPU_CACHE_SHARE = 0.3
+"""Most memory of the cache on a GPU, as a share of all that it has."""
+KEPT_SHARE = 0.5
+"""Most memory of what kept texts hold, as a share of that of the cache, beside it."""
+STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}
+"""Steps after which ended rows are looked for; on a GPU each look waits for the device."""
+
+
+class TorchEngine(TextEngine):
+    """Implements `RolloutEngine`."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        version: int = 0,
+        max_num_seqs: int | None = None,
+        max_length: int | None = None,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype | None = None,
+        cache_bytes: int | None = None,
+        enforce_eager: bool = False,
+    ) -> None:
+        """Copies the model's weights; the model itself is not kept.
+
+        `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model
+        could read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer
+        rows are written at once where it is short. `enforce_eager`: no CUDA graphs of its steps.
+        """
+        device, vocabulary = torch.device(device), vocabulary_of(model)
+        self._device, self._dtype = device, dtype or model.dtype
+        self._aside = Aside()
+        with torch.inference_mode():
+            self._decoder = build_decoder(model, device, self._dtype)
+        cache_bytes = cache_bytes or _cache_bytes(device)
+        kept = KeptTexts(int(KEPT_SHARE * cache_bytes))
+        recorder = recorder_of(device) if self.is_lean and not enforce_eager else None
+        self._schedule = Schedule(
+            self._decoder,
+            kept,
+            end_tokens(model, tokenizer).to(device),
+            StopTexts(tokenizer, vocabulary, device),
+            rows_at_once=max_num_seqs or ROWS_AT_ONCE,
+            cache_bytes=cache_bytes,
+            steps_between_looks=STEPS_BETWEEN_LOOKS.get(device.type, 1),
+            graphs=None if recorder is None else StepGraphs(recorder),
+        )
+        limits = [limit for limit in (self._decoder.max_length, max_length) if limit]
+        super().__init__(
+            self._schedule,
+            kept,
+            version=version,
+            max_length=min(limits, default=None),
+            vocabulary=vocabulary,
+        )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights held."""
+        return self._dtype
+
+    @property
+    def is_lean(self) -> bool:
+        """Whether the fast decoder holds this architecture."""
+        return isinstance(self._decoder, LeanDecoder)
+
+    def score(
+        self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
+    ) -> list[list[float]]:
+        """Log-prob of every token given those before it; the first of a sequence is 0."""
+        self._check_whole()
+        with torch.inference_mode():
+            return [scores.tolist() for scores in self._decoder.score(sequences, temperature)]
+
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """What it holds, under the names of the Hugging Face model."""
+        return self._decoder.named_weights()
+
+    def fingerprint(self) -> int:
+        """A number of all weights held."""
+        with torch.inference_mode():
+            return fingerprint(self._decoder.named_weights())
+
+    def sleep(self, *, with_weights: bool = True) -> None:
+        """Gives back the memory of the cache, and of weights that are not in the host's memory
+        already."""
+        assert not self.unfinished, "the engine is writing"
+        self._give_back_cache()
+        if with_weights and self._device.type != "cpu":
+            self._aside.put(self._decoder.held())
+
+    def wake(self) -> None:
+        """Brings back the weights; the cache comes with the first text."""
+        self._aside.bring_back()
+
+    def rows_at_once(self) -> int | None:
+        """Most texts that it has written at once."""
+        return self._schedule.rows_at_once()
+
+    def write_fewer(self, rows: int) -> None:
+        """No more than so many texts at once from here on."""
+        assert not self.unfinished, "the engine is writing"
+        self._kept.forget_lines()
+        self._schedule.write_fewer(rows)
+
+    def close(self) -> None:
+        """Gives back the cache; the weights go with the object."""
+        self._forget_all()
+        self._give_back_cache()
+
+    def _give_back_cache(self) -> None:
+        self._kept.forget_lines()
+        self._schedule.give_back_room()
+
+    def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        self._aside.make_room()
+        with torch.inference_mode():
+            self._decoder.load(weights)
+
+
+def _cache_bytes(device: torch.device) -> int:
+    if device.type != "cuda":
+        return CACHE_BYTES
+    return int(GPU_CACHE_SHARE * torch.cuda.get_device_properties(device).total_memory)
+
+
+def build_decoder(model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> Decoder:
+    """The fast decoder where it holds the model exactly, else the model's own forward."""
+    shape = shape_of(model.config)
+    if shape is None:
+        return forward_decoder(model, device, dtype)
+    weights = LeanWeights(shape, device, dtype)
+    weights.load(model.named_parameters())
+    return LeanDecoder(weights, Rotary.of(model.base_model.rotary_emb, device))

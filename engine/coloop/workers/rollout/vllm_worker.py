@@ -1,0 +1,165 @@
+"""What runs inside vLLM's worker: draws as those of every engine, scores at a temperature, weights
+in place.
+
+vLLM draws from one generator a request, so a continued request would draw other tokens; and of
+its log-probs some are taken before the temperature, the others after the cut. So the draw is made
+here, by the same function as in the torch engine, from the same numbers by position. What vLLM is
+handed is a row in which one token is possible, and whose value is that token's log-prob; it takes
+the likeliest token and reports the value (`logprobs_mode` processed_logits). Where the
+distribution was cut, a second value lower than the first says the log-prob after the cut.
+
+B rows of a batch, N of them ours, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
+from vllm.v1.sample.logits_processor import BatchUpdate, LogitsProcessor, MoveDirectionality
+
+from coloop.workers.rollout.counter import uniforms
+from coloop.workers.rollout.sampling import KEEP_ALL, Settings, draw
+from coloop.workers.rollout.scoring import scaled_log_softmax
+
+DRAW = "coloop_draw"
+"""Key of a request's settings among the extra arguments of its sampling parameters."""
+AHEAD = 64
+"""Draws of a row that are computed at once."""
+
+
+def log_probs_of(tokens: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
+    """The log-probs before and after the cut of a token that was drawn here, from what vLLM reports
+    of it: the token first, then the likeliest ones where the row is cut, each with its value."""
+    before = values[0]
+    second = max(value for one, value in zip(tokens, values, strict=True) if one != tokens[0])
+    return before, 2 * before - second - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request in vLLM's batch."""
+
+    given: Mapping[str, Any]
+    output: list[int]
+    """Its tokens so far; vLLM appends to this very list."""
+
+
+class OwnDraws(LogitsProcessor):  # type: ignore[misc]
+    """Draws the next token of each row that says how."""
+
+    def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:
+        del vllm_config, is_pin_memory
+        self._device = device
+        self._rows: dict[int, Row] = {}
+        self._ours: list[Row] = []
+        """In the order of their places."""
+        self._places = torch.empty(0)
+        self._settings = Settings()
+        self._uniform = torch.empty(0)
+        """The next draws of each row, (N, AHEAD)."""
+        self._used = AHEAD
+        self._expected: list[int] = []
+        """How many tokens each row has when the next unused draws are its own."""
+
+    def is_argmax_invariant(self) -> bool:
+        return False
+
+    def update_state(self, batch_update: BatchUpdate | None) -> None:
+        if batch_update is None:
+            return
+        for place in batch_update.removed:
+            self._rows.pop(place, None)
+        for place, parameters, _, output in batch_update.added:
+            self._rows.pop(place, None)
+            given = (parameters.extra_args or {}).get(DRAW)
+            if given is not None:
+                self._rows[place] = Row(given, output)
+        for source, target, direction in batch_update.moved:
+            moved, replaced = self._rows.pop(source, None), self._rows.pop(target, None)
+            if moved is not None:
+                self._rows[target] = moved
+            if replaced is not None and direction == MoveDirectionality.SWAP:
+                self._rows[source] = replaced
+        order = sorted(self._rows)
+        self._ours = [self._rows[place] for place in order]
+        self._places = torch.tensor(order, device=self._device)
+        self._settings = self._read_settings([row.given for row in self._ours])
+        self._used = AHEAD
+
+    def _read_settings(self, rows: list[Mapping[str, Any]]) -> Settings:
+        def put(values: list[Any], nothing: Any) -> Tensor | None:
+            is_asked = any(value != nothing for value in values)
+            return torch.tensor(values, device=self._device) if is_asked else None
+
+        everything = torch.iinfo(torch.int64).max
+        return Settings(
+            inverse_temperature=put([1 / (row["temperature"] or 1.0) for row in rows], 1.0),
+            greedy=put([row["greedy"] for row in rows], False),
+            top_p=put([row["top_p"] if row["top_p"] < 1 else KEEP_ALL for row in rows], KEEP_ALL),
+            top_k=put([row["top_k"] or everything for row in rows], everything),
+            all_greedy=all(row["greedy"] for row in rows),
+        )
+
+    def apply(self, logits: Tensor) -> Tensor:
+        """(B, V), float32; overwritten."""
+        if not self._ours:
+            return logits
+        uniform = self._next_uniform()
+        if len(self._ours) == len(logits):
+            drawn = draw(logits, uniform, self._settings)
+            logits.fill_(-torch.inf)
+        else:
+            drawn = draw(logits[self._places], uniform, self._settings)  # of a copy, (N, V)
+            logits[self._places] = -torch.inf
+        logits[self._places, drawn.tokens] = drawn.log_probs
+        if drawn.sampled_log_probs is not None:
+            beside = (drawn.tokens + 1) % logits.shape[1]
+            logits[self._places, beside] = 2 * drawn.log_probs - drawn.sampled_log_probs - 1
+        return logits
+
+    def _next_uniform(self) -> Tensor:
+        """The number of each row's next token, (N,): computed for many steps at once, and anew
+        where a row did not get the one token that a step gives it."""
+        written = [len(row.output) for row in self._ours]
+        if self._used == AHEAD or written != self._expected:
+            seeds = [row.given["seed"] for row in self._ours]
+            starts = [
+                row.given["start"] + count for row, count in zip(self._ours, written, strict=True)
+            ]
+            self._uniform = uniforms(seeds, AHEAD, self._device, starts=starts)
+            self._used = 0
+        self._expected = [count + 1 for count in written]
+        self._used += 1
+        return self._uniform[:, self._used - 1]
+
+
+class WorkerExtension:
+    """Methods that vLLM's worker gets besides its own."""
+
+    model_runner: Any
+
+    def report_draws(self) -> None:
+        """From now on the values of drawn tokens are reported as they are; those of prompts stay
+        log-probs."""
+        self.model_runner.sampler.logprobs_mode = "processed_logits"
+
+    def score_at(self, temperature: float) -> None:
+        """From now on log-probs of prompts are those at this temperature."""
+        self.model_runner.sampler.compute_logprobs = lambda logits: scaled_log_softmax(
+            logits, temperature
+        )
+
+    def take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Loads all weights in place; where it breaks off, the model is left such that it can be
+        loaded again."""
+        runner = self.model_runner
+        try:
+            runner.reload_weights(weights_iterator=weights)
+        except BaseException:
+            finalize_layerwise_reload(runner.get_model(), runner.model_config)
+            raise

@@ -1,0 +1,124 @@
+"""Memory that is short in a host: its call is made once more with half of what it held at once.
+
+    call ──short of memory──> how much at once? ──> half of it, from here on ──> the same call
+
+How many rows share a pass, and how many texts are written at once, changes neither loss nor
+gradient nor draws: what comes out is the same. An update that has changed weights is never made
+again. Where ranks wait for the one whose memory is short their pool ends, and the run goes on from
+its checkpoint with half.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from traceback import clear_frames
+from typing import Any
+
+from coloop.errors import StageStalled, WorkerDied
+from coloop.workers.messages import AtOnce
+
+OUT_OF_MEMORY = "run.out_of_memory"
+"""Code of the alert."""
+MEMORY_ERRORS = ("MemoryError", "OutOfMemoryError")
+"""Names of the classes by which Python and torch say that memory is short."""
+MEMORY_WORDS = ("can't allocate memory", "not enough memory", "out of memory", "alloc_cpu")
+"""What torch says in a plain RuntimeError of a CPU."""
+
+SIZE = "at_once"
+"""What such an error carries from its host."""
+
+Ask = Callable[..., Any]
+"""Calls a method of a pool's host."""
+Tell = Callable[[str | None, str, str], None]
+"""Told (node or none, code, message) of what a person should know; from any thread."""
+
+
+def untold(node: str | None, code: str, message: str) -> None:
+    """Nobody wants to know."""
+    del node, code, message
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was short, by the error's class or by what it says."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    said = str(error).lower()
+    return bool(names & set(MEMORY_ERRORS)) or (
+        isinstance(error, RuntimeError) and any(words in said for words in MEMORY_WORDS)
+    )
+
+
+class Shortages:
+    """What pools hold at once since their memory was short, for as long as a run goes on: processes
+    that take the place of others hold no more."""
+
+    def __init__(self) -> None:
+        self._halves: dict[tuple[str, str, str], AtOnce] = {}
+
+    def narrowed(
+        self, error: Exception, ask: Ask, tell: Tell, pool: str, verb: str, group: str, node: str
+    ) -> bool:
+        """Whether the call that broke may be made once more, for its host holds half at once from
+        here on.
+
+        Raises:
+            WorkerDied, StageStalled: ranks that waited for the one whose memory was short have
+                ended with their pool; those that take their place will hold half.
+        """
+        if not is_out_of_memory(error):
+            return False
+        try:
+            at_once = _at_once(ask, pool, verb, group)
+            half = self._half(at_once, pool, verb, group)
+            if at_once is None or half is None:
+                return False
+            clear_frames(error.__traceback__)  # what they hold is a part of what is short
+            ask(pool, "narrow", verb, group, half)
+        except (WorkerDied, StageStalled):
+            at_once = vars(error).get(SIZE)
+            if at_once is None or self._half(at_once, pool, verb, group) is None:
+                return False
+            tell(node, OUT_OF_MEMORY, _words(error, at_once, pool, verb, group, node))
+            raise
+        tell(node, OUT_OF_MEMORY, _words(error, at_once, pool, verb, group, node))
+        return True
+
+    def again(self, ask: Ask, pool: str | None = None) -> None:
+        """Ask the processes of a pool, or of all, for what was asked of those before them."""
+        for (where, verb, group), half in list(self._halves.items()):
+            if pool in (None, where):
+                ask(where, "narrow", verb, group, half)
+
+    def _half(self, at_once: AtOnce | None, pool: str, verb: str, group: str) -> AtOnce | None:
+        """What is held from here on; None where it cannot be less."""
+        if at_once is None or at_once.rows < 2:
+            return None
+        half = AtOnce(rows=at_once.rows // 2, tokens=at_once.tokens // 2)
+        self._halves[pool, verb, group] = half
+        return half
+
+
+def _words(error: Exception, at_once: AtOnce, pool: str, verb: str, group: str, node: str) -> str:
+    return (
+        f"pool {pool} ran out of memory in {verb} of {node}, with {at_once.rows} rows at once "
+        f"({type(error).__name__}: {error}); it is done once more with half of that, as are later "
+        f"calls of {group}"
+    )
+
+
+@contextmanager
+def sized(at_once: Callable[[], AtOnce | None]) -> Iterator[None]:
+    """In a host: an error that says that memory was short carries what was held at once, for who
+    hears of it may not be able to ask any more."""
+    try:
+        yield
+    except Exception as error:
+        if is_out_of_memory(error):
+            vars(error)[SIZE] = at_once()
+        raise
+
+
+def _at_once(ask: Ask, pool: str, verb: str, group: str) -> AtOnce | None:
+    """What the call held at once; None where it cannot be made again."""
+    if verb == "learn" and ask(pool, "has_changed", group):
+        return None
+    found: AtOnce | None = ask(pool, "at_once", verb, group)
+    return found

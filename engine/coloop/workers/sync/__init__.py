@@ -1,0 +1,54 @@
+"""How weights travel between homes, with proof that they arrived.
+
+Knows models and what an engine takes; nothing of optimizers, rows or phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from coloop.workers.sync.checksum_verifier import ChecksumVerifier, check_bits
+from coloop.workers.sync.checksums import Counted, checksum_of_engine, checksum_of_model
+from coloop.workers.sync.files import FilesChannel
+from coloop.workers.sync.group import GroupChannel
+from coloop.workers.sync.local import LocalChannel
+from coloop.workers.sync.protocol import (
+    MeetingChannel,
+    Proof,
+    WeightChannel,
+    WeightChecksum,
+    WeightReceiver,
+    WeightTransfer,
+)
+
+MEETINGS: dict[str, Callable[..., MeetingChannel]] = {
+    "gloo": partial(GroupChannel, "gloo"),
+    "nccl": partial(GroupChannel, "nccl"),
+}
+"""Those whose ends are at work at the same time."""
+CHANNELS: dict[str, Callable[..., WeightChannel]] = {
+    "local": LocalChannel,
+    "files": FilesChannel,
+    **MEETINGS,
+}
+"""By the name that a transfer carries. `files` is shared memory where its folder is."""
+
+__all__ = [
+    "CHANNELS",
+    "MEETINGS",
+    "ChecksumVerifier",
+    "Counted",
+    "FilesChannel",
+    "GroupChannel",
+    "LocalChannel",
+    "MeetingChannel",
+    "Proof",
+    "WeightChannel",
+    "WeightChecksum",
+    "WeightReceiver",
+    "WeightTransfer",
+    "check_bits",
+    "checksum_of_engine",
+    "checksum_of_model",
+]

@@ -1,0 +1,113 @@
+"""Weights from one process to another through a folder that both see: of the memory that all
+processes of a machine share (`/dev/shm`), or of a disk.
+
+    send ──> <place>/<parcel>/weights-00000.safetensors, ... ──> receive
+
+Each file holds a bucket, and either end has one of them in its own memory at a time. The transfer
+names every file with its size; nobody is told of it before all are written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from coloop.errors import StorageFull, WeightsNotUpdated, is_full
+from coloop.plan.portions import CPU_BYTES
+from coloop.workers.sync.buckets import bytes_of, in_buckets
+from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer
+
+HEADERS_SHARE = 1.02
+"""Files are a little larger than the weights in them."""
+
+
+class FilesChannel:
+    """Implements `WeightChannel`."""
+
+    def __init__(self, places: Sequence[Path] = (), bucket_bytes: int = CPU_BYTES) -> None:
+        """
+        Args:
+            places: where the sender may write, the best first; the first with room is taken.
+        """
+        self._places = places
+        self._bucket_bytes = bucket_bytes
+
+    def send(
+        self,
+        weights: Weights,
+        *,
+        version: int,
+        dtype: torch.dtype | None = None,
+        size_bytes: int | None = None,
+    ) -> WeightTransfer:
+        every, size = weights, size_bytes
+        if size is None:
+            every = [(name, weight.detach()) for name, weight in weights]
+            size = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in every)
+        folder = self.place_for(size, version) / f"parcel-{uuid.uuid4().hex}"
+        files = []
+        try:
+            folder.mkdir()
+            buckets = in_buckets(every, self._bucket_bytes, dtype)
+            for number, bucket in enumerate(buckets):
+                path = folder / f"weights-{number:05d}.safetensors"
+                tensors = {
+                    name: weight.detach().to("cpu", dtype or weight.dtype).contiguous()
+                    for name, weight in bucket
+                }
+                save_file(tensors, path)
+                files.append((path.name, path.stat().st_size))
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, OSError | SafetensorError):
+                raise
+            if is_full(error):
+                raise StorageFull(
+                    f"no room for version {version} of the weights in {folder.parent}: {error}"
+                ) from error
+            raise WeightsNotUpdated(f"version {version} cannot be written: {error}") from error
+        place = (str(folder), tuple(files))
+        return WeightTransfer(channel="files", version=version, place=place, size_bytes=size)
+
+    def receive(self, transfer: WeightTransfer) -> Opened:
+        folder, files = transfer.place
+        for name, size in files:
+            path = Path(folder) / name
+            try:
+                found = path.stat().st_size
+                if found != size:
+                    raise OSError(f"it has {found} bytes, {size} were written")
+                bucket = load_file(path)
+            except (OSError, SafetensorError, ValueError, KeyError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise WeightsNotUpdated(
+                    f"version {transfer.version} of the weights cannot be read: {path}: {reason}"
+                ) from error
+            yield from bucket.items()
+
+    def forget(self, transfer: WeightTransfer) -> None:
+        shutil.rmtree(transfer.place[0], ignore_errors=True)
+
+    def place_for(self, size: int, version: int) -> Path:
+        """The first place with room for so many bytes; raises `StorageFull`."""
+        rooms = {place: _room(place) for place in self._places}
+        for place, room in rooms.items():
+            if room > size * HEADERS_SHARE:
+                return place
+        told = ", ".join(f"{place} has {room} bytes free" for place, room in rooms.items())
+        raise StorageFull(
+            f"no room for version {version} of the weights ({size} bytes): {told or 'no folder'}"
+        )
+
+
+def _room(place: Path) -> int:
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return 0

@@ -1,0 +1,155 @@
+"""The seam over which weights travel: two ends, and what each end says of what it holds.
+
+    home of the source                       home that takes them
+      send ─────── WeightTransfer ───(driver)──────> receive
+        └── WeightChecksum ──> driver compares <── WeightChecksum ──┘
+
+`send` has done its part when it returns: the source may learn on while its transfer is on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Weights = Iterable[tuple[str, Tensor]]
+"""Under the names of the Hugging Face model."""
+Opened = Generator[tuple[str, Tensor], None, None]
+"""The weights of a transfer as they are read."""
+
+
+class WeightReceiver(Protocol):
+    """What a channel needs of a rollout engine."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    def load_weights(self, weights: Weights, version: int) -> None: ...
+
+    def score(self, sequences: Sequence[Sequence[int]], temperature: float = 1.0) -> Any:
+        """Log-prob of every token given those before it; the first of a sequence is 0."""
+        ...
+
+    def fingerprint(self) -> int | None: ...
+
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """What it holds, under the names of the Hugging Face model."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightTransfer:
+    """Weights of one version on their way."""
+
+    channel: str
+    """Of `CHANNELS`: who can open it."""
+    version: int
+    place: Any
+    """Where the weights are, in the channel's own words."""
+    size_bytes: int
+    is_part: bool = False
+    """Whether only weights are in it that have changed; who takes it has the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightChecksum:
+    """What one end says of the weights that it holds or got; picklable."""
+
+    version: int
+    fingerprint: int | None
+    """`coloop.workers.fingerprint`, in the type that the weights have on the way; None where an
+    engine cannot tell its own."""
+    probe: tuple[tuple[int, ...], ...] = ()
+    """Token ids of the rows that were scored, (B, T)."""
+    scores: NDArray[np.float64] | None = None
+    """Log-prob of each token of the probe, (B, T)."""
+    is_half: bool = False
+    """Whether the weights have 16 bits: then both ends round differently."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What showed that both ends hold the same weights."""
+
+    version: int
+    difference: float
+    """Greatest distance between both ends' log-probs on the probe."""
+    tolerance: float
+    moved: float | None
+    """How far the source's log-probs moved since the last transfer; None at the first."""
+    fingerprint: int | None
+    """Of the weights at both ends; None where the engine cannot tell its own."""
+
+
+def completed(part: Weights, holder: WeightReceiver) -> Iterator[tuple[str, Tensor]]:
+    """All weights of who has got a part of them: those, and the others as it holds them."""
+    came = set()
+    for name, weight in part:
+        came.add(name)
+        yield name, weight
+    yield from ((name, one) for name, one in holder.held_weights() if name not in came)
+
+
+class WeightChannel(Protocol):
+    """A way for weights. Each end may be in a process of its own and has an object of its own."""
+
+    def send(
+        self,
+        weights: Weights,
+        *,
+        version: int,
+        dtype: torch.dtype | None = None,
+        size_bytes: int | None = None,
+    ) -> WeightTransfer:
+        """Put weights on their way.
+
+        Args:
+            dtype: that they travel in; None: the one that each has.
+            size_bytes: of them all on the way, or a little more; None: it is counted first, with
+                all of them in memory.
+        Raises:
+            StorageFull, WeightsNotUpdated: nothing is left of them on the way.
+        """
+        ...
+
+    def receive(self, transfer: WeightTransfer) -> Opened:
+        """The weights of a transfer, a bucket at a time in memory; any number of times, until it is
+        forgotten. Who does not read to the end closes it. Raises `WeightsNotUpdated` where a part
+        is missing or cannot be read."""
+        ...
+
+    def forget(self, transfer: WeightTransfer) -> None:
+        """Nobody wants the transfer any more: nothing of it is left behind."""
+        ...
+
+
+class MeetingChannel(WeightChannel, Protocol):
+    """A channel whose ends are at work at the same time: `send` only says where they meet, and the
+    source learns on when `deliver` has returned. Both ends live as long as their processes."""
+
+    def invite(self, ends: str, round: int, receivers: int) -> None:
+        """Who the next `send` is for.
+
+        Args:
+            ends: name of those who meet, who sends included.
+            round: grows when one of them is another process than before.
+        """
+        ...
+
+    def deliver(self, transfer: WeightTransfer) -> None:
+        """Give the weights of a transfer to all who receive it now. Raises `WeightsNotUpdated`
+        where they did not all get it."""
+        ...
+
+    def close(self) -> None:
+        """Leave the others."""
+        ...

@@ -1,0 +1,646 @@
+"""What a model says of texts: log-probs of given tokens, entropies, values and scores, with logits
+only where they are needed.
+
+Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` width, ``V`` vocabulary,
+``C`` classes.
+
+    token_ids (B, T) -> decoder -> hidden (B, T-1, H) -> the N states that predict trained tokens
+        -> head of words, in parts (N, V) -> log-probs (N,) -> back to (B, T)
+        -> score head (N, 1) -> values (N,) -> back to (B, T)
+    hidden -> the N states of trained tokens -> score head -> steps (N,) -> back to (B, T)
+                    -> the B states of the last tokens -> score head -> scores (B, C)
+
+Padding stands on the right, so a causal decoder needs no attention mask. Where blocks can, texts
+that begin alike are one row in which that is read once (`shared`), and this row stands for (B, T-1)
+above. Logits are float32,
+divided by the temperature as the sampler does, and no more of them are held than those of one
+chunk: above a chunk they are computed in parts, and again in the backward pass (`fused`). Does not
+know losses or optimizers.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+from torch.utils.checkpoint import checkpoint
+
+from coloop.algorithms.batch import Batch, Prompts, pack, split_units
+from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
+from coloop.algorithms.shapes import wide
+from coloop.errors import BackendMissing
+from coloop.models import ONLY, has_words, score_head, score_heads, vocabulary_of
+from coloop.spec.logits import loss_chunk
+from coloop.spec.training import Training
+from coloop.workers.cpu.lean import learn_lean
+from coloop.workers.cpu.products import attend_by_products
+from coloop.workers.cpu.shared import shared
+from coloop.workers.cpu.slabs import Layout
+from coloop.workers.training import packing
+from coloop.workers.training.fused import PLAIN, Finish, finish_of, log_probs_of_states
+from coloop.workers.training.vocabulary import (
+    EntropyMode,
+    OwnLogits,
+    log_probs_together,
+    own_logits,
+)
+from coloop.workers.training.words import log_probs_of
+
+TOKENS_AT_ONCE = 1 << 14
+"""Most tokens of a micro-batch where none is set: more in one pass make nothing faster."""
+CPU_TOKENS_AT_ONCE = 1 << 12
+"""On a CPU: what four times as many leave behind lies further from the core."""
+
+HALVES = (torch.bfloat16, torch.float16)
+NEAR, HALF_NEAR = 1e-4, 2.0**-3
+"""Logits that are apart by no more than this share of their size are the same but for rounding;
+such as saw other tokens are about as far apart as they are large."""
+
+Packing = Literal["none", "rows", "varlen"]
+Result = TypeVar("Result")
+Said = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]
+"""Log-probs (N,), entropies (N,), values (N,), scores (B, C), of those that were asked for."""
+
+WORDS = Needs()
+"""Log-probs alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardOptions:
+    """How a forward pass spends memory."""
+
+    loss_chunk: int | None = None
+    """Trained tokens whose logits are held at once; None: as `coloop.spec.logits` says."""
+    autocast: torch.dtype | None = None
+    """Type of the matrix products; None: that of the weights."""
+    tokens_at_once: int = TOKENS_AT_ONCE
+    """Most tokens of a micro-batch where its rows are not said; padded ones count unless packed."""
+    packing: Packing = "none"
+    """`none`: one sequence a row, padded. `rows`: several in each row, kept apart by a mask.
+    `varlen`: all in one row, each attends to itself alone."""
+    packed_row_tokens: int | None = None
+    """`rows`: their length; None: that of the longest sequence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A model taken apart: each head says its numbers of the decoder's states."""
+
+    decoder: Callable[..., Any]
+    words: nn.Linear | None
+    scores: Mapping[str, nn.Linear]
+    """By the node that reads it; the only one under `ONLY`."""
+    finish: Finish = PLAIN
+    """What is done to the logits of the head of words."""
+
+    def scored(self, node: str | None) -> list[nn.Linear]:
+        """The score head that a node reads; all of them where none is named."""
+        if node is None or ONLY in self.scores:
+            return list(self.scores.values())
+        return [self.scores[node]]
+
+
+class Heads(nn.Module):
+    """A model from token ids to what its heads say, in one forward pass, so that what gathers
+    sharded weights around a pass sees each use of them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        """
+        Args:
+            model: its weights may still be to come; `find_parts` is asked once they are there.
+        """
+        super().__init__()
+        self.model = model
+        self._parts: Parts | None = None
+        self._work: Callable[[], Any] | None = None
+
+    def find_parts(self, *, is_known: bool = False) -> None:
+        """Take the model apart where it can be, as its weights show.
+
+        Args:
+            is_known: its family is known to say its head of the decoder's states; no weights are
+                asked.
+        """
+        self._parts = _found_parts(self.model)
+        if not is_known:
+            self._parts = self.inside(lambda: _proven(self.model, self._parts))
+
+    def inside(self, work: Callable[[], Result]) -> Result:
+        """What `work` gives, which runs the model: done in a pass of this module, so that what
+        gathers sharded weights around one does so."""
+        self._work = work
+        nothing = torch.empty(0)
+        try:
+            done: Any = self({}, nothing, None, 1.0, "none", 1)
+        finally:
+            self._work = None
+        return done  # type: ignore[no-any-return]
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its heads are read from the decoder's states."""
+        return self._parts is not None
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """Weights that are used beside the module that owns them."""
+        return [weight for head in self.heads for weight in head.parameters()]
+
+    @property
+    def heads(self) -> list[nn.Linear]:
+        """Those that are read from the decoder's states."""
+        if self._parts is None:
+            return []
+        heads = (self._parts.words, *self._parts.scores.values())
+        return [head for head in heads if head is not None]
+
+    def forward(
+        self,
+        inputs: dict[str, Any],
+        places: Tensor,
+        targets: Tensor | None,
+        heat: float | Tensor,
+        entropy: EntropyMode,
+        chunk: int,
+        has_values: bool = False,
+        ends: Tensor | None = None,
+        node: str | None = None,
+    ) -> Said:
+        """
+        Args:
+            places: (N,) flat position of the state that predicts each trained token.
+            targets: (N,) these tokens; None: no log-probs are asked for.
+            heat: temperature of all, or (N, 1) of each.
+            chunk: most targets whose logits are held at once.
+            has_values: values are asked for.
+            ends: (B,) flat position of each text's last token; None: no scores are asked for.
+            node: whose score head is read; None: every one, side by side.
+        """
+        if self._work is not None:
+            return self._work()  # type: ignore[no-any-return]
+        parts = self._parts
+        if parts is None:
+            assert targets is not None
+            logits = self.model(**inputs, use_cache=False).logits
+            chosen = logits.flatten(0, 1).index_select(0, places)
+            return *_at_chunks(chosen, targets, heat, entropy, chunk), None, None
+        hidden = parts.decoder(**inputs, use_cache=False).last_hidden_state.flatten(0, 1)
+        states = hidden.index_select(0, places)
+        log_probs: Tensor | None = None
+        spread: Tensor | None = None
+        if targets is not None:
+            assert parts.words is not None
+            asked = targets, heat, entropy
+            if states.shape[0] > chunk:
+                log_probs, spread = log_probs_of_states(
+                    parts.words, states, *asked, chunk, parts.finish
+                )
+            else:
+                log_probs, spread = _log_probs(_linear(parts.words, states, parts.finish), *asked)
+        values = _scored(parts, states, node).squeeze(1) if has_values else None
+        scores = None if ends is None else _scored(parts, hidden.index_select(0, ends), node)
+        return log_probs, spread, values, scores
+
+
+class TokenModel:
+    """A model as a function from batches to what recipes need."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        options: ForwardOptions | None = None,
+        *,
+        device: torch.device | None = None,
+        waits: bool = False,
+    ) -> None:
+        """
+        Args:
+            device: on which it will compute, where the weights are still in the host's memory or to
+                come; None: where they are.
+            waits: the weights are to come; `settle` follows once they are there.
+        """
+        meant = device or device_of(model)
+        self.model, self._meant = model, device
+        self.options = options or ForwardOptions()
+        self._last: tuple[int, int, bool] | None = None
+        """Most rows and tokens of a micro-batch, and whether rows were counted."""
+        self._most_rows = self._most_tokens = sys.maxsize
+        attend_by_products(model, self.options.autocast, meant)
+        self._lean = learn_lean(model) if meant.type == "cpu" else []
+        self.net = Heads(model)
+        self.call: Callable[..., Said] = self.net
+        """What runs `net`; a backend may put its own engine in between."""
+        if not waits:
+            self.settle()
+
+    def settle(self) -> None:
+        """Find out by a few tokens what the model is, and whether it reads packed rows; where ranks
+        hold parts of the weights all of them do so. Raises `BackendMissing`."""
+        with torch.no_grad(), self._precision():
+            if not self.net.is_apart:
+                self.net.find_parts()
+            if self.options.packing != "none":
+                self.net.inside(self._check_packs)
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.model)
+
+    @property
+    def lean_blocks(self) -> list[nn.Module]:
+        """Blocks that read the weights of their layers without a call of these."""
+        return [lean.block for lean in self._lean]
+
+    def classes(self, node: str) -> int:
+        """C of the scores that a node reads; 0 where there is no score head for it."""
+        head = score_head(self.model, node)
+        return 0 if head is None else head.out_features
+
+    def split(
+        self, lengths: Sequence[int], prompts: Prompts | None = None, *, rows: int | None = None
+    ) -> list[list[int]]:
+        """Units of these lengths in micro-batches of `rows`, else of as many as fit.
+
+        Args:
+            prompts: what they begin with, which is read once in a micro-batch where that can be.
+        """
+        is_padded = self.options.packing == "none"
+        if prompts is not None and not (prompts.are_shared and self._reads_shared(max(lengths))):
+            prompts = None
+        if rows is not None:
+            rows = min(rows, self._most_rows)
+            parts = split_units(lengths, prompts, rows=rows, is_padded=is_padded)
+        else:
+            tokens = min(self.options.tokens_at_once, self._most_tokens)
+            parts = split_units(lengths, prompts, tokens=tokens, is_padded=is_padded)
+        if parts:
+            sizes = [_tokens(part, lengths, prompts, is_padded=is_padded) for part in parts]
+            self._last = max(map(len, parts)), max(sizes), rows is not None
+        return parts
+
+    def _reads_shared(self, reach: int) -> bool:
+        """Whether its blocks read a row of slabs of texts of up to so many tokens."""
+        is_meant = self.options.packing == "none" and bool(self._lean) and self.net.is_apart
+        return is_meant and all(block.takes(Layout((), reach)) for block in self._lean)
+
+    def at_once(self) -> tuple[int, int] | None:
+        """Most rows and most tokens of a micro-batch when rows were split last."""
+        return None if self._last is None else self._last[:2]
+
+    def narrow(self, rows: int, tokens: int) -> None:
+        """No more than this in a micro-batch from here on: of rows where they were counted last,
+        of tokens where these were; of both before anything was split."""
+        counts_rows = None if self._last is None else self._last[2]
+        if counts_rows is not False:
+            self._most_rows = max(rows, 1)
+        if counts_rows is not True:
+            self._most_tokens = max(tokens, 1)
+
+    def outputs(
+        self,
+        batch: Batch,
+        needs: Needs = WORDS,
+        *,
+        temperature: float | Tensor = 1.0,
+        node: str = ONLY,
+    ) -> ModelOutputs:
+        """What is needed of the batch; gradients flow where they are enabled.
+
+        Args:
+            temperature: one for all sequences, or (B,) one for each.
+            node: who reads, where nodes have score heads of their own.
+
+        Raises `ValueError` where the model has no head for it.
+        """
+        self._check_heads(needs, node)
+        if needs.choices:
+            return ModelOutputs(choices=self._choices(batch, temperature))
+        shape = batch.token_ids.shape
+        places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
+        targets = batch.token_ids.flatten()[places] if needs.log_probs else None
+        heat = _heat_of_tokens(temperature, places // shape[1])
+        is_whole = needs.scores or needs.steps
+        inputs, before, ends = self._inputs(
+            batch, places, is_whole=is_whole, back=0 if needs.steps else 1
+        )
+        with self._precision():
+            log_probs, spread, values, scores = self.call(
+                inputs,
+                before,
+                targets,
+                heat,
+                _entropy_mode(needs),
+                self._chunk_size(),
+                needs.values or needs.steps,
+                ends if needs.scores else None,
+                node,
+            )
+        return ModelOutputs(
+            log_probs=None if log_probs is None else _put(log_probs, places, shape),
+            entropy=None if spread is None else _put(spread, places, shape),
+            values=_put(values, places, shape) if values is not None and needs.values else None,
+            steps=_put(values, places, shape) if values is not None and needs.steps else None,
+            scores=scores,
+        )
+
+    def _choices(self, batch: Batch, temperature: float | Tensor) -> Tensor:
+        """(B, C) log-probs of the words of which it is asked whether they come next."""
+        choices = batch.choices
+        if choices is None:
+            raise ValueError("a text without choices was asked which of them comes next")
+        rows = torch.arange(batch.size, device=choices.device).repeat_interleave(choices.shape[1])
+        inputs, _, ends = self._inputs(batch, rows[:0], is_whole=True)
+        assert ends is not None
+        heat, chunk = _heat_of_tokens(temperature, rows), self._chunk_size()
+        with self._precision():
+            said = self.call(inputs, ends[rows], choices.flatten(), heat, "none", chunk)[0]
+        assert said is not None
+        return said.view(choices.shape)
+
+    def touched(self) -> Tensor:
+        """A number in which every weight takes part, from a text of two tokens."""
+        ids = torch.zeros(1, 2, dtype=torch.long, device=self.device)
+        places = torch.zeros(1, dtype=torch.long, device=self.device)
+        targets = places if has_words(self.model) else None
+        scores = bool(score_heads(self.model))
+        said = self.call({"input_ids": ids}, places, targets, 1.0, "none", 1, scores)
+        return torch.stack([one.sum() for one in said if one is not None]).sum()
+
+    def _check_heads(self, needs: Needs, node: str) -> None:
+        name = type(self.model).__name__
+        if (needs.values or needs.scores or needs.steps) and score_head(self.model, node) is None:
+            raise ValueError(f"{name} has no score head to read values or scores from")
+        if needs.steps and (needs.values or needs.log_probs):
+            raise ValueError("scores of steps are read at other places than values and log-probs")
+        if (needs.log_probs or needs.choices) and not has_words(self.model):
+            raise ValueError(f"{name} has no head of words, so it gives no log-probs")
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        if self.options.autocast is None:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self.options.autocast)
+
+    def _inputs(
+        self, batch: Batch, places: Tensor, *, is_whole: bool, back: int = 1
+    ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
+        """What the model reads, and where in it stand each trained token's predecessor and the last
+        token of each text.
+
+        Args:
+            is_whole: last tokens are read as well.
+            back: tokens before each trained one; 0: where that itself stands.
+        """
+        width = batch.token_ids.shape[1]
+        last = batch.attention_mask.sum(1) - 1
+        slabs = shared(batch, is_whole=is_whole) if self._reads_shared(width) else None
+        if slabs is not None:
+            last_places = slabs.places.gather(1, last[:, None]).squeeze(1)
+            return slabs.inputs(), slabs.places.flatten()[places - back], last_places
+        if self.options.packing == "rows":
+            return self._packed_rows(batch, places, back)
+        if self.options.packing == "varlen":
+            lengths = batch.lengths()
+            starts = torch.tensor([0, *lengths], device=places.device).cumsum(0)
+            row = packing.inputs_of(batch.token_ids[batch.attention_mask], lengths)
+            return row, starts[places // width] + places % width - back, starts[1:] - 1
+        # The last position predicts nothing that is known, so it is computed for scores alone.
+        read = width if is_whole else width - 1
+        before = places // width * read + places % width - back
+        rows = torch.arange(batch.size, device=places.device)
+        ends = rows * read + last if is_whole else None
+        return {"input_ids": batch.token_ids[:, :read]}, before, ends
+
+    def _packed_rows(
+        self, batch: Batch, places: Tensor, back: int
+    ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
+        lengths = batch.lengths()
+        packed = pack(batch, row_tokens=self.options.packed_row_tokens or max(lengths))
+        inputs = {"input_ids": packed.token_ids, "position_ids": packed.position_ids}
+        device = batch.token_ids.device
+        found = packed.places.to(device)  # (B, T)
+        last = torch.tensor(lengths, device=device)[:, None] - 1
+        return (
+            {name: tensor.to(device) for name, tensor in inputs.items()},
+            found.flatten()[places] - back,
+            found.gather(1, last).squeeze(1),
+        )
+
+    def _check_packs(self) -> None:
+        """Raises `BackendMissing` where two sequences of one row are not kept apart.
+
+        Positions that begin anew tell a model so; it makes its own masks of them, each layer's by
+        how far it looks. A model of variable length attention is told where each begins.
+        """
+        ids = torch.arange(8, device=self.device)[None, :] % 4
+        other = torch.cat([ids[:, :4].flip(1), ids[:, 4:]], dim=1)
+        with torch.no_grad():
+            apart = self._said_of({"input_ids": ids[:, 4:]})
+            if self.options.packing == "varlen":
+                kind = self.model.config._attn_implementation  # type: ignore[union-attr]
+                # Others cap or sink what they attend to; a copy of a packed model has it already.
+                if kind not in ("sdpa", packing.ATTENTION):
+                    raise BackendMissing(
+                        f"{type(self.model).__name__} has `{kind}` attention, which is not known "
+                        "for packed sequences; set `training.packing: false`"
+                    )
+                self.model.set_attn_implementation(packing.ATTENTION)  # type: ignore[operator]
+            row, turned = (self._said_of_two(both) for both in (ids, other))
+        is_half = not {apart.dtype, self.options.autocast}.isdisjoint(HALVES)
+        near = (HALF_NEAR if is_half else NEAR) * float(wide(apart).norm())
+        if not all(float((wide(one) - wide(apart)).norm()) <= near for one in (row, turned)):
+            raise BackendMissing(
+                f"{type(self.model).__name__} lets packed sequences see each other; "
+                "set `training.packing: false`"
+            )
+
+    def _said_of_two(self, ids: Tensor) -> Tensor:
+        """What is said of the second of two sequences of four tokens in one row (1, 8)."""
+        inputs = packing.inputs_of(ids[0], [4, 4])
+        if self.options.packing == "rows":
+            inputs = {name: inputs[name] for name in ("input_ids", "position_ids")}
+        return self._said_of(inputs)[:, 4:]
+
+    def _said_of(self, inputs: dict[str, Any]) -> Tensor:
+        """Numbers of each position (1, S, ...): logits, or states where there are no words, or
+        their head is cut over ranks."""
+        is_cut = any(isinstance(head.weight, DTensor) for head in self.net.heads)
+        if has_words(self.model) and not is_cut:
+            logits: Tensor = self.model(**inputs, use_cache=False).logits
+            return logits
+        decoder: Any = self.model.base_model
+        states: Tensor = decoder(**inputs, use_cache=False).last_hidden_state
+        return states
+
+    def _chunk_size(self) -> int:
+        if self.options.loss_chunk is not None:
+            return self.options.loss_chunk
+        vocabulary = vocabulary_of(self.model)  # type: ignore[arg-type]
+        return loss_chunk(vocabulary, on_cpu=(self._meant or self.device).type == "cpu")
+
+
+def _tokens(
+    part: Sequence[int], lengths: Sequence[int], prompts: Prompts | None, *, is_padded: bool
+) -> int:
+    """Tokens of a micro-batch; its padding counts unless it is packed, or reads prompts once."""
+    if prompts is not None:
+        return prompts.read(part, lengths)
+    own = [lengths[unit] for unit in part]
+    return len(own) * max(own) if is_padded else sum(own)
+
+
+def _entropy_mode(needs: Needs) -> EntropyMode:
+    if needs.entropy_gradient:
+        return "learned"
+    return "measured" if needs.entropy else "none"
+
+
+def _at_chunks(
+    logits: Tensor, targets: Tensor, heat: float | Tensor, entropy: EntropyMode, size: int
+) -> tuple[Tensor, Tensor | None]:
+    """Log-probs and entropies of logits that a model gives whole, with what is computed of them
+    held for `size` states at once."""
+    if logits.shape[0] <= size:
+        return _log_probs(logits, targets, heat, entropy)
+    logit_parts, target_parts = torch.split(logits, size), torch.split(targets, size)
+    heats: Sequence[float | Tensor] = [heat] * len(logit_parts)
+    if isinstance(heat, Tensor):
+        heats = torch.split(heat, size)
+    parts = [
+        checkpoint(_log_probs, part, target, own, entropy, use_reentrant=False)
+        if torch.is_grad_enabled()
+        else _log_probs(part, target, own, entropy)
+        for part, target, own in zip(logit_parts, target_parts, heats, strict=True)
+    ]
+    log_probs = torch.cat([part[0] for part in parts])
+    spreads = [part[1] for part in parts if part[1] is not None]
+    return log_probs, torch.cat(spreads) if spreads else None
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's weights are."""
+    return next(model.parameters()).device
+
+
+def packing_on(device: torch.device, *, is_packed: bool) -> Packing:
+    """How a device packs: a GPU has a kernel for sequences of variable length."""
+    if not is_packed:
+        return "none"
+    return "varlen" if device.type == "cuda" else "rows"
+
+
+def recompute_blocks(model: nn.Module, training: Training) -> None:
+    """Compute a block's activations again in the backward pass, where the section asks for it."""
+    if training.gradient_checkpointing:
+        model.gradient_checkpointing_enable(  # type: ignore[operator]
+            gradient_checkpointing_kwargs={"use_reentrant": False}
+        )
+
+
+def set_training(model: nn.Module, is_training: bool) -> None:
+    """As `model.train(is_training)`, which asks of each module what kind of attribute that is, and
+    so takes three times as long."""
+    for module in model.modules():
+        object.__setattr__(module, "training", is_training)
+
+
+def blocks_of(model: nn.Module) -> list[nn.Module]:
+    """The layers that a model repeats, as its family names them; [] where it names none."""
+    names = set(getattr(model, "_no_split_modules", None) or ())
+    return [module for module in model.modules() if type(module).__name__ in names]
+
+
+def effective_temperature(temperature: float) -> float:
+    """Greedy text (temperature 0) has its log-probs at 1, as the engines report them."""
+    return temperature if temperature > 0 else 1.0
+
+
+def _heat_of_tokens(temperature: float | Tensor, rows: Tensor) -> float | Tensor:
+    """The temperature of each trained token (N, 1), by the row (N,) in which it stands."""
+    if not isinstance(temperature, Tensor):
+        return temperature
+    return temperature.to(rows.device)[rows][:, None]
+
+
+def _log_probs(
+    logits: Tensor | OwnLogits, targets: Tensor, heat: float | Tensor, entropy: EntropyMode
+) -> tuple[Tensor, Tensor | None]:
+    """Logits (N, V) -> log-probs (N,) of the targets and entropies (N,), float32."""
+    if isinstance(logits, OwnLogits):
+        return log_probs_together(logits, targets, heat, entropy)
+    logits = wide(logits)
+    if isinstance(heat, Tensor) or heat != 1.0:
+        logits = logits / heat
+    if entropy != "learned":
+        return log_probs_of(logits, targets, has_entropy=entropy == "measured")
+    total = logits.logsumexp(-1)  # (N,)
+    return logits.gather(1, targets[:, None]).squeeze(1) - total, _entropy(logits, total)
+
+
+def _entropy(logits: Tensor, total: Tensor) -> Tensor:
+    """log Σ e^z − Σ p z, which is −Σ p log p. (N, V), (N,) -> (N,)."""
+    return total - ((logits - total[:, None]).exp() * logits).sum(-1)
+
+
+def _put(numbers: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
+    """Numbers (N,) at their places in zeros of `shape`."""
+    flat = torch.zeros(shape.numel(), dtype=numbers.dtype, device=numbers.device)
+    return flat.index_put((places,), numbers).view(shape)
+
+
+def _linear(head: nn.Linear, states: Tensor, finish: Finish) -> Tensor | OwnLogits:
+    """The head as a product: a module call is what gathers sharded weights."""
+    if isinstance(head.weight, DTensor):
+        own = own_logits(head, states)
+        return replace(own, logits=finish(wide(own.logits)))
+    return finish(wide(torch.nn.functional.linear(states, head.weight, head.bias)))
+
+
+def _scored(parts: Parts, states: Tensor, node: str | None) -> Tensor:
+    """(n, H) -> (n, C) in float32, whatever products are computed in: it costs nothing here."""
+    weights: list[Tensor] = [head.weight for head in parts.scored(node)]
+    held = [one.to_local() if isinstance(one, DTensor) else one for one in weights]  # each whole
+    weight = held[0] if len(held) == 1 else torch.cat(held)
+    with torch.autocast(states.device.type, enabled=False):
+        return torch.nn.functional.linear(wide(states), wide(weight))
+
+
+def _found_parts(model: nn.Module) -> Parts | None:
+    """Decoder and heads as the model names them; None where it names none."""
+    scores = score_heads(model)
+    if not has_words(model):
+        return Parts(decoder=cast(Any, model.base_model), words=None, scores=scores)
+    find_decoder = getattr(model, "get_decoder", None)
+    find_head = getattr(model, "get_output_embeddings", None)
+    if find_decoder is None or find_head is None:
+        return None
+    decoder, head = find_decoder(), find_head()
+    if decoder is None or type(head) is not nn.Linear or decoder is model:
+        return None
+    finish = finish_of(getattr(model, "config", None))
+    return Parts(decoder=decoder, words=head, scores=scores, finish=finish)
+
+
+def _proven(model: nn.Module, parts: Parts | None) -> Parts | None:
+    """The parts, where head(decoder(x)) is what the model computes, scaled or capped as its
+    settings say; else None: a model that does something else to its logits is run whole."""
+    if parts is None or parts.words is None:
+        return parts
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            probe = torch.arange(4, device=next(model.parameters()).device)[None, :]
+            whole = model(input_ids=probe, use_cache=False).logits
+            try:
+                states = parts.decoder(input_ids=probe, use_cache=False).last_hidden_state
+                apart = parts.finish(parts.words(states))
+            except (TypeError, AttributeError, RuntimeError):
+                return None  # something else lies between what the family calls so
+    finally:
+        model.train(was_training)
+    is_same = whole.shape == apart.shape and torch.allclose(whole, apart, rtol=NEAR, atol=NEAR)
+    return parts if is_same else None

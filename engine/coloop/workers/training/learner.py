@@ -1,0 +1,553 @@
+"""One update of a weights group, wherever its model states lie.
+
+    update: prepare loads -> plan steps -> (what recipes ask of the whole batch, if the rows do not
+            bring them from `prepare`) -> each step:
+                each load, each micro-batch: forward, loss / divisor, backward
+                are all losses finite? -> clip -> optimizer step
+
+Over ranks each knows the whole order, so the divisors too; it learns from its own rows, and what
+was seen is put together at the end. Knows token sequences and recipes; no edges, phases or events.
+The dropout of a model (`dropout`) draws from a generator seeded by the update, so a resumed run
+draws what the whole run would have drawn.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from coloop.algorithms.batch import Batch
+from coloop.algorithms.kl import kl_divergence
+from coloop.algorithms.masks import masked_sum
+from coloop.algorithms.recipes.kl_control import KlController
+from coloop.algorithms.recipes.protocol import LossOutput
+from coloop.algorithms.recipes.several import own_tokens
+from coloop.algorithms.recipes.shown import OF_WORDS
+from coloop.data.seeds import derive_seed
+from coloop.errors import CheckpointError, StopRequested
+from coloop.spec.training import Training
+from coloop.workers.training.adapters import Adapted, AdaptedStates
+from coloop.workers.training.dropout import Dropout, drops
+from coloop.workers.training.forward import TokenModel
+from coloop.workers.training.meter import Meter
+from coloop.workers.training.minibatches import Step, plan_steps
+from coloop.workers.training.prepared_batch import PreparedBatch, prepare_batch
+from coloop.workers.training.protocol import Hooks, Seen, TrainBatch, UpdateFailed, UpdateReport
+from coloop.workers.training.ranks import ALONE, Ranks
+from coloop.workers.training.rates import learning_rate
+from coloop.workers.training.scorer import ScoresTexts, measure_outputs
+from coloop.workers.training.seen import SeenTokens, together
+from coloop.workers.training.shares import passes_of
+from coloop.workers.training.states import ModelStates, WholeStates
+
+STATE_VERSION = 1
+STOPPED = "stopped before the first optimizer step of an update"
+SEED_STRIDE = 1_000_003
+"""Between the seeds of two parts, whose rows want dropout of their own."""
+
+
+class Learner(ScoresTexts):
+    """The update over some backend's model states; see `TrainBackend`."""
+
+    def __init__(
+        self,
+        tokens: TokenModel,
+        states: ModelStates,
+        *,
+        group: str = "",
+        ranks: Ranks = ALONE,
+    ) -> None:
+        super().__init__(tokens, ranks)
+        self.group = group
+        self.model: nn.Module = tokens.model
+        self.model.eval()
+        self._states = states
+        self._dropout = Dropout(self.model)
+        self._kl: dict[str, KlController] = {}
+        self._updates = 0
+        self._phase_done = 0
+        self._phase_total: int | None = None
+        self._has_stepped = False
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether the last update changed the weights; of one that broke off as well."""
+        return self._has_stepped
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self._states, WholeStates)
+
+    @property
+    def adapted(self) -> Adapted | None:
+        return self._states if isinstance(self._states, AdaptedStates) else None
+
+    @property
+    def updates(self) -> int:
+        """Updates done since the weights began."""
+        return self._updates
+
+    def begin_phase(self, total_updates: int | None) -> None:
+        self._phase_done, self._phase_total = 0, total_updates
+
+    def prepare(
+        self,
+        loads: Sequence[TrainBatch],
+        training: Training,
+        *,
+        seed: int,
+        hooks: Hooks | None = None,
+    ) -> list[TrainBatch]:
+        self._follow(training)
+        return [self._with_prepared(load, training, seed, hooks or Hooks()) for load in loads]
+
+    def update(
+        self,
+        loads: Sequence[TrainBatch],
+        training: Training,
+        *,
+        seed: int,
+        hooks: Hooks | None = None,
+    ) -> UpdateReport:
+        self._has_stepped = False
+        prepared, skipped = self._prepare(loads)
+        if not prepared:
+            return UpdateReport(metrics={}, rows=0, tokens=0, optimizer_steps=0, skipped=skipped)
+        rate = learning_rate(training.optimizer, done=self._phase_done, total=self._phase_total)
+        steps = plan_steps(
+            [load.size for load in prepared],
+            mini_batch=training.mini_batch,
+            epochs=training.epochs,
+            seed=seed,
+        )
+        run = _Run(prepared, steps, hooks or Hooks(), self._ranks)
+        self._follow(training)
+        with self._learning(seed):
+            self._prepare_all(run, training, seed)
+            norms = []
+            for number, step in enumerate(steps):
+                norms.append(self._take_step(run, number, step, training, rate))
+        run.put_together(len(steps))
+        for role in run.roles():
+            for norm in norms:
+                run.meter.add(role, "grad_norm", norm, 1.0)
+        for load in prepared:
+            run.meter.add(load.role, "lr", rate, 1.0)
+            run.meter.add(load.role, "optimizer_steps", len(steps), 1.0)
+        self._updates += 1
+        self._phase_done += 1
+        self._adapt_kl(run)
+        return self._report(run, len(steps), skipped)
+
+    def evaluate(
+        self, loads: Sequence[TrainBatch], training: Training, *, hooks: Hooks | None = None
+    ) -> UpdateReport:
+        prepared, skipped = self._prepare(loads)
+        everything: Step = [list(range(load.size)) for load in prepared]
+        run = _Run(prepared, [everything], hooks or Hooks(), self._ranks)
+        self._follow(training)
+        self._prepare_all(run, training, seed=0)
+        with torch.no_grad():
+            losses, is_stopped = self._learn_step(run, everything, training)
+        self._check_step(losses, self._ranks.any_of, is_stopped=is_stopped, number=0)
+        run.put_together(1)
+        return self._report(run, 0, skipped)
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        return self._states.weights()
+
+    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
+        self._states.replace(weights)
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        return self._states.blend(given, ema)
+
+    def reset_optimizer(self) -> None:
+        self._states.reset_optimizer()
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        return {
+            "version": STATE_VERSION,
+            **self._states.state_dict(has_weights=has_weights),
+            "updates": self._updates,
+            "phase_done": self._phase_done,
+            "phase_total": self._phase_total,
+            "kl": {name: controller.state() for name, controller in self._kl.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state.get("version") != STATE_VERSION:
+            raise CheckpointError(
+                f"trainer state of `{self.group}` has version {state.get('version')}, "
+                f"expected {STATE_VERSION}"
+            )
+        try:
+            self._states.load_state_dict(state)
+        except (KeyError, ValueError, RuntimeError) as error:
+            first, *others = str(error).strip().splitlines() or [type(error).__name__]
+            why = " ".join((first + " " + others[0] if others else first).split()).rstrip(".")
+            why += f" (and {len(others) - 1} more)" if len(others) > 1 else ""
+            raise CheckpointError(
+                f"the checkpoint's state of `{self.group}` does not fit its `model` and "
+                f"`training.optimizer.name` as they are now: {why}; a run that goes on keeps both: "
+                "set them back, or begin a new run from these weights: `model: {type: run, ...}`"
+            ) from error
+        self._updates = state["updates"]
+        self._phase_done = state["phase_done"]
+        self._phase_total = state["phase_total"]
+        self._kl = {name: KlController.from_state(kl) for name, kl in state["kl"].items()}
+
+    def _follow(self, training: Training) -> None:
+        """Take what the section of the moment says of the forward pass."""
+        self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
+
+    def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[PreparedBatch], dict[str, int]]:
+        prepared = []
+        skipped: dict[str, int] = {}
+        for load in loads:
+            ready, left_out = prepare_batch(load, self._kl)
+            skipped[load.role] = skipped.get(load.role, 0) + left_out
+            if ready is not None:
+                prepared.append(ready)
+        return prepared, skipped
+
+    @contextmanager
+    def _learning(self, seed: int) -> Iterator[None]:
+        """Random numbers of an update; on any failure the gradient is dropped, and weights stay as
+        they are. Outside of it the model is not in training mode."""
+        devices = [self._tokens.device] if self._tokens.device.type == "cuda" else []
+        own = seed + self._ranks.part * SEED_STRIDE
+        try:
+            with torch.random.fork_rng(devices=devices):
+                if devices:
+                    torch.manual_seed(own)
+                else:  # which where no GPU was used keeps a stack for each call
+                    torch.default_generator.manual_seed(own)
+                yield
+        finally:
+            self._states.drop_gradient()
+            self._dropout.set("reads")
+
+    def _with_prepared(
+        self, load: TrainBatch, training: Training, seed: int, hooks: Hooks
+    ) -> TrainBatch:
+        ready, _ = prepare_batch(load, self._kl)
+        if ready is None or ready.is_prepared:
+            return load
+        run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
+        self._prepare_whole(run, ready, training, seed)
+        return replace(load, rows=ready.rows_with_prepared(load.rows))
+
+    def _prepare_all(self, run: "_Run", training: Training, seed: int) -> None:
+        """Give the loads what their recipes prepare, by the model before the first of several
+        steps, as it writes, without dropout; and tell how far the engine is from it."""
+        for load in run.to_prepare():
+            self._prepare_whole(run, load, training, seed)
+        for load in run.loads:
+            old = load.batch.sequences.log_probs_old
+            if old is not None:
+                _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
+
+    def _prepare_whole(
+        self, run: "_Run", load: PreparedBatch, training: Training, seed: int
+    ) -> None:
+        """Give a load what its recipe asks of the whole batch."""
+        recipe: Any = load.recipe  # one that prepares, as it says itself
+        passes = self._passes(load, range(load.size), training)
+        outputs = measure_outputs(
+            self._tokens,
+            load.batch.sequences,
+            load.needs,
+            [load.sequences_of(units) for units in passes],
+            temperature_of=load.temperature_of,
+            before_each=partial(run.check_stop, is_together=True),
+            after_each=lambda rows: run.advance(rows // load.sides),
+            ranks=self._ranks,
+            node=load.role,
+        )
+        if load.extra is not None:
+            split = partial(self._tokens.split, rows=training.micro_batch)
+            lengths = load.extra.lengths()
+            extra = measure_outputs(
+                self._tokens,
+                load.extra,
+                load.needs,
+                passes_of(self._ranks, range(load.extra.size), lengths, split),
+                temperature_of=lambda rows: 1.0,
+                before_each=partial(run.check_stop, is_together=True),
+                after_each=lambda rows: None,
+                ranks=self._ranks,
+                node=load.role,
+            )
+            outputs = replace(outputs, extra=extra)
+        generator = torch.Generator().manual_seed(derive_seed(seed, load.name, "prepare"))
+        load.give(recipe.prepare(load.batch, outputs, load.settings, generator))
+
+    def _passes(
+        self,
+        load: PreparedBatch,
+        rows: Sequence[int],
+        training: Training,
+        *,
+        is_in_step: bool = True,
+    ) -> list[list[int]]:
+        """This rank's micro-batches of these rows."""
+        split = partial(self._tokens.split, rows=training.micro_batch)
+        return passes_of(
+            self._ranks, rows, load.lengths, split, load.prompts, is_in_step=is_in_step
+        )
+
+    def _take_step(
+        self, run: "_Run", number: int, step: Step, training: Training, rate: float
+    ) -> Tensor:
+        """One optimizer step; the norm of its gradient."""
+        losses, is_stopped = self._learn_step(run, step, training)
+        self._check_step(losses, self._states.sum_up, is_stopped=is_stopped, number=number)
+        was_changed, run.has_stepped, self._has_stepped = run.has_stepped, True, True
+        norm = self._states.step(training.optimizer, rate=rate, clip=training.gradient_clip)
+        if not torch.isfinite(norm):
+            run.has_stepped = self._has_stepped = was_changed
+            raise UpdateFailed(
+                f"the gradient of {self.group!r} is {float(norm)} in optimizer step {number} of "
+                f"update {self._updates}; this step was not taken",
+                self.group,
+                step=number,
+            )
+        return norm
+
+    def _learn_step(
+        self, run: "_Run", step: Step, training: Training
+    ) -> tuple[list["_Loss"], bool]:
+        """Add the gradient of an optimizer step; the loss of each pass, and whether this rank was
+        stopped on the way, which the others hear of in `_check_step`."""
+        losses: list[_Loss] = []
+        try:
+            for load, rows in zip(run.loads, step, strict=True):
+                if rows:
+                    losses += self._learn_load(run, load, rows, training)
+        except StopRequested:
+            return [], True
+        return losses, False
+
+    def _learn_load(
+        self, run: "_Run", load: PreparedBatch, rows: list[int], training: Training
+    ) -> list["_Loss"]:
+        """Add the gradient of one load's share of an optimizer step; the loss of each pass."""
+        whole = load.batch.select(rows)
+        divisor = load.recipe.count(whole, load.settings)
+        if divisor <= 0:
+            return []
+        if torch.is_grad_enabled():
+            self._dropout.set("drops" if drops(load.port, training) else "learns")
+        losses = []
+        is_in_step = self._states.is_in_step
+        for places in self._passes(load, rows, training, is_in_step=is_in_step):
+            run.check_stop(is_together=is_in_step)
+            if not places:
+                self._pass_nothing(load)
+                continue
+            is_all = len(places) == len(rows)
+            places = rows if is_all else places
+            part = (whole if is_all else load.batch.select(places)).to(self._tokens.device)
+            outputs = self._tokens.outputs(
+                part.sequences,
+                load.needs,
+                temperature=load.temperature_of(places),
+                node=load.role,
+            )
+            if part.sequences.log_probs_old is None and outputs.log_probs is not None:
+                _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)
+            result = load.recipe.loss(part, outputs, load.settings)
+            loss = result.total * (load.weight / divisor)
+            value = loss.detach()
+            losses.append(_Loss(load=load, rows=part.sequences.ids[:3], value=value))
+            if loss.requires_grad:
+                self._states.backward(loss)
+            run.meter.add(load.role, "loss", value, 0.0)
+            run.meter.add(load.role, f"loss/{load.port}", value, 0.0)
+            run.show(load, result)
+            run.seen.note(load, places, part.sequences, result.tokens)
+            run.advance(len(places))
+        return losses
+
+    def _pass_nothing(self, load: PreparedBatch) -> None:
+        """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
+        shortest = min(range(load.size), key=lambda row: load.lengths[row])
+        part = load.batch.select([shortest]).to(self._tokens.device)
+        outputs = self._tokens.outputs(part.sequences, load.needs, node=load.role)
+        said = [
+            *(outputs.log_probs, outputs.values, outputs.scores),
+            *(outputs.steps, outputs.choices),
+        ]
+        nothing = [
+            torch.where(torch.ones_like(one, dtype=torch.bool), 0.0, one).sum()
+            for one in said
+            if one is not None and one.requires_grad
+        ]
+        if nothing:
+            self._states.backward(torch.stack(nothing).sum())
+
+    def _check_step(
+        self,
+        losses: Sequence["_Loss"],
+        agree: Callable[[Sequence[bool]], list[bool]],
+        *,
+        is_stopped: bool,
+        number: int,
+    ) -> None:
+        """Raises `StopRequested` on all ranks where any was stopped, and `UpdateFailed` where a
+        loss of any is not finite.
+
+        Args:
+            agree: of each flag whether it is so on any rank.
+        """
+        values = torch.stack([one.value.float() for one in losses]) if losses else torch.zeros(1)
+        is_bad = not bool(torch.isfinite(values).all())
+        is_stopped, is_bad = agree([is_stopped, is_bad])
+        if is_stopped:
+            raise StopRequested(STOPPED)
+        if not is_bad:
+            return
+        bad = [one for one in losses if not torch.isfinite(one.value)]
+        told = [(one.load.role, one.load.port, float(one.value), one.rows) for one in bad[:1]]
+        role, port, value, rows = next(first[0] for first in self._ranks.gathered(told) if first)
+        raise UpdateFailed(
+            f"the loss of {role}.{port} is {value} in optimizer step {number} of update "
+            f"{self._updates} of {self.group!r}, rows {', '.join(rows)}...; this step was not "
+            "taken",
+            self.group,
+            role,
+            port,
+            number,
+        )
+
+    def _adapt_kl(self, run: "_Run") -> None:
+        for load in run.loads:
+            controller = self._kl.get(load.name)
+            measured = run.meter.mean(load.role, "kl")
+            if controller is not None and measured is not None:
+                run.meter.add(load.role, "kl/coefficient", controller.coefficient, 1.0)
+                controller.observe(measured, load.settings.kl, samples=load.size)
+
+    def _report(self, run: "_Run", steps: int, skipped: Mapping[str, int]) -> UpdateReport:
+        rows, tokens = _counted(run.loads)
+        return UpdateReport(
+            metrics=run.meter.read(),
+            rows=rows,
+            tokens=tokens,
+            optimizer_steps=steps,
+            skipped=skipped,
+            seen=run.shown,
+        )
+
+
+def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
+    """Rows and trained tokens of an update; what several algorithms learn at one port is there
+    once."""
+    rows = tokens = 0
+    known: dict[tuple[str, str], set[str]] = {}
+    for load in loads:
+        seen = known.setdefault((load.role, load.port), set())
+        ids = load.batch.sequences.ids[: load.size]
+        fresh = [unit for unit, name in enumerate(ids) if name not in seen]
+        seen.update(ids)
+        rows += len(fresh)
+        tokens += int(load.batch.sequences.loss_mask[load.sequences_of(fresh)].sum())
+    return rows, tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    """What one micro-batch lost."""
+
+    load: PreparedBatch
+    rows: tuple[str, ...]
+    """Ids of the first of its rows."""
+    value: Tensor
+
+
+class _Run:
+    """What one update carries along."""
+
+    def __init__(
+        self, loads: list[PreparedBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
+    ) -> None:
+        self.loads = loads
+        self.steps = steps
+        self.hooks = hooks
+        self.meter = Meter()
+        self.seen = SeenTokens()
+        self.shown: Seen = {}
+        self.has_stepped = False
+        self._ranks = ranks
+        self._rewarded = {load.role for load in loads if load.port == "rewards"}
+        self._done = 0
+        self._total = sum(len(rows) for step in steps for rows in step)
+        self._total += sum(load.size for load in self.to_prepare())
+
+    def to_prepare(self) -> list[PreparedBatch]:
+        """Loads whose recipes ask for what nobody has prepared yet; one step alone is its own old
+        policy."""
+        is_one_step = len(self.steps) == 1
+        return [
+            load
+            for load in self.loads
+            if not load.is_prepared and not (is_one_step and load.needs.prepares_old)
+        ]
+
+    def show(self, load: PreparedBatch, output: LossOutput) -> None:
+        """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
+        are those of the texts that are scored: alerts and controllers look at what it writes."""
+        if load.port != "rewards" and load.role in self._rewarded:
+            kept = {name: one for name, one in output.metrics.items() if name not in OF_WORDS}
+            output = replace(output, metrics=kept)
+        self.meter.add_output(load.role, output)
+
+    def roles(self) -> set[str]:
+        return {load.role for load in self.loads}
+
+    def put_together(self, steps: int) -> None:
+        """What all ranks saw, told in one turn; losses were added without a count, they are means
+        over steps."""
+        if self._ranks.size == 1:
+            self.shown = self.seen.told()
+        else:
+            parts = self._ranks.gathered((self.meter.told(), self.seen.told()))
+            self.meter = Meter.whole(meter for meter, _ in parts)
+            self.shown = together(seen for _, seen in parts)
+        for role in self.roles():
+            self.meter.add(role, "loss", 0.0, float(steps))
+        for role, port in {(load.role, load.port) for load in self.loads}:
+            self.meter.add(role, f"loss/{port}", 0.0, float(steps))
+
+    def check_stop(self, *, is_together: bool) -> None:
+        """Stop while nothing has changed yet; a begun update is completed.
+
+        Args:
+            is_together: all ranks ask at once, and all stop; else this one alone.
+        """
+        if self.has_stepped:
+            return
+        is_asked = self.hooks.should_stop()
+        if self._ranks.any(is_asked) if is_together else is_asked:
+            raise StopRequested(STOPPED)
+
+    def advance(self, rows: int) -> None:
+        self._done += rows
+        self.hooks.progress(self._done, self._total)
+
+
+def _measure_mismatch(meter: Meter, role: str, batch: Batch, log_probs: Tensor) -> None:
+    """How far the engine's log-probs are from the trainer's, by the same weights or older ones, of
+    texts that these weights wrote."""
+    if batch.log_probs_rollout is None:
+        return
+    mask, trainer = own_tokens(batch), log_probs.detach()
+    kl = kl_divergence(batch.log_probs_rollout, trainer, estimator="k3")
+    meter.add(role, "mismatch_kl", masked_sum(kl, mask), mask.sum())
+    difference = torch.where(mask, (trainer - batch.log_probs_rollout).abs(), 0.0)
+    meter.add_maximum(role, "mismatch/max", difference.max())

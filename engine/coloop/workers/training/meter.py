@@ -1,0 +1,110 @@
+"""Sums that become the metrics of an update.
+
+A mean is taken over everything the update saw: sums and counts are added over micro-batches and
+divided once. Tensors are read at the end only, so that nothing waits for a device in between.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from coloop.algorithms.recipes.protocol import LossOutput
+
+Number = Tensor | float
+_Key = tuple[str, str]
+Told = tuple[dict[_Key, tuple[float, float]], dict[_Key, float], dict[_Key, list[float]]]
+"""Sums with their counts, maxima and moments, by role and name."""
+
+NO_VARIANCE = 1e-12
+"""A variance below this share of the mean square is rounding."""
+
+
+class Meter:
+    """Collects sums, counts, maxima and variances by role and name."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str], tuple[Number, Number]] = {}
+        self._maxima: dict[tuple[str, str], Tensor] = {}
+        self._explained: dict[tuple[str, str], Tensor] = {}
+        """Count; sum and sum of squares of the truth, then of what is left of it. (5,) float64."""
+
+    def add(self, role: str, name: str, total: Number, count: Number) -> None:
+        """One more part of a mean."""
+        before_total, before_count = self._sums.get((role, name), (0.0, 0.0))
+        self._sums[role, name] = (before_total + total, before_count + count)
+
+    def add_maximum(self, role: str, name: str, value: Tensor) -> None:
+        """One more candidate of a maximum."""
+        before = self._maxima.get((role, name))
+        self._maxima[role, name] = value if before is None else torch.maximum(before, value)
+
+    def add_explained(self, role: str, name: str, truth: Tensor, said: Tensor) -> None:
+        """One more part (N,) of a truth, and what was said of it."""
+        truth = truth.double()
+        left = truth - said.double()
+        both = torch.stack([truth, left])  # (2, N)
+        sums = torch.stack([both.sum(1), both.square().sum(1)], dim=1).flatten()
+        self._add_moments((role, name), torch.cat([sums.new_tensor([truth.numel()]), sums]))
+
+    def _add_moments(self, key: tuple[str, str], moments: Tensor) -> None:
+        before = self._explained.get(key)
+        self._explained[key] = moments if before is None else before + moments
+
+    def add_output(self, role: str, output: LossOutput) -> None:
+        """What a recipe shows of one micro-batch."""
+        for name, (total, count) in output.metrics.items():
+            self.add(role, name, total, count)
+        for name, value in output.maxima.items():
+            self.add_maximum(role, name, value)
+        for name, (truth, said) in output.explained.items():
+            self.add_explained(role, name, truth, said)
+
+    def told(self) -> Told:
+        """What was collected so far, in numbers that can be sent."""
+        sums = {key: (float(total), float(count)) for key, (total, count) in self._sums.items()}
+        maxima = {key: float(value) for key, value in self._maxima.items()}
+        return sums, maxima, {key: value.tolist() for key, value in self._explained.items()}
+
+    @classmethod
+    def whole(cls, parts: Iterable[Told]) -> "Meter":
+        """What several collected, as if one had."""
+        whole = cls()
+        for own_sums, own_maxima, own_moments in parts:
+            for (role, name), (total, count) in own_sums.items():
+                whole.add(role, name, total, count)
+            for (role, name), value in own_maxima.items():
+                whole.add_maximum(role, name, torch.tensor(value, dtype=torch.float64))
+            for key, found in own_moments.items():
+                whole._add_moments(key, torch.tensor(found, dtype=torch.float64))
+        return whole
+
+    def read(self) -> dict[str, dict[str, float]]:
+        """Metrics by role."""
+        found: dict[str, dict[str, float]] = {}
+        for (role, name), (total, count) in self._sums.items():
+            divided = float(total) / float(count) if float(count) != 0.0 else 0.0
+            found.setdefault(role, {})[name] = divided
+        for (role, name), value in self._maxima.items():
+            found.setdefault(role, {})[name] = float(value)
+        for (role, name), moments in self._explained.items():
+            found.setdefault(role, {})[name] = _share_explained(*moments.tolist())
+        return found
+
+    def mean(self, role: str, name: str) -> float | None:
+        """One mean so far, None where nothing was added."""
+        known: Mapping[tuple[str, str], tuple[Number, Number]] = self._sums
+        if (role, name) not in known:
+            return None
+        total, count = known[role, name]
+        return float(total) / float(count) if float(count) != 0.0 else 0.0
+
+
+def _share_explained(count: float, truth: float, truths: float, left: float, lefts: float) -> float:
+    """1 − Var(left) / Var(truth); 0 where the truth does not vary."""
+    if count < 2:
+        return 0.0
+    variance = truths / count - (truth / count) ** 2
+    if variance <= NO_VARIANCE * truths / count:
+        return 0.0
+    return 1.0 - max(lefts / count - (left / count) ** 2, 0.0) / variance

@@ -1,0 +1,196 @@
+"""One batch of an update, made ready: rows as tensors, settings with the moment's coefficients."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from coloop.algorithms.batch import (
+    TOKEN_FIELDS,
+    Batch,
+    Pair,
+    PairBatch,
+    Prompts,
+    collate,
+    collate_pairs,
+    prompts_of,
+)
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.algorithms.recipes.kl_control import KlController
+from coloop.algorithms.recipes.protocol import Needs, Recipe
+from coloop.spec.algorithm import ResolvedRewards
+from coloop.workers.training.forward import effective_temperature
+from coloop.workers.training.protocol import TrainBatch
+
+
+@dataclass(slots=True, kw_only=True)
+class PreparedBatch:
+    """The rows as tensors, with what its recipe reads."""
+
+    name: str
+    """Role, port and algorithm: what a KL controller belongs to."""
+    role: str
+    port: str
+    recipe: Recipe
+    settings: Any
+    batch: Batch | PairBatch
+    lengths: list[int]
+    """Tokens that each unit fills."""
+    prompts: Prompts | None
+    """What each unit begins with; None where units are pairs, whose sides are read together."""
+    needs: Needs
+    weight: float
+    temperature: float | Tensor
+    """One for all rows, or (B,) where they differ."""
+    places: list[int]
+    """Of its units among the rows that came; the others have no trained token."""
+
+    @property
+    def size(self) -> int:
+        """Units (rows or pairs)."""
+        return len(self.lengths)
+
+    @property
+    def sides(self) -> int:
+        """Sequences of a unit."""
+        return 2 if isinstance(self.batch, PairBatch) else 1
+
+    @property
+    def extra(self) -> Batch | None:
+        """Further texts that are measured before what is learned from."""
+        return self.batch.extra if isinstance(self.batch, PairBatch) else None
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all is there that the recipe asks of the whole batch."""
+        return all(self.batch.given(name) is not None for name in self.needs.prepares)
+
+    def sequences_of(self, units: Sequence[int]) -> list[int]:
+        """Places of these units' sequences among those that a model reads."""
+        return [unit + side * self.size for side in range(self.sides) for unit in units]
+
+    def temperature_of(self, rows: Sequence[int]) -> float | Tensor:
+        """One temperature for these rows, or (b,) one for each."""
+        if isinstance(self.temperature, Tensor):
+            return self.temperature[list(rows)]
+        return self.temperature
+
+    def give(self, found: Mapping[str, Tensor]) -> None:
+        """Numbers of the whole batch, as `prepare` gives them."""
+        missing = self.needs.prepares - set(found)
+        if missing:
+            raise ValueError(f"{self.name}: `prepare` gave no {', '.join(sorted(missing))}")
+        self.batch = self.batch.with_numbers(found)
+
+    def rows_with_prepared(self, rows: Sequence[Any]) -> list[Any]:
+        """The load's rows, all of them, with what was prepared for those that teach."""
+        found = {name: self._array_of(name) for name in self.needs.prepares}
+        full = list(rows)
+        for unit, place in enumerate(self.places):
+            full[place] = _with_numbers(full[place], found, unit, self.size)
+        return full
+
+    def _array_of(self, name: str) -> NDArray[Any]:
+        prepared = self.batch.given(name)
+        assert prepared is not None
+        return prepared.numpy()
+
+
+def _with_numbers(row: Any, found: Mapping[str, NDArray[Any]], unit: int, size: int) -> Any:
+    """A row, or a pair of `size` pairs, with its part of numbers of the whole batch."""
+    if not isinstance(row, Pair):
+        own = {name: _part(numbers[unit], row) for name, numbers in found.items()}
+        return row.with_numbers(own)
+    of_sides = {name: numbers for name, numbers in found.items() if numbers.ndim == 2}
+    of_pair = {name: float(numbers[unit]) for name, numbers in found.items() if numbers.ndim == 1}
+    return replace(
+        row,
+        chosen=_with_numbers(row.chosen, of_sides, unit, size),
+        rejected=_with_numbers(row.rejected, of_sides, unit + size, size),
+        numbers={**row.numbers, **of_pair},
+    )
+
+
+def _part(numbers: Any, row: TokenSequence) -> Any:
+    """One row's number, or its numbers without padding."""
+    return numbers[: len(row.token_ids)] if numbers.ndim else float(numbers)
+
+
+def prepare_batch(
+    load: TrainBatch, controllers: dict[str, KlController]
+) -> tuple[PreparedBatch | None, int]:
+    """The load without rows that have no trained token, and how many those were.
+
+    None where no row is left. A controller is made for an algorithm that adapts its KL in the loss.
+    """
+    places = [place for place, row in enumerate(load.rows) if _has_trained_token(row)]
+    teaching = [load.rows[place] for place in places]
+    left_out = len(load.rows) - len(teaching)
+    if not teaching:
+        return None, left_out
+    settings = _with_coefficient(load.name, load.settings, controllers)
+    needs = load.recipe.needs(settings)
+    reads = needs.reads | needs.prepares
+    batch = _collate(teaching, reads, needs)
+    ready = PreparedBatch(
+        name=load.name,
+        role=load.role,
+        port=load.port,
+        recipe=load.recipe,
+        settings=settings,
+        batch=batch,
+        lengths=batch.lengths(),
+        prompts=prompts_of(batch) if isinstance(batch, Batch) else None,
+        needs=needs,
+        weight=load.weight,
+        temperature=_temperature(load.temperature, places),
+        places=places,
+    )
+    return ready, left_out
+
+
+def _temperature(given: float | Sequence[float], places: Sequence[int]) -> float | Tensor:
+    """One number where all these rows were sampled at the same temperature."""
+    if isinstance(given, float | int):
+        return effective_temperature(given)
+    heats = [effective_temperature(given[place]) for place in places]
+    return heats[0] if len(set(heats)) == 1 else torch.tensor(heats)
+
+
+def _collate(rows: Sequence[Any], reads: frozenset[str], needs: Needs) -> Batch | PairBatch:
+    """The rows with the numbers and further texts that their recipe reads."""
+    kinds = {isinstance(row, Pair) for row in rows}
+    if len(kinds) > 1:
+        raise ValueError("a load has either sequences or pairs, not both")
+    if kinds == {True}:
+        return collate_pairs([_only(row, reads, needs) for row in rows])
+    return collate(rows, reads=reads)
+
+
+def _only(row: Any, reads: frozenset[str], needs: Needs) -> Any:
+    """The row with the numbers and further texts that its recipe reads."""
+    read = {name: value for name, value in row.numbers.items() if name in reads}
+    if isinstance(row, Pair):
+        bare = row if needs.extra else replace(row, extra=())
+        return replace(bare.mapped(lambda text: _only(text, reads, needs)), numbers=read)
+    unread = {name: None for name in TOKEN_FIELDS if name not in reads}
+    return replace(row, numbers=read, **unread)
+
+
+def _has_trained_token(row: Any) -> bool:
+    if isinstance(row, Pair):
+        return bool(row.chosen.loss_mask.any() or row.rejected.loss_mask.any())
+    return row.choices is not None or bool(row.loss_mask.any())
+
+
+def _with_coefficient(name: str, settings: Any, controllers: dict[str, KlController]) -> Any:
+    if not isinstance(settings, ResolvedRewards) or settings.kl is None:
+        return settings
+    if settings.kl.target is None or settings.kl.into != "loss":
+        return settings
+    if name not in controllers:
+        controllers[name] = KlController.of(settings.kl)
+    return controllers[name].applied(settings)

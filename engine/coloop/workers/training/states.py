@@ -1,0 +1,174 @@
+"""How a backend holds its model states: weights, gradients and the optimizer's running means.
+
+The update itself is the same everywhere (`workers/training/learner.py`); what differs is where
+these three lie, and how they are gathered and summed. `WholeStates` has them whole in this process.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from coloop.spec.training import Optimizer
+from coloop.workers.training.optimizers import GroupOptimizer
+
+NORM_EPSILON = 1e-6
+"""Beside a norm that a gradient is divided by, as torch has it."""
+
+Keep = Callable[[str], bool]
+"""Which weights are asked for, by their names."""
+
+
+def everything(name: str) -> bool:
+    """All of them."""
+    del name
+    return True
+
+
+@torch.no_grad()
+def blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+    """own = ema * own + (1 - ema) * given, in place; names of those that were not given."""
+    missing = set(own)
+    for name, weight in given:
+        if name in missing:
+            other = weight.detach().to(own[name].device, own[name].dtype)
+            own[name].mul_(ema).add_(other, alpha=1.0 - ema)
+            missing.discard(name)
+    return missing
+
+
+class ModelStates(Protocol):
+    """Weights, gradients and running means of one group. All ranks call alike."""
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether each pass is one of all ranks together; else each makes those of its own rows,
+        and they meet in `sum_up`."""
+        ...
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradient of this rank's share of a step's loss."""
+        ...
+
+    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        """Once all passes of a step are made: the gradient is the sum over ranks from here on. Of
+        each flag whether it is so on any of them."""
+        ...
+
+    def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
+        """One optimizer step by the gradient, cut to a norm of `clip`; the norm that it had.
+
+        Where that is not finite, no step is taken.
+        """
+        ...
+
+    def drop_gradient(self) -> None:
+        """Forget the gradient, and whatever a pass that broke off has left."""
+        ...
+
+    def reset_optimizer(self) -> None:
+        """Forget the running means."""
+        ...
+
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
+        """Each weight that is asked for whole, by its Hugging Face name, one at a time in
+        memory."""
+        ...
+
+    def replace(self, weights: Mapping[str, Tensor]) -> None:
+        """Whole weights, by their names, in place of those that are held; running means stay."""
+        ...
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """own = ema * own + (1 - ema) * given, a weight at a time; names of those that were not
+        given."""
+        ...
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        """`model` and `optimizer` as one process would hold them, on the first rank; what other
+        ranks get is of no use.
+
+        Args:
+            has_weights: else only what is no weight.
+        """
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What `state_dict` gave on any number of ranks.
+
+        Raises `KeyError`, `ValueError` or `RuntimeError` where it does not fit.
+        """
+        ...
+
+    def optimizer_state(self) -> dict[str, Any]:
+        """The `optimizer` of `state_dict` alone."""
+        ...
+
+    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
+        """What `optimizer_state` gave; raises as `load_state_dict`."""
+        ...
+
+
+class WholeStates:
+    """Everything in this process; see `ModelStates`."""
+
+    is_in_step = True
+
+    def __init__(self, model: nn.Module, section: Optimizer) -> None:
+        self._model = model
+        self._section = section
+        self._optimizer = GroupOptimizer(model, section)
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        return list(flags)
+
+    def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
+        gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
+        norms = torch._foreach_norm(gradients) if gradients else [torch.zeros(())]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
+        if torch.isfinite(norm):
+            if clip is not None and (share := clip / (norm + NORM_EPSILON)) < 1:
+                torch._foreach_mul_(gradients, share)
+            self._optimizer.set_rate(section, rate)
+            for optimizer in self._optimizer.ready():
+                optimizer.step()
+            self._optimizer.zero_grad()
+        return norm
+
+    def drop_gradient(self) -> None:
+        self._optimizer.zero_grad()
+
+    def reset_optimizer(self) -> None:
+        self._optimizer = GroupOptimizer(self._model, self._section)
+
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
+        for name, parameter in self._model.named_parameters():
+            if keep(name):
+                yield name, parameter.detach()
+
+    @torch.no_grad()
+    def replace(self, weights: Mapping[str, Tensor]) -> None:
+        for name, parameter in self._model.named_parameters():
+            if name in weights:
+                parameter.copy_(weights[name])
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        return blend(dict(self._model.named_parameters()), given, ema)
+
+    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        weights = {"model": self._model.state_dict()} if has_weights else {}
+        return {**weights, "optimizer": self.optimizer_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._model.load_state_dict(state["model"])
+        self.load_optimizer_state(state["optimizer"])
+
+    def optimizer_state(self) -> dict[str, Any]:
+        return self._optimizer.state_dict()
+
+    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
+        self._optimizer.load_state_dict(state)

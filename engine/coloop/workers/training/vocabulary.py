@@ -1,0 +1,87 @@
+"""Log-probs of words whose head is cut by the vocabulary over ranks: each computes with its own
+words, and only one number a state goes between them, never logits.
+
+N states, H width, V words, S of them on this rank.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
+
+from coloop.algorithms.shapes import wide
+from coloop.workers.training.sums import summed, summed_behind
+
+EntropyMode = Literal["none", "measured", "learned"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLogits:
+    """What a rank says of its own words."""
+
+    logits: Tensor
+    """(N, S)."""
+    first: int
+    """Number of its first word."""
+    mesh: DeviceMesh
+    """Of the ranks that have the others."""
+
+
+def first_word(words: int, mesh: DeviceMesh) -> int:
+    """Number of a rank's first word: torch cuts into parts of one size, the last ones smaller."""
+    return min(-(-words // mesh.size()) * mesh.get_local_rank(), words)
+
+
+def own_logits(head: nn.Linear, states: Tensor) -> OwnLogits:
+    """(N, H), alike on all ranks -> the logits of this rank's words."""
+    weight, bias = head.weight, head.bias
+    assert isinstance(weight, DTensor)
+    mesh = weight.device_mesh
+    own_bias = bias.to_local() if isinstance(bias, DTensor) else None
+    logits = torch.nn.functional.linear(summed_behind(states, mesh), weight.to_local(), own_bias)
+    return OwnLogits(logits, first_word(weight.shape[0], mesh), mesh)
+
+
+def log_probs_together(
+    own: OwnLogits, targets: Tensor, heat: float | Tensor, entropy: EntropyMode
+) -> tuple[Tensor, Tensor | None]:
+    """Log-probs (N,) of the targets and entropies (N,) over all words, float32, on every rank."""
+    mesh, logits = own.mesh, wide(own.logits)  # (N, S)
+    if isinstance(heat, Tensor) or heat != 1.0:
+        logits = logits / heat
+    greatest = _greatest(logits, mesh)  # (N,)
+    place, size = targets - own.first, logits.shape[1]
+    said = logits.new_zeros(len(place))
+    if size:
+        picked = logits.gather(1, place.clamp(0, size - 1)[:, None]).squeeze(1)
+        said = torch.where((place >= 0) & (place < size), picked, 0.0)
+    mass = (logits - greatest[:, None]).exp().sum(-1)
+    mass, said = summed(torch.stack([mass, said]), mesh)
+    total = greatest + mass.log()
+    log_probs = said - total
+    if entropy == "none":
+        return log_probs, None
+    if entropy == "learned":
+        return log_probs, _entropy(logits, total, mesh)
+    with torch.no_grad():
+        return log_probs, _entropy(logits, total, mesh)
+
+
+def _entropy(logits: Tensor, total: Tensor, mesh: DeviceMesh) -> Tensor:
+    """log Σ e^z − Σ p z over all words. (N, S), (N,) -> (N,)."""
+    share = (logits - summed_behind(total, mesh)[:, None]).exp()
+    return total - summed((share * logits).sum(-1), mesh)
+
+
+def _greatest(logits: Tensor, mesh: DeviceMesh) -> Tensor:
+    """Each state's greatest logit (N,) among all words; nothing learns through it."""
+    with torch.no_grad():
+        found = (
+            logits.amax(-1) if logits.shape[1] else logits.new_full(logits.shape[:1], -torch.inf)
+        )
+        dist.all_reduce(found, op=dist.ReduceOp.MAX, group=mesh.get_group())
+    return found

@@ -1,0 +1,272 @@
+"""Weights on their way between homes, as the driver sees them: who sends to whom, whether it
+arrived, and which engines are behind.
+
+    trainer ──send──> transfer ──receive──> rollout generator    a sync; of another pool
+    trainer ──sync──> rollout generator                          a sync within one process
+    source  ──send──> transfer ──take─────> its snapshot         of another pool
+    trainer ──invite──> place <── deliver, receive at once       a sync from GPUs to GPUs
+
+A transfer goes through a folder that both ends see; where there is none, `relay` carries it.
+
+Each end gives a checksum; the driver compares and stops the run where they differ or did not
+move.
+No transfer outlives its delivery, however that ends.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.errors import ColoopError, WeightsNotUpdated
+from coloop.plan.settings.settings import Channel
+from coloop.plan.types import Plan, WeightsPlan
+from coloop.spec.model import ComputeDtype
+from coloop.workers.relay import carry, landing
+from coloop.workers.sync import (
+    CHANNELS,
+    MEETINGS,
+    ChecksumVerifier,
+    GroupChannel,
+    WeightChecksum,
+    WeightTransfer,
+    check_bits,
+)
+from coloop.workers.sync.folders import TransferFolders
+
+logger = logging.getLogger(__name__)
+
+
+class Call(Protocol):
+    """Calls a method of a pool's host."""
+
+    def __call__(self, pool: str, method: str, *arguments: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How weights go from one pool to others."""
+
+    places: Sequence[Path]
+    """Folders that the sender may use, the best first."""
+    is_shared: bool
+    """All ends see them; else the driver carries what lies there."""
+
+
+class WeightSync:
+    """See the module. One for a run, whoever asks for a delivery."""
+
+    def __init__(self, plan: Plan, folders: TransferFolders) -> None:
+        """
+        Args:
+            folders: through which weights go from pool to pool.
+        """
+        self._weights: Mapping[str, WeightsPlan] = {one.name: one for one in plan.weights}
+        self._folders = folders
+        self._ways: dict[frozenset[str], _Way] = {}
+        self._verifiers: dict[tuple[str, str], ChecksumVerifier] = {}
+        self._processes = {pool.name: pool.workers for pool in plan.pools}
+        self._round = 0
+        """Of meetings; grows where processes are other ones than before."""
+        self._writing = {
+            engine.pool: threading.Lock() for one in plan.weights for engine in one.engines
+        }
+        """By pool, held while texts are written that new weights must not touch."""
+        self._behind: set[tuple[str, str]] = set()
+        """Engines (group, pool) whose weights were changed by something else than learning."""
+
+    def check_ways(self, call: Call) -> None:
+        """Raises `WeightsNotUpdated` where weights cannot reach an engine that writes with them."""
+        for weights in self._weights.values():
+            others = [one.pool for one in weights.engines if one.pool != weights.pool]
+            if others:
+                self._way(call, weights.pool, others)
+
+    def writing_pool(self, group: str, node: str) -> str:
+        """Where a node of a group writes."""
+        return next(one.pool for one in self._weights[group].engines if node in one.writers)
+
+    def sync(self, call: Call, group: str) -> Mapping[str, float]:
+        """The group's weights for all its engines, with proof that they arrived."""
+        return self._sync(call, group, [one.pool for one in self._weights[group].engines])
+
+    def make_current(self, call: Call, group: str, pool: str) -> None:
+        """Before an engine writes: weights that were loaded or followed others reach it first. What
+        a service has is none of ours."""
+        if (group, pool) in self._behind and not self._weights[group].is_elsewhere:
+            self._sync(call, group, [pool])
+
+    def undisturbed(self, pool: str) -> AbstractContextManager[Any]:
+        """Held while texts are written to their end: new weights wait for them, and they for new
+        weights."""
+        return self._writing[pool]
+
+    def all_are_behind(self) -> None:
+        """Weights were loaded: every engine wants them before it writes."""
+        for group in self._weights:
+            self._fall_behind(group)
+
+    def pool_is_new(self, pool: str) -> None:
+        """A pool has other processes, perhaps on another machine: its engines want their weights,
+        and ways to it are looked for again."""
+        self._round += 1
+        self._ways = {everyone: way for everyone, way in self._ways.items() if pool not in everyone}
+        for group, weights in self._weights.items():
+            self._behind.update((group, pool) for one in weights.engines if one.pool == pool)
+
+    def follow(
+        self, call: Call, group: str, source: str, *, ema: float, folder: str | None
+    ) -> None:
+        """Give a group the weights of another one, as they are or as a checkpoint folder has them:
+        new = ema * old + (1 - ema) * the source's."""
+        here, there = self._weights[group].pool, self._weights[source].pool
+        if folder is not None:
+            call(here, "follow_folder", group, source, ema, folder)
+        elif here == there:
+            call(here, "follow", group, source, ema)
+        else:
+            adapter = self._weights[group].follows_adapter
+            with self._sent(call, source, [here], is_adapter=adapter) as (transfers, sent):
+                arrived = call(here, "take", group, source, transfers[here], ema)
+            check_bits(sent, arrived, f"the weights that {group} got from {source}")
+        self._fall_behind(group)
+
+    def _sync(self, call: Call, group: str, pools: Sequence[str]) -> Mapping[str, float]:
+        weights = self._weights[group]
+        given: list[tuple[str, WeightChecksum, WeightChecksum]] = []
+        if weights.pool in pools:
+            ends = call(weights.pool, "sync", group)
+            given += [(weights.pool, *ends)] if ends is not None else []
+        by_channel: dict[Channel, list[str]] = {}
+        for one in weights.engines:
+            if one.pool in pools and one.pool != weights.pool:
+                by_channel.setdefault(one.channel, []).append(one.pool)
+        for channel, others in by_channel.items():
+            if channel in MEETINGS:
+                given += self._at_once(call, group, channel, others)
+                continue
+            with self._sent(call, group, others, weights.dtypes.engine) as (transfers, sent):
+                for pool in others:
+                    with self.undisturbed(pool):
+                        received = call(pool, "receive", group, transfers[pool], sent.probe)
+                    given.append((pool, sent, received))
+        differences = [self._verify(group, *one) for one in given]
+        self._behind.difference_update((group, pool) for pool in pools)
+        return {"sync/difference": max(differences)} if differences else {}
+
+    def _at_once(
+        self, call: Call, group: str, channel: Channel, pools: Sequence[str]
+    ) -> list[tuple[str, WeightChecksum, WeightChecksum]]:
+        """Weights over a channel whose ends are at work together; of each pool what both ends
+        say."""
+        weights = self._weights[group]
+        receivers = sum(self._processes[pool] for pool in pools)
+        ends = f"{group} from {weights.pool} to {' and '.join(pools)}"
+        with ExitStack() as held:
+            for pool in sorted(pools):
+                held.enter_context(self.undisturbed(pool))
+            asked = group, channel, ends, self._round, receivers, weights.dtypes.engine
+            transfer, probe = call(weights.pool, "invite", *asked)
+            lanes = held.enter_context(ThreadPoolExecutor(1 + len(pools), "weights"))
+            giving = lanes.submit(
+                call, weights.pool, "deliver", group, transfer, weights.dtypes.engine
+            )
+            taking = {
+                pool: lanes.submit(call, pool, "receive", group, transfer, probe) for pool in pools
+            }
+            every = [giving, *taking.values()]
+            first = wait(every, return_when=FIRST_EXCEPTION).done
+            for reason in (one.exception() for one in first):
+                if reason is not None:
+                    self._round += 1
+                    GroupChannel.give_up(transfer, str(reason))
+                    raise _cause([one.exception() for one in every])
+            sent = giving.result()
+            return [(pool, sent, one.result()) for pool, one in taking.items()]
+
+    def _verify(
+        self, group: str, pool: str, sent: WeightChecksum, received: WeightChecksum
+    ) -> float:
+        verifier = self._verifiers.setdefault((group, pool), ChecksumVerifier())
+        return verifier.check(sent, received).difference
+
+    @contextmanager
+    def _sent(
+        self,
+        call: Call,
+        group: str,
+        pools: Sequence[str],
+        dtype: ComputeDtype | None = None,
+        *,
+        is_adapter: bool = False,
+    ) -> Iterator[tuple[Mapping[str, WeightTransfer], WeightChecksum]]:
+        """The weights of a group, or its adapter alone, on their way to other pools: the transfer
+        that each can open."""
+        home = self._weights[group].pool
+        way = self._way(call, home, pools)
+        transfer, sent = call(home, "send", group, way.places, dtype, is_adapter)
+        transfers = {home: transfer}
+        try:
+            if way.is_shared:
+                transfers |= dict.fromkeys(pools, transfer)
+            else:
+                for pool in pools:
+                    transfers[pool] = landing(call, transfer, pool)
+                    carry(call, transfers, home, pool)
+            yield transfers, sent
+        finally:
+            if way.is_shared:
+                CHANNELS[transfer.channel]().forget(transfer)
+            else:
+                _forget(call, transfers)
+
+    def _way(self, call: Call, home: str, pools: Sequence[str]) -> "_Way":
+        """How weights go from a pool to others."""
+        everyone = frozenset((home, *pools))
+        if everyone not in self._ways:
+            seen = (
+                (folder, [call(pool, "can_use", folder) for pool in sorted(everyone)])
+                for folder in self._folders.paths
+            )
+            places = [folder for folder, uses in seen if all(uses)]
+            is_shared = bool(places)
+            if not is_shared:
+                own = {pool: _own_places(call, pool) for pool in sorted(everyone)}
+                places = own[home] if all(own.values()) else []
+            if not places:
+                raise WeightsNotUpdated(
+                    f"weights cannot go from pool {home} to {', '.join(pools)}: there is no folder"
+                    " that all of them see, and not every one has a folder of its own; name one in"
+                    " `run.storage` that lies on a disk of all machines"
+                )
+            self._ways[everyone] = _Way(places=places, is_shared=is_shared)
+        return self._ways[everyone]
+
+    def _fall_behind(self, group: str) -> None:
+        self._behind.update((group, one.pool) for one in self._weights[group].engines)
+
+
+def _cause(errors: Sequence[BaseException | None]) -> BaseException:
+    """Of those with which ends broke off: that of the end that went first, where it says more than
+    that nothing came."""
+    told = [error for error in errors if error is not None]
+    return min(told, key=lambda error: isinstance(error, WeightsNotUpdated))
+
+
+def _own_places(call: Call, pool: str) -> list[Path]:
+    """Folders of a pool that its processes see, the best first."""
+    return [folder for folder in call(pool, "own_places") if call(pool, "can_use", folder)]
+
+
+def _forget(call: Call, transfers: Mapping[str, WeightTransfer]) -> None:
+    """Nothing of a transfer stays in the folders of the pools; what a dead process leaves is
+    cleared away by the next."""
+    for pool, transfer in transfers.items():
+        try:
+            call(pool, "forget", transfer)
+        except ColoopError as error:
+            logger.warning("weights on their way are left in pool %s: %s", pool, error)

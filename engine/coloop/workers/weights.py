@@ -1,0 +1,479 @@
+"""A set of weights in a process, by version: what a trainer and a frozen model have in common.
+
+Invariant: `version` counts the times that the weights were changed; whoever holds a copy of them
+tells by it whether the copy is the newest.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerFast
+
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import Numbers, ids_of, mask_of
+from coloop.errors import CheckpointError, StorageFull
+from coloop.models import (
+    BASE_FOLDER,
+    SCORE,
+    LoadedModel,
+    WeightsToCome,
+    copy_model,
+    filled,
+    is_adapter,
+    load_weights,
+    outline_of,
+    positions_of,
+    read_adapter,
+    save_adapter,
+    save_hf,
+    score_heads,
+    that_write,
+    vocabulary_mark,
+    writing_part,
+)
+from coloop.spec.dtypes import Dtypes
+from coloop.spec.model import Lora
+from coloop.workers.encoder import Encoder
+from coloop.workers.fingerprint import fingerprint
+from coloop.workers.messages import TooLong, too_long
+from coloop.workers.sync import (
+    Counted,
+    WeightChannel,
+    WeightChecksum,
+    WeightTransfer,
+    checksum_of_model,
+)
+from coloop.workers.sync.buckets import bytes_of
+from coloop.workers.sync.checksums import WHOLE, Part, Probe, probe_of, score_source
+from coloop.workers.training import ALONE, Ranks
+from coloop.workers.training.adapters import Adapted
+from coloop.workers.training.frozen_adapters import FrozenAdapter, blended
+from coloop.workers.training.precision import autocast_of
+from coloop.workers.training.states import blend
+
+STATE_FILE = "trainer.pt"
+REPLACED = "replaced"
+"""How often others took the place of what an adapter stands on."""
+Share = Literal["whole", "words", "moved", "adapter"]
+"""Of weights: all; those that a text is written by; those of them that an adapter changes, merged;
+the adapter alone, for who stands on the same frozen weights."""
+MODEL = "model"
+_PARTS: Mapping[int, Part] = {0: "bits", 1: "scores"}
+"""What ranks say of weights that all of them hold."""
+
+
+class Vocabulary:
+    """A tokenizer, and the mark by which token ids know it."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._tokenizer = tokenizer
+
+    @cached_property
+    def _mark(self) -> str:
+        return vocabulary_mark(self._tokenizer)
+
+    def encoder(self, node: str) -> Encoder:
+        """The tokenizer at work for one of the nodes that use these weights."""
+        return Encoder(self._tokenizer, node=node, mark=self._mark)
+
+
+class Holder(Protocol):
+    """Who holds weights in parts; all ranks call alike."""
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, by its Hugging Face name."""
+        ...
+
+    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Whole weights, by their names, in place of those that are held."""
+        ...
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """own = ema * own + (1 - ema) * given; names of those that were not given."""
+        ...
+
+    def score(self, sequences: Sequence[TokenSequence]) -> list[Numbers]:
+        """Log-prob of each token that counts, 0 of others, by the weights where they lie."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class HeldWeights:
+    """See the module."""
+
+    name: str
+    loaded: LoadedModel
+    dtypes: Dtypes
+    version: int = 0
+    backend: Holder | None = None
+    """Who holds the weights otherwise than whole; `loaded` is then an outline. None: they are in
+    it."""
+    adapted: Adapted | None = None
+    """An adapter and what it stands on, where they are no weights as they are; `loaded` is then an
+    outline."""
+    lora: Lora | None = None
+    """Shape of the adapter."""
+    beside: str | None = None
+    """The group of this process that holds what the adapter stands on; None: it does."""
+    ranks: Ranks = ALONE
+    """Of the processes that hold them together; all ask alike, and one writes for all."""
+
+    _vocabulary: Vocabulary | None = None
+    _unmoved: dict[tuple[torch.dtype, int], int] = field(default_factory=dict)
+    """Fingerprints of what an adapter leaves as it is, by type and by how often it was replaced."""
+
+    def encoder(self, node: str) -> Encoder:
+        """The tokenizer of these weights, for one of the nodes that use them."""
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary(self.loaded.tokenizer)
+        return self._vocabulary.encoder(node)
+
+    def too_long(self, lengths: Sequence[int]) -> list[TooLong | None]:
+        """What is wrong with rows of so many tokens, where the model cannot read them."""
+        limit = self.positions
+        return [too_long(tokens, limit) for tokens in lengths]
+
+    def whole(self, dtype: torch.dtype | None = None) -> LoadedModel:
+        """A model that has all weights, for who reads or copies them; nobody changes it. Where they
+        lie otherwise it is in the memory of the host.
+
+        Args:
+            dtype: of the weights that are put together; None: as they are held.
+        """
+        if self._is_whole:
+            return self.loaded
+        here = ((name, one.to("cpu", dtype or one.dtype)) for name, one in self.named())
+        return replace(self.loaded, model=filled(self.loaded.model, here))
+
+    def copied(self) -> LoadedModel:
+        """The same weights in tensors of their own."""
+        return copy_model(self.loaded) if self._is_whole else self.whole()
+
+    def to_copy(self) -> LoadedModel:
+        """The same weights for who takes them one by one, from where they lie. Score heads are
+        there at once; where ranks hold parts of the weights all of them ask."""
+        model = outline_of(self.loaded.model)
+        to_come = WeightsToCome(model, self.named)
+        for head in score_heads(model).values():
+            head.weight = nn.Parameter(torch.empty_like(head.weight, device="cpu"))
+        heads = {n: one for n, one in model.named_parameters() if n.startswith(f"{SCORE}.")}
+        with torch.no_grad():
+            for name, weight in self.named() if heads else ():
+                if name in heads:
+                    heads[name].copy_(weight)
+        return replace(self.loaded, model=model.requires_grad_(True), to_come=to_come)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether they are in `loaded`."""
+        return self.backend is None and self.adapted is None
+
+    def named(self) -> Iterable[tuple[str, Tensor]]:
+        """Each weight whole, by its name."""
+        holder = self.adapted or self.backend
+        return self.loaded.model.named_parameters() if holder is None else holder.weights()
+
+    def given(self, share: Share) -> Iterable[tuple[str, Tensor]]:
+        """What somebody who follows these weights is given."""
+        if share == "whole":
+            return self.named()
+        if share == "words":
+            return that_write(self.named())
+        assert self.adapted is not None
+        if share == "moved":
+            return that_write(self.adapted.moved())
+        return self.adapted.adapter().items()
+
+    def give_part(self, share: Share = "whole") -> None:
+        """What a rank does while another one reads what is `given`: it gives its part of each."""
+        if self.backend is not None:
+            for _ in self.given(share):
+                pass
+
+    @property
+    def positions(self) -> int | None:
+        """Most tokens of a row that these weights read; None: no limit is known."""
+        return positions_of(self.loaded.model)
+
+    def counted(self, share: Share, dtype: torch.dtype | None = None) -> Counted:
+        """What is `given`, read once, to the end, by all ranks; rank 0 counts it as it passes where
+        it is not counted in its place.
+
+        Args:
+            dtype: that they travel in; None: as they are held.
+        """
+        is_wanted = self.ranks.is_first and (dtype is None or not self._is_whole)
+        return Counted(self.given(share), dtype, is_wanted=is_wanted)
+
+    def send(
+        self,
+        channel: WeightChannel,
+        dtype: torch.dtype | None = None,
+        *,
+        share: Share = "whole",
+        given: Counted | None = None,
+    ) -> WeightTransfer:
+        """Put the weights on their way.
+
+        Args:
+            dtype: that they travel in; None: as they are held.
+            share: of them; the rest is there already.
+            given: what is read for it; None: nobody counts.
+        """
+        transfer = channel.send(
+            given or self.given(share),
+            version=self.version,
+            dtype=dtype,
+            size_bytes=self._size_of(share, dtype),
+        )
+        return replace(transfer, is_part=share == "moved")
+
+    def _size_of(self, share: Share, dtype: torch.dtype | None) -> int | None:
+        """Bytes of what is given, by the sizes of the model; None of an adapter, which is small."""
+        if share == "adapter":
+            return None
+        named: Iterable[tuple[str, Tensor]] = self.loaded.model.named_parameters()
+        if share != "whole":
+            named = that_write(named)
+        return sum(bytes_of(weight, dtype or weight.dtype) for _, weight in named)
+
+    def probe(self, *, has_bits: bool) -> Probe:
+        """Texts that both ends of a transfer score.
+
+        Args:
+            has_bits: every engine that gets the weights tells its bits.
+        """
+        return probe_of(self.loaded.model, has_bits=has_bits)
+
+    def checksum(
+        self,
+        dtype: torch.dtype,
+        *,
+        has_bits: bool,
+        given: Counted | None = None,
+        share: Share = "words",
+        is_together: bool = False,
+    ) -> WeightChecksum:
+        """What an engine that holds them in a type must agree with, once they were sent; from ranks
+        but the first there may be the probe alone.
+
+        Args:
+            has_bits: every engine that gets them tells its bits.
+            given: what was sent; where weights lie in parts it is not gathered again. None: they
+                are read for it.
+            share: that this is.
+            is_together: ranks that hold them whole measure it together where all their engines tell
+                their bits: rank 0 counts the bits, rank 1 scores the probe.
+        """
+        if not self._is_whole:
+            if given is None:
+                given = self.counted(share, dtype)
+                given.read()
+            return self._evidence_of_parts(dtype, has_bits, given, share)
+        part: Part = "all" if self.ranks.is_first else "nothing"
+        if is_together and has_bits and self.ranks.size > 1:
+            part = _PARTS.get(self.ranks.rank, "nothing")
+        if part == "nothing":
+            probe = self.probe(has_bits=has_bits)
+            return WeightChecksum(version=self.version, fingerprint=None, probe=probe)
+        return checksum_of_model(
+            writing_part(self.loaded.model),
+            self.version,
+            dtype=dtype,
+            autocast=autocast_of(self.dtypes),
+            has_bits=has_bits,
+            part=part,
+        )
+
+    def _evidence_of_parts(
+        self, dtype: torch.dtype, has_bits: bool, given: Counted, share: Share
+    ) -> WeightChecksum:
+        """The bits as they passed, and the probe scored where the weights lie."""
+        bits = given.fingerprint
+        if share == "moved":
+            unmoved = self._bits_unmoved(dtype)
+            bits = None if bits is None else (bits + unmoved) % 2**64
+        probe = self.probe(has_bits=has_bits)
+        return WeightChecksum(
+            version=self.version,
+            fingerprint=bits,
+            probe=probe,
+            scores=self._scores(probe),
+            is_half=dtype not in WHOLE,
+        )
+
+    def _bits_unmoved(self, dtype: torch.dtype) -> int:
+        """Of the weights that an adapter leaves as they are: read once, until they are replaced."""
+        assert self.adapted is not None
+        key = dtype, self.adapted.replaced
+        if key not in self._unmoved:
+            self._unmoved = {key: fingerprint(that_write(self.adapted.unmoved()), dtype)}
+        return self._unmoved[key]
+
+    def _scores(self, probe: Probe) -> NDArray[np.float64]:
+        if self.backend is None:
+            assert isinstance(self.adapted, FrozenAdapter)
+            model = writing_part(self.adapted.model)
+            return score_source(model, probe, autocast=autocast_of(self.dtypes)).numpy()
+        rows = [
+            TokenSequence(
+                id=str(number),
+                token_ids=ids_of(row),
+                loss_mask=mask_of([False, *[True] * (len(row) - 1)]),
+            )
+            for number, row in enumerate(probe)
+        ]
+        return np.array([list(one) for one in self.backend.score(rows)], dtype=np.float64)
+
+    def bits(self, share: Share = "whole") -> WeightChecksum:
+        """What somebody who follows them must get."""
+        return WeightChecksum(version=self.version, fingerprint=fingerprint(self.given(share)))
+
+    def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
+        """new = ema * old + (1 - ema) * given; of an adapter that does not learn, each of its two
+        matrices for itself.
+
+        Args:
+            given: all weights; to an adapter that does not learn the source's adapter.
+            source: whose weights they are, for the error where some are missing.
+        """
+        if isinstance(self.adapted, FrozenAdapter):
+            try:
+                self.adapted.replace_adapter(blended(self.adapted.adapter(), given, ema))
+            except (KeyError, ValueError) as error:
+                raise CheckpointError(f"{self.name}: the adapter of {source}: {error}") from error
+            self.version += 1
+            return
+        if self.backend is None:
+            missing = blend(dict(self.loaded.model.named_parameters()), given, ema)
+        else:
+            missing = self.backend.blend(given, ema)
+        missing = {name for name in missing if not name.startswith(f"{SCORE}.")}  # it keeps its own
+        if missing:
+            raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
+        self.version += 1
+
+    def save(self, folder: Path, earlier: Path | None = None) -> None:
+        """The weights in Hugging Face format; of an adapter with what it stands on, which is not
+        written again where an earlier folder or that of another has it. Rank 0 writes."""
+        if self.adapted is not None:
+            self._save_adapter(folder, earlier, self.adapted)
+        elif self.ranks.is_first:
+            save_hf(folder, self.whole().model, self.loaded.tokenizer)
+        else:
+            self.give_part()
+
+    def _save_adapter(self, folder: Path, earlier: Path | None, adapted: Adapted) -> None:
+        assert self.lora is not None
+        kept = self._base_folder(folder, earlier, adapted.replaced)
+        is_kept = kept is not None
+        if self.backend is not None:
+            is_kept = self.ranks.any(self.ranks.is_first and is_kept)
+        weights = adapted.adapter()
+        base = () if is_kept else adapted.base()
+        if not self.ranks.is_first:
+            for _ in base:
+                pass
+            return
+        heads = ((name, one) for name, one in weights.items() if name.startswith(SCORE))
+        save_adapter(
+            folder,
+            weights,
+            self.lora,
+            outline=self.loaded.model,
+            tokenizer=self.loaded.tokenizer,
+            base=kept or filled(self.loaded.model, (*base, *heads)),
+        )
+
+    def _base_folder(self, folder: Path, earlier: Path | None, replaced: int) -> Path | None:
+        """Where the frozen weights are saved already."""
+        if (
+            earlier is not None
+            and is_adapter(earlier)
+            and (earlier / STATE_FILE).is_file()
+            and self.saved_state(earlier).get(REPLACED) == replaced
+        ):
+            return earlier / BASE_FOLDER
+        if self.beside is not None:
+            holder = folder.parent / self.beside
+            for found in (holder / BASE_FOLDER, holder):
+                if (found / "config.json").is_file():
+                    return found
+        return None
+
+    def save_state(self, folder: Path, state: Mapping[str, Any]) -> None:
+        """What else a resume needs, beside the weights; rank 0 writes."""
+        if not self.ranks.is_first:
+            return
+        path = folder / STATE_FILE
+        try:
+            path.unlink(missing_ok=True)  # it may be another checkpoint's file as well
+            torch.save({**self._counters(), **state}, path)
+        except (OSError, RuntimeError) as error:
+            raise StorageFull(
+                f"the trainer state of {self.name} was not written: {error}"
+            ) from error
+
+    def _counters(self) -> dict[str, int]:
+        counters = {"version": self.version}
+        return counters if self.adapted is None else {**counters, REPLACED: self.adapted.replaced}
+
+    def saved_adapter(self, folder: Path) -> dict[str, Any]:
+        """The adapter that `save` wrote, and what it stands on where that is not what the run began
+        with, as a backend's state has them."""
+        if not is_adapter(folder):
+            raise CheckpointError(
+                f"{folder} was saved without an adapter, but `nodes.{self.name}.model.lora` asks "
+                "for one; go on with the loop as it was, or begin a new run from these weights: "
+                f"`model: {{type: pretrained, path: {folder}, lora: ...}}`"
+            )
+        found: dict[str, Any] = {"adapter": read_adapter(folder)}
+        if self.saved_state(folder).get(REPLACED):
+            found["base"] = load_weights(folder / BASE_FOLDER, self.loaded.model)
+        return found
+
+    def saved(self, folder: Path) -> dict[str, Tensor]:
+        """The weights that `save` wrote, by every name that the model has for them."""
+        if is_adapter(folder):
+            raise CheckpointError(
+                f"{folder} holds an adapter, but `nodes.{self.name}.model` has no `lora`; go on "
+                "with the loop as it was, or begin a new run from these weights: "
+                f"`model: {{type: pretrained, path: {folder}}}`"
+            )
+        weights = load_weights(folder, self.loaded.model)
+        for names in names_of(self.loaded.model):
+            kept = next((name for name in names if name in weights), None)
+            if kept is not None:
+                weights |= dict.fromkeys(names, weights[kept])
+        return weights
+
+    def saved_state(self, folder: Path) -> dict[str, Any]:
+        """What `save_state` wrote."""
+        try:
+            state: dict[str, Any] = torch.load(
+                folder / STATE_FILE,
+                weights_only=True,
+                map_location="cpu",
+                mmap=self.ranks.size > 1,  # each rank reads the parts that it takes
+            )
+        except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
+            raise CheckpointError(
+                f"{folder}: the trainer state of {self.name} cannot be read: {error}"
+            ) from error
+        return state
+
+
+def names_of(model: nn.Module) -> list[list[str]]:
+    """Of each weight all names under which the model has it; more than one where it is tied."""
+    found: dict[int, list[str]] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        found.setdefault(id(weight), []).append(name)
+    return list(found.values())

@@ -1,0 +1,309 @@
+"""The driver's way to the hosts: each weights group is asked for in the pool where it is held, its
+engines in the pools where they write, and new weights go from one to the other.
+
+Two pools may be asked at the same time, from two threads; one pool does one thing at a time.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.algorithms.batch import Pair
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import Ids, Numbers
+from coloop.data.files.marks import Mark
+from coloop.errors import StopRequested
+from coloop.spec.heads import Reading
+from coloop.workers.listeners import Listeners
+from coloop.workers.messages import (
+    Answer,
+    Finished,
+    HandOn,
+    LearnReply,
+    LearnRequest,
+    Observation,
+    Pause,
+    Poll,
+    PromptRequest,
+    Reply,
+    Sampling,
+    TooLong,
+    Word,
+)
+from coloop.workers.replacing import Irreplaceable, Replacements
+from coloop.workers.shared_folder import check_shared
+from coloop.workers.shortage import Tell, untold
+from coloop.workers.weight_sync import WeightSync
+
+Tick = Callable[[Poll | None], bool]
+"""Told how far a call is; true asks its host to give up."""
+
+
+class Pools(Protocol):
+    """Carries calls to the host of a pool."""
+
+    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any: ...
+
+
+class WorkerGroup:
+    """`Hosts` over the pools of a cluster."""
+
+    def __init__(
+        self,
+        cluster: Pools,
+        pools: Mapping[str, str],
+        weight_sync: WeightSync,
+        tick: Tick | None = None,
+        tell: Tell = untold,
+        replacements: Replacements | None = None,
+    ) -> None:
+        """
+        Args:
+            pools: by weights group, the pool in which it is held.
+            deliveries: how weights go from home to home, of the whole run.
+            tick: called while an answer is waited for; true asks the host to give up.
+            tell: told of what a person should know, in the thread in which it came up.
+            replacements: of processes that die while they are asked.
+        """
+        self._cluster = cluster
+        self._pools = pools
+        self._weight_sync = weight_sync
+        self._tick = tick
+        self._tell = tell
+        self._replacements = replacements or Irreplaceable()
+
+    def with_tick(self, tick: Tick) -> "WorkerGroup":
+        """The same hosts for one who waits: `tick` is told how far its calls are."""
+        return WorkerGroup(
+            self._cluster,
+            self._pools,
+            self._weight_sync,
+            tick,
+            self._tell,
+            self._replacements,
+        )
+
+    def check_ways(self) -> None:
+        """Before a run begins: weights can reach every pool that writes with them."""
+        self._weight_sync.check_ways(self._ask)
+
+    def generate(
+        self,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        hand_on: HandOn | None = None,
+        answer: Answer | None = None,
+    ) -> list[Reply]:
+        pool = self._weight_sync.writing_pool(group, node)
+        replies: dict[int, Reply] = {}
+        with self._once_more("generate", pool, group, node):
+            self._generate(pool, group, node, requests, sampling, hand_on, answer, replies)
+        if len(replies) < len(requests):
+            self._generate(pool, group, node, requests, sampling, hand_on, answer, replies)
+        return [replies[place] for place in range(len(requests))]
+
+    def score(
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        reading: Reading = "log_probs",
+    ) -> list[Numbers | TooLong]:
+        asked = "score", group, node, list(texts), temperature, reading
+        result: list[Numbers | TooLong] = self._work(group, node, *asked)
+        return result
+
+    def score_pairs(
+        self, group: str, node: str, pairs: Sequence[Pair]
+    ) -> list[dict[str, Numbers] | TooLong]:
+        asked = "score_pairs", group, node, list(pairs)
+        result: list[dict[str, Numbers] | TooLong] = self._work(group, node, *asked)
+        return result
+
+    def step_ends(
+        self, group: str, node: str, token_ids: Sequence[Ids], separator: str
+    ) -> list[list[int]]:
+        asked = "step_ends", group, node, list(token_ids), separator
+        result: list[list[int]] = self._work(group, node, *asked)
+        return result
+
+    def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
+        found: list[int] = self._call(group, "lengths", group, node, list(texts))
+        return found
+
+    def learn(self, order: LearnRequest) -> LearnReply:
+        pool = self._pools[order.group]
+        with self._once_more("learn", pool, order.group, order.group):
+            reply: LearnReply = self._cluster.call(pool, "learn", order, tick=self._tick)
+            return reply
+        again: LearnReply = self._ask(pool, "learn", order)
+        return again
+
+    def has_changed(self, group: str) -> bool:
+        changed: bool = self._call(group, "has_changed", group)
+        return changed
+
+    def evaluate(self, order: LearnRequest) -> LearnReply:
+        reply: LearnReply = self._work(order.group, order.group, "evaluate", order)
+        return reply
+
+    def sync(self, group: str) -> Mapping[str, float]:
+        """The group's weights for all its engines, with proof that they arrived."""
+        with self._replacing():
+            return self._weight_sync.sync(self._ask, group)
+        return self._weight_sync.sync(self._ask, group)
+
+    def refresh(
+        self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
+    ) -> None:
+        """Give a group the weights of another one, or those that a checkpoint folder holds of
+        it."""
+        self._weight_sync.follow(self._ask, group, source, ema=ema, folder=folder)
+
+    def reset_optimizer(self, group: str) -> None:
+        self._call(group, "reset_optimizer", group)
+
+    def version(self, group: str) -> int:
+        version: int = self._call(group, "version", group)
+        return version
+
+    def narrow_again(self) -> None:
+        """Where a run begins anew: pools hold no more at once than before."""
+        self._replacements.shortages.again(self._ask)
+
+    def check_folder(self, folder: Path) -> None:
+        """Before a run begins: what pools save there can be read by the driver, and the other way
+        round. Raises `CheckpointError` with the pool that does not see it."""
+        check_shared(self._ask, dict.fromkeys(self._pools.values()), folder)
+
+    def save(self, folder: str, earlier: str | None = None) -> Mapping[str, Mark]:
+        """Every group's weights and trainer state, one folder each; the mark of each file, by its
+        path in the folder. What an earlier folder has already is not written again."""
+        with self._replacing():
+            return self._save(folder, earlier)
+        return self._save(folder, earlier)
+
+    def load(self, folder: str) -> None:
+        """Bring every group back to what `save` wrote."""
+        for pool in dict.fromkeys(self._pools.values()):
+            self._ask(pool, "load", folder)
+        self._weight_sync.all_are_behind()
+
+    def _generate(
+        self,
+        pool: str,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        hand_on: HandOn | None,
+        answer: Answer | None,
+        replies: dict[int, Reply],
+    ) -> None:
+        """Have those requests written that have no reply yet, by their places."""
+        left = [place for place in range(len(requests)) if place not in replies]
+        wanted = [requests[place] for place in left]
+        self._weight_sync.make_current(self._ask, group, pool)
+        if hand_on is None and answer is None and sampling.on_sync == "finish":
+            whole: list[Reply] = self._ask(pool, "generate", group, node, wanted, sampling)
+            replies.update(zip(left, whole, strict=True))
+            return
+        finishes = sampling.on_sync == "finish"
+
+        def said(pause: Pause) -> Word:
+            assert answer is not None, "nobody answers texts that pause"
+            return answer(replace(pause, place=left[pause.place]))
+
+        with (
+            self._weight_sync.undisturbed(pool) if finishes else nullcontext(),
+            closing(Listeners(said)) as listeners,
+            closing(self._written(pool, group, node, wanted, sampling, listeners)) as moments,
+        ):
+            for finished in moments:
+                fresh = tuple((left[place], reply) for place, reply in finished.replies)
+                replies.update(fresh)
+                if hand_on is not None and fresh:
+                    hand_on(fresh)
+
+    def _written(
+        self,
+        pool: str,
+        group: str,
+        node: str,
+        requests: list[PromptRequest],
+        sampling: Sampling,
+        listeners: Listeners,
+    ) -> Generator[Finished, None, None]:
+        """What a host finishes, moment by moment; between two of them others may call it."""
+        said: list[Observation] = []
+        try:
+            while True:
+                asked = group, node, requests, sampling, said
+                finished: Finished = self._ask(pool, "write", *asked)
+                yield finished
+                if not finished.unfinished:
+                    return
+                requests = []
+                listeners.hear(finished.pauses)
+                said = listeners.said(
+                    finished.unfinished, partial(self._go_on, node, finished.poll)
+                )
+        except BaseException:
+            with suppress(Exception):  # what went wrong is told; a host that is gone has nothing
+                self._cluster.call(pool, "stop_writing", group)
+            raise
+
+    def _go_on(self, node: str, poll: Poll) -> None:
+        """Tells how far it is; raises `StopRequested` where it is to be given up."""
+        if self._tick is not None and self._tick(poll):
+            raise StopRequested(f"while {node} was writing")
+
+    def _save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]:
+        files: dict[str, Mark] = {}
+        for pool in dict.fromkeys(self._pools.values()):
+            files |= self._ask(pool, "save", folder, earlier)
+        return files
+
+    def _work(self, group: str, node: str, method: str, *arguments: Any) -> Any:
+        """A call that holds much memory, for a node."""
+        with self._once_more(method, self._pools[group], group, node):
+            return self._call(group, method, *arguments)
+        return self._call(group, method, *arguments)
+
+    @contextmanager
+    def _once_more(self, method: str, pool: str, group: str, node: str) -> Iterator[None]:
+        """Around a call that is made a second time where this lets its failure pass: where memory
+        was short, or the process has died and could be replaced."""
+        with self._replacing():
+            try:
+                yield
+            except Exception as error:
+                shortages, ask = self._replacements.shortages, self._ask
+                if not shortages.narrowed(error, ask, self._tell, pool, method, group, node):
+                    raise
+
+    @contextmanager
+    def _replacing(self) -> Iterator[None]:
+        """Around calls that are made a second time where this lets their failure pass: a process
+        has died and was replaced."""
+        lives = self._replacements.lives()
+        try:
+            yield
+        except Exception as error:
+            pool = self._replacements.replaced(error, lives)
+            if pool is None:
+                raise
+            self._weight_sync.pool_is_new(pool)
+            self._replacements.shortages.again(self._ask, pool)
+
+    def _call(self, group: str, method: str, *arguments: Any) -> Any:
+        return self._ask(self._pools[group], method, *arguments)
+
+    def _ask(self, pool: str, method: str, *arguments: Any) -> Any:
+        return self._cluster.call(pool, method, *arguments, tick=self._tick)
