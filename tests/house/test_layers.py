@@ -1,10 +1,10 @@
 """The import table: who may import whom, of ours and from outside."""
 
 import ast
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = ROOT / "engine" / "coloop"
@@ -167,8 +167,13 @@ def package_of(path: Path) -> str:
     return path.relative_to(ENGINE).parts[0].removesuffix(".py")
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, int, bool]]:
+@cache
+def imports_of(path: Path) -> list[tuple[str, int, bool]]:
     """Imported modules, their lines, and whether they stand at the top of the module."""
+    return list(_imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[tuple[str, int, bool]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
         id(node)
@@ -199,38 +204,38 @@ def test_every_package_has_a_line_in_the_table() -> None:
     assert {package_of(path) for path in engine_files()} <= OURS.keys()
 
 
-@pytest.mark.parametrize("path", engine_files(), ids=lambda path: str(path.relative_to(ENGINE)))
-def test_imports_follow_the_table(path: Path) -> None:
-    own = package_of(path)
+def test_imports_follow_the_table() -> None:
     wrong = []
-    for module, line, _ in imports_of(path):
-        head, _, rest = module.partition(".")
-        if head == "coloop":
-            package = rest.partition(".")[0]
-            if package and package != own and package not in OURS[own]:
-                wrong.append(f"line {line}: {own} may not import {module}")
-        elif head == "coloop_server":
-            wrong.append(f"line {line}: the engine may not import the service")
+    for path in engine_files():
+        own = package_of(path)
+        for module, line, _ in imports_of(path):
+            place = f"{path.relative_to(ENGINE)}, line {line}"
+            head, _, rest = module.partition(".")
+            if head == "coloop":
+                package = rest.partition(".")[0]
+                if package and package != own and package not in OURS[own]:
+                    wrong.append(f"{place}: {own} may not import {module}")
+            elif head == "coloop_server":
+                wrong.append(f"{place}: the engine may not import the service")
 
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", engine_files(), ids=lambda path: str(path.relative_to(ENGINE)))
-def test_outside_imports_follow_the_table(path: Path) -> None:
-    import sys
-
-    own = package_of(path)
+def test_outside_imports_follow_the_table() -> None:
     wrong = []
-    for module, line, at_top in imports_of(path):
-        head = module.partition(".")[0]
-        if head in sys.stdlib_module_names or head in ("coloop", "coloop_server"):
-            continue
-        if own in LIGHT and head in HEAVY:
-            wrong.append(f"line {line}: {own} is light and may not import {module}")
-        if own in OUTSIDE and head not in OUTSIDE[own]:
-            wrong.append(f"line {line}: {own} may not import {module}")
-        if head in ("vllm", "deepspeed") and at_top and path.name not in INSIDE:
-            wrong.append(f"line {line}: {module} is imported inside the function that needs it")
+    for path in engine_files():
+        own = package_of(path)
+        for module, line, at_top in imports_of(path):
+            place = f"{path.relative_to(ENGINE)}, line {line}"
+            head = module.partition(".")[0]
+            if head in sys.stdlib_module_names or head in ("coloop", "coloop_server"):
+                continue
+            if own in LIGHT and head in HEAVY:
+                wrong.append(f"{place}: {own} is light and may not import {module}")
+            if own in OUTSIDE and head not in OUTSIDE[own]:
+                wrong.append(f"{place}: {own} may not import {module}")
+            if head in ("vllm", "deepspeed") and at_top and path.name not in INSIDE:
+                wrong.append(f"{place}: {module} is imported inside the function that needs it")
 
     assert not wrong, "\n".join(wrong)
 

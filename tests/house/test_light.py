@@ -66,6 +66,7 @@ NOT_A_DRIVERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "its_own"),
     [("coloop.runtime.start", ()), ("coloop.cluster.ray_cluster", ("ray", "pyarrow"))],
