@@ -18,7 +18,7 @@ from coloop.models import SCORE, build_model, read_adapter, save_hf, weights_in
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.spec.model import ScratchModel
 
-pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+pytestmark = [pytest.mark.skipif(find_spec("peft") is None, reason="needs peft"), pytest.mark.slow]
 
 LORA = {"rank": 2}
 

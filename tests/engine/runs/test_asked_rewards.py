@@ -3,8 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from coloop.events import RunStateName
 from coloop.rewards import judging
+
+pytestmark = pytest.mark.slow
 
 MATHS = r"""
 coloop: 1

@@ -110,6 +110,7 @@ def test_a_pass_over_an_empty_buffer_is_told(runner: Callable[..., Any]) -> None
     assert "pool has no rows" in alert["message"]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("content", "columns", "message"),
     [
@@ -238,6 +239,7 @@ def test_a_full_disk_is_told_and_the_old_checkpoint_survives(
     assert [path.name for path in (ended.folder / "checkpoints").iterdir()] == ["step-2"]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_when_the_disk_has_room_again(
     runner: Callable[..., Any],
     tiny: Callable[..., str],
@@ -264,6 +266,7 @@ def test_a_run_goes_on_when_the_disk_has_room_again(
     assert equal(resumed.weights(), whole(text).weights())
 
 
+@pytest.mark.slow
 def test_observers_that_cannot_write_do_not_end_a_run(
     runner: Callable[..., Any], tiny: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +282,7 @@ def test_observers_that_cannot_write_do_not_end_a_run(
     assert ended.state is RunStateName.FINISHED, ended.error
 
 
+@pytest.mark.slow
 def test_requests_that_do_not_fit_are_told_and_nothing_else(
     runner: Callable[..., Any],
     tiny: Callable[..., str],

@@ -60,6 +60,7 @@ def test_a_written_case_is_the_one_that_is_run(name: str) -> None:
     assert (HERE / f"{name}.yaml").read_text(encoding="utf-8") == written
 
 
+@pytest.mark.slow
 def test_an_edge_that_a_phase_wakes_teaches(played: Played) -> None:
     ended = played("edge-awake-by-phase", {"schedule.phases.0.steps": 1})
 
@@ -125,6 +126,7 @@ def test_rows_at_unequal_depth_meet_by_the_place_of_their_branch(played: Played)
     assert [one["learned"] for one in details(ended, "ann.credit")] == [8]
 
 
+@pytest.mark.slow
 def test_a_reading_comes_from_the_probes_own_rows(played: Played) -> None:
     ended = played("probe-over-two-datasets", {"schedule.phases.0.steps": 40})
 
@@ -135,6 +137,7 @@ def test_a_reading_comes_from_the_probes_own_rows(played: Played) -> None:
     assert ended.metrics("probe", "accuracy")[-1] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_turned", [False, True])
 def test_three_siblings_meet_whatever_the_order_of_the_edges(
     is_turned: bool, played: Played
@@ -163,6 +166,7 @@ def test_each_of_two_fills_repeats_its_own_slice(played: Played) -> None:
             assert samples(ended, f"{one}.generate", step) == [32] * rounds[one]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "last"), [("two-fills", "fb.prepare"), ("fill-with-reference", "informative.prepare")]
 )

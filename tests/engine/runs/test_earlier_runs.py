@@ -48,6 +48,7 @@ def later(text: str, model: str = EARLIER) -> str:
     return beginning(text.replace(SCRATCH, model).replace("name: small", "name: later"))
 
 
+@pytest.mark.slow
 def test_a_model_begins_with_the_weights_that_an_earlier_run_ended_with(
     runner: Run, small: str, equal: Callable[..., bool]
 ) -> None:
@@ -100,6 +101,7 @@ def test_the_best_checkpoint_is_taken_where_the_loop_asks_for_it(
     assert equal(ended.group("actor"), earlier.group("actor", steps[-1]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("model", "told"),
     [
@@ -166,6 +168,7 @@ def test_an_adapter_of_an_earlier_run_is_merged_and_may_get_another(
     assert first.group("actor").keys() == merged.group("actor").keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [EARLIER, EARLIER.replace("actor}", "actor, lora: {rank: 2}}")])
 def test_a_run_goes_on_though_the_run_that_it_began_with_is_gone(
     runner: Run, small: str, equal: Callable[..., bool], model: str

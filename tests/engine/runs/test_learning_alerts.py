@@ -113,6 +113,7 @@ def test_what_was_learned_before_a_stop_counts_after_it(runner: Callable[..., An
     assert "learning.untaught" not in ended.alerts()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
 def test_runs_that_learn_raise_no_red_alert(
     name: str, runner: Callable[..., Any], tiny: Callable[..., str]

@@ -24,6 +24,8 @@ from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.recovery import REPLACED
 from coloop.spec.model import ScratchModel
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 Text = Callable[..., str]
 

@@ -85,6 +85,7 @@ def loop(web: WebService | None, schedule: str = "", **source: Any) -> str:
     return LOOP.format(source=json.dumps(given), schedule=schedule)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("schedule", ["", ", stream: true", ", max_staleness: 1"])
 def test_a_service_teaches_as_python_does(
     schedule: str, runner: Run, whole: Run, served: Any, equal: Any

@@ -112,6 +112,7 @@ def remote(web: WebService | None, text: str = HINTED, **more: Any) -> str:
     return patch(text, [Change(op="set", path="nodes.hinter.rollout", value=rollout)])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("schedule", ["", ", stream: true"])
 def test_a_service_writes_as_weights_that_are_here(
     schedule: str, runner: Run, whole: Run, served: Any, hinter: Behaviour, equal: Any

@@ -78,6 +78,7 @@ def test_calls_are_answered_and_counted_under_the_tools_name(runner: Run) -> Non
     assert "sums.tool" not in str(ended.stages(1))
 
 
+@pytest.mark.slow
 def test_a_policy_hears_so_many_tokens_of_an_answer(runner: Run) -> None:
     """Of answers longer than 40 signs it reads 6 tokens each; with room for all of them, more."""
     long = CALLING.replace("[{{ value }}]", "[{{ 'word ' * 8 }}{{ value }}]")
@@ -93,6 +94,7 @@ def test_a_policy_hears_so_many_tokens_of_an_answer(runner: Run) -> None:
         assert (max(told) > 6) is (ended is whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [CALLING, acting()], ids=["calculator", "environment"])
 def test_a_stopped_run_with_tools_goes_on_as_if_it_had_never_stopped(
     text: str, runner: Run, equal: Callable[..., bool]
@@ -149,6 +151,7 @@ def test_tools_work_for_texts_that_are_handed_on_early(
     assert equal(streamed.weights(), runner(CALLING).weights())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("on_sync", ["finish", "resume", "drop"])
 def test_tools_work_a_step_ahead_of_learning(on_sync: str, runner: Run) -> None:
     text = CALLING.replace("kind: actor\n", "kind: actor\n    pool: train\n")
@@ -199,6 +202,7 @@ def test_two_writers_share_a_tool(runner: Run) -> None:
     assert min(max(ended.metrics(name, "turns/mean")) for name in ("actor", "second")) > 1.0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("step", "fields"),
     [

@@ -105,6 +105,7 @@ def learning_at(step: int) -> Callable[[dict[str, Any]], bool]:
     return is_here
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("step", [3, 5, 7])
 def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
     step: int, runner: Run
@@ -123,6 +124,7 @@ def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
     assert went_on.manifest()["roles"]["problems"]["drawn"] == 20
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("most", "ahead"), [(0.5, 2), (0.8, 3), (1.5, 2)])
 def test_of_a_fraction_only_that_share_is_written_ahead(
     most: float, ahead: int, runner: Run, monkeypatch: pytest.MonkeyPatch
