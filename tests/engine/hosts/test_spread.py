@@ -22,6 +22,8 @@ from coloop.spec.io import from_dict
 from coloop.training import Hooks, Ranks
 from coloop.training.frozen_adapters import FrozenAdapter
 
+pytestmark = pytest.mark.slow
+
 ROWS = random_rows(5, seed=1)
 
 

@@ -269,6 +269,7 @@ def test_a_host_that_reads_rows_says_how_far_it_is(
     assert (host.poll().done, host.poll().unit) == (host.poll().total, "rows")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", READING)
 def test_a_host_that_reads_rows_gives_up_when_asked(
     how: str, make_host: MakeHost, in_small_batches: None, monkeypatch: pytest.MonkeyPatch
@@ -400,6 +401,7 @@ def test_a_learner_that_follows_others_goes_on_from_their_weights(
         leave()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ema", [0.0, 0.5])
 def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
     make_host: MakeHost, tmp_path: Path, ema: float
@@ -445,6 +447,7 @@ def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
         assert all(torch.equal(ours[name], weight) for name, weight in theirs.items())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
 @pytest.mark.parametrize("backend", ["single", "fsdp2"])
 def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(

@@ -27,6 +27,7 @@ LEAN = (
 FOREIGN = ("mistral-window", "gemma2", "gpt2")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", [*LEAN, *FOREIGN])
 def test_greedy_text_equals_generate_token_for_token(
     family: str,
@@ -115,6 +116,7 @@ def test_log_probs_stay_with_those_of_the_forward_over_a_long_text(
     assert row.log_probs == near(expected, terms=terms, scale=LOGITS)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("stop", ["0", "ab", "é\n"])
 def test_stop_texts_end_where_generate_ends(
     stop: str,

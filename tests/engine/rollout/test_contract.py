@@ -393,6 +393,7 @@ def test_a_place_outside_of_the_prompt_is_refused(
         engine.submit(ask(PROMPT, **{field: place}))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("trial", range(3))
 def test_calls_in_any_order_write_what_each_request_writes_alone(
     trial: int, engine: RolloutEngine, weights: dict[str, Tensor], ask: Ask

@@ -128,6 +128,7 @@ HEADS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_says_and_teaches_what_rows_alone_do(

@@ -65,6 +65,7 @@ def scored_by(backend: SingleBackend, load: TrainBatch) -> TrainBatch:
     return replace(load, rows=rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "optimizer", some(["adamw", "rmsprop", "sgd", "lion", "muon"], kept=["adamw", "muon"])
 )
