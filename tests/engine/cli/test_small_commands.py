@@ -285,6 +285,7 @@ def test_help_imports_nothing_heavy():
     assert _python("-c", code).stdout.strip() == "[]"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", [["validate"], ["estimate"], ["fit"], ["plan"]])
 def test_light_commands_load_no_engine(loop, command):
     code = (
@@ -301,6 +302,7 @@ def test_light_commands_load_no_engine(loop, command):
     assert outcome.stderr.splitlines()[-1] == "heavy []"
 
 
+@pytest.mark.slow
 def test_the_program_runs_as_a_module(loop):
     outcome = _python("-m", "coloop", "validate", str(loop()), "--json")
 
@@ -308,6 +310,7 @@ def test_the_program_runs_as_a_module(loop):
     assert json.loads(outcome.stdout)["ok"] is True
 
 
+@pytest.mark.slow
 def test_output_that_is_no_terminal_has_no_colours(loop):
     outcome = _python("-m", "coloop", "validate", str(loop(("kind: actor", "kind: actr"))))
 

@@ -71,6 +71,7 @@ def test_a_model_that_has_its_head_is_left_as_it_is() -> None:
         with_head(scorer, "words", seed=1)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_scorer_is_a_folder_that_others_load(kind: str, tmp_path: Path) -> None:
     tokenizer = character_tokenizer()

@@ -72,6 +72,7 @@ def check_same(folder: Path, **section: Any) -> tuple[LoadedModel, LoadedModel]:
     return whole, waiting
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_read_one_by_one_a_model_is_what_it_is_read_whole(

@@ -49,6 +49,7 @@ def pairs(*given: tuple[str, str]) -> list[dict[str, Any]]:
 def nothing() -> None: ...
 
 
+@pytest.mark.slow
 def test_sets_intervals_and_expressions_are_compared_as_mathematics(library: LibraryJudge) -> None:
     rows = pairs(
         (r"\{1,2\}", r"\{2,1\}"),
@@ -88,6 +89,7 @@ def test_one_of_several_answers_is_enough(library: LibraryJudge) -> None:
     assert judged("math_equal", [{**row, "answer": ["7", "a+b"]}], judge=library).scores == [1.0]
 
 
+@pytest.mark.slow
 def test_a_text_that_would_hold_the_library_scores_nothing_and_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
         judged("math_equal", rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS, Wall.NONE])
 def test_behind_every_wall_the_libraries_answer_alike(wall: Wall) -> None:
     questions: dict[str, list[dict[str, Any]]] = {
@@ -249,6 +252,7 @@ DATES = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("draft", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}])
 def test_other_formats_of_the_drafts_are_notes(draft: dict[str, str]) -> None:
     named = ("uri", "time", "hostname", "idn-hostname", "json-pointer", "duration", "int32")
@@ -292,6 +296,7 @@ def test_a_schema_that_is_none_stops_or_leaves_its_row_out() -> None:
     assert (failed.value.node, failed.value.field) == ("mine", "source")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", ["no json", "[1", "NaN"])
 def test_a_wrong_schema_is_told_whatever_the_text_is(text: str) -> None:
     wrong = {"type": "object", "requird": ["a"]}

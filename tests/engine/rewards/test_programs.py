@@ -177,6 +177,7 @@ def test_tests_that_are_none_are_told(tests: Any, what: str) -> None:
     assert scored([(ADD, tests)], on_error="skip_row") == [None]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("tests", "expected"),
     [
@@ -232,6 +233,7 @@ def test_the_program_is_the_last_block_of_code(text: str, program: str) -> None:
     assert program_of(text) == program
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "behind",
     [

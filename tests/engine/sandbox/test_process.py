@@ -298,6 +298,7 @@ def test_deep_recursion_is_told_in_a_few_lines() -> None:
     assert len(error.traceback.splitlines()) < 15
 
 
+@pytest.mark.slow
 def test_a_huge_answer_is_refused() -> None:
     message = str(
         failure(body("return [[1.0] * 2_000_000] * 3"), memory_mib=1024, timeout_seconds=60)

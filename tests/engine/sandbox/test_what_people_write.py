@@ -190,6 +190,7 @@ def test_random_numbers_of_the_machine_can_be_read() -> None:
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(not find_spec("torch"), reason="torch is not installed")
 @pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS])
 @pytest.mark.parametrize("function", ["reward", "keep", "write"])

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pytest
 from ruamel.yaml import YAML
 
 from coloop.spec.io import content_hash, dump, from_dict, parse, patch, rewrite, to_dict
@@ -21,12 +22,14 @@ def test_it_reads_without_a_finding(example: Path) -> None:
     assert parsed.spec is not None
 
 
+@pytest.mark.sample(37)
 def test_its_data_are_those_of_another_reader(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
 
     assert parse(text).document == YAML(typ="safe", pure=True).load(text)
 
 
+@pytest.mark.sample(57)
 def test_its_canonical_text_reads_back_as_the_same_loop(example: Path) -> None:
     spec = parse(example.read_text(encoding="utf-8")).spec
     assert spec is not None
@@ -57,6 +60,7 @@ def test_no_change_leaves_every_byte(example: Path) -> None:
     assert rewrite(text, to_dict(parsed.spec)) == text
 
 
+@pytest.mark.sample(18)
 def test_it_fits_the_json_schema(example: Path) -> None:
     document = parse(example.read_text(encoding="utf-8")).document
 
