@@ -196,6 +196,7 @@ def runs(server: "Server") -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_nothing_lies_on_anything_in_the_composer(
     size: tuple[int, int], server: "Server", open_page: Callable[..., Page]
@@ -232,6 +233,7 @@ EVERY_THEME = pytest.mark.parametrize("theme", ["light", "dark"])
 EVERY_SIZE = pytest.mark.parametrize("size", [(1440, 900), (1024, 768)], ids=str)
 
 
+@pytest.mark.sample(1)
 @EVERY_THEME
 @EVERY_SIZE
 def test_all_of_a_graph_is_seen_and_read_at_first_sight(
@@ -262,6 +264,7 @@ def test_all_of_a_graph_is_seen_and_read_at_first_sight(
     expect(page.get_by_role("article")).to_have_count(24)
 
 
+@pytest.mark.slow
 def test_a_compact_card_is_chosen_and_opened_by_a_closer_look(
     open_page: Callable[..., Page], server: "Server"
 ) -> None:
@@ -287,6 +290,7 @@ IN_GRAPH = "document.activeElement?.closest('.react-flow') !== null"
 FOCUSED = "document.activeElement?.getAttribute('data-id') ?? ''"
 
 
+@pytest.mark.slow
 def test_the_graph_is_one_stop_of_the_tab_key_and_arrows_lead_on(
     open_page: Callable[..., Page], server: "Server"
 ) -> None:
