@@ -146,6 +146,7 @@ def test_no_escape_succeeds(
     assert ground.harm() == []
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_the_same_code_gets_out_where_there_is_no_wall(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
@@ -245,6 +246,7 @@ def number():
 """What code can do that found the pipe and the number of the request that it is called for."""
 
 
+@pytest.mark.sample(5)
 @pytest.mark.attack
 @pytest.mark.parametrize(
     ("value", "told"),

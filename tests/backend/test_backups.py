@@ -147,6 +147,7 @@ def test_a_copy_has_no_owner(settings: Settings, tmp_path: Path) -> None:
     copy.close()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
 def test_a_file_that_is_cut_off_is_refused(
     settings: Settings, written: list[Any], tmp_path: Path, share: float
@@ -209,6 +210,7 @@ def test_a_foreign_file_is_refused(
     assert content(settings) == written
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

@@ -156,6 +156,7 @@ mutations = st.lists(
 )
 
 
+@pytest.mark.slow
 @hypothesis_settings(
     max_examples=100,
     deadline=None,

@@ -144,6 +144,7 @@ def test_patching_keeps_comments_and_number_formats(client: TestClient, loop: st
     assert "# kept as it is written" in by_change["yaml"]
 
 
+@pytest.mark.slow
 def test_patching_to_a_draft_with_errors_still_writes_it(client: TestClient, loop: str) -> None:
     spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
     spec["nodes"]["judge"] = {"kind": "reward"}
@@ -258,6 +259,7 @@ def test_locks_of_a_loop_hold_and_those_of_the_question_go_before_them(client: T
     assert held["after"]["step_seconds"] > free["after"]["step_seconds"]
 
 
+@pytest.mark.slow
 def test_what_cannot_fit_names_ways_that_each_do(client: TestClient) -> None:
     path = "nodes.actor.training.micro_batch"
     chunk = "nodes.actor.training.loss_chunk"
@@ -370,6 +372,7 @@ def test_a_check_says_how_the_time_comes_about_and_the_batch_as_a_ladder(
     assert ladder["rungs"][-1]["name"] == "updates"
 
 
+@pytest.mark.slow
 def test_presets_are_listed_with_what_runs_here(client: TestClient) -> None:
     loops = {one["name"]: one for one in client.get("/api/presets/loops").json()}
     hardware = client.get("/api/presets/hardware").json()
@@ -419,6 +422,7 @@ def test_a_check_names_what_lies_outside_of_the_roots_and_does_not_look_at_it(
     assert [found["code"] for found in secret["report"]["diagnostics"]] == ["data.outside"]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("storage", "codes"),
     [
@@ -441,6 +445,7 @@ def test_storage_leads_to_another_machine_or_stays_inside(
     assert [found["code"] for found in report["diagnostics"]] == codes
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", ["/etc/passwd", "~root/../etc/passwd", "~/rows.jsonl"])
 def test_what_a_phase_or_trigger_will_set_is_checked_as_well(
     path: str, client: TestClient, loop: str

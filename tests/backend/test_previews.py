@@ -119,6 +119,7 @@ def by_node(scores: dict[str, Any]) -> dict[str, dict[str, Any]]:
 # ---- the same numbers
 
 
+@pytest.mark.slow
 def test_a_preview_says_of_rows_what_a_run_said_of_them(
     client: TestClient, recorded: list[dict[str, Any]]
 ) -> None:
@@ -196,6 +197,7 @@ def test_each_row_that_fails_is_told_with_the_line_of_the_code(client: TestClien
     assert found["totals"][0] == pytest.approx(1 + 0.5 * 7 / 9 - 0.25 * 0.5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("code", "says", "line"),
     [
@@ -311,6 +313,7 @@ async def never() -> None:
     await asyncio.Event().wait()
 
 
+@pytest.mark.slow
 def test_a_preview_ends_with_its_client_its_time_and_its_server(
     on_a_desk: Callable[..., None],
 ) -> None:
@@ -372,6 +375,7 @@ def test_few_are_at_work_some_wait_and_the_rest_are_refused(
     on_a_desk(story)
 
 
+@pytest.mark.slow
 def test_what_previews_stem_from_is_started_anew_where_it_was_killed(
     on_a_desk: Callable[..., None],
 ) -> None:
@@ -516,6 +520,7 @@ def test_prompts_have_room_for_what_may_be_written(client: TestClient) -> None:
     assert lengths["over"] == lengths["measured"] == 50
 
 
+@pytest.mark.slow
 def test_rows_that_two_datasets_share_are_found(client: TestClient) -> None:
     same = loop_with(MINE).replace(", split: test", "")
 

@@ -38,6 +38,7 @@ def many(client: TestClient, settings: Settings, loop: str, eventually: Eventual
     return client
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("sort", ["created", "ended", "name", "state", "step"])
 def test_pages_follow_one_another_without_a_gap(many: TestClient, sort: str) -> None:
     whole = [run["id"] for run in many.get(f"/api/runs?sort={sort}&limit=100").json()]
@@ -64,6 +65,7 @@ def test_a_page_stays_where_it_was_when_runs_go(many: TestClient) -> None:
     assert [run["id"] for run in second.json()] == ["run-04", "run-05"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("cursor", ["x", "e30=", "WyJzdGVwIiwgMSwgInIiXQ==", "%00"])
 def test_a_cursor_of_another_list_is_refused(many: TestClient, cursor: str) -> None:
     answer = many.get(f"/api/runs?sort=name&cursor={cursor}")

@@ -48,6 +48,7 @@ def test_names_of_this_machine_are_hosts(client: TestClient, host: str) -> None:
     assert client.get("/api/health", headers={"Host": host}).status_code == 200
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(
     "origin",
     [
@@ -253,6 +254,7 @@ def test_other_addresses_are_refused_without_a_token(server_environment: dict[st
     assert ended.stdout == ""
 
 
+@pytest.mark.slow
 def test_other_addresses_are_served_with_a_token(start_server: Callable[..., Any]) -> None:
     server = start_server("--host", "0.0.0.0", COLOOP_TOKEN=TOKEN)
 
