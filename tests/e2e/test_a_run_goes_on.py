@@ -12,7 +12,7 @@ from playwright.sync_api import Page, Response, WebSocketRoute, expect
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,6 @@ def expect_state(page: Page, state: str, *, seconds: float = 60) -> None:
     expect(page.locator("[data-run-state]")).to_have_text(state, timeout=seconds * 1000)
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_while_no_browser_looks_and_shows_everything_when_one_comes_back(
     run_id: str,
     open_page: Callable[..., Page],
@@ -111,7 +110,6 @@ def test_a_run_goes_on_while_no_browser_looks_and_shows_everything_when_one_come
     expect(log).to_contain_text("The run is running")
 
 
-@pytest.mark.slow
 def test_a_socket_that_breaks_is_opened_again_and_no_event_is_missing_or_doubled(
     run_id: str,
     server: "Server",
@@ -184,7 +182,6 @@ def test_a_server_that_is_killed_finds_the_run_again_and_the_page_goes_on_by_its
     expect(page.get_by_role("row", name=run_id)).to_contain_text("running")
 
 
-@pytest.mark.slow
 def test_a_value_that_may_change_in_a_run_is_changed_from_the_page(
     run_id: str, server: "Server", open_page: Callable[..., Page]
 ) -> None:
@@ -201,7 +198,6 @@ def test_a_value_that_may_change_in_a_run_is_changed_from_the_page(
     assert edits[-1]["changes"] == {"nodes.actor.training.optimizer.lr": 1e-5}
 
 
-@pytest.mark.slow
 def test_stop_from_the_page_leaves_a_checkpoint_and_resume_goes_on_from_it(
     run_id: str,
     server: "Server",

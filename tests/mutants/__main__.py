@@ -1,7 +1,8 @@
 """Wrong programs, and which test notices each.
 
     python -m tests.mutants draw                       # writes drawn.json; only if it is to change
-    python -m tests.mutants run --room checks          # fast tests, those of the room first
+    python -m tests.mutants run --room checks          # fast tests of its package
+    python -m tests.mutants run --tests far            # of those that lived, the room's other ones
     python -m tests.mutants run --tests slow           # of those that lived, the tests left to slow
     python -m tests.mutants table                      # the table of tests/README.md
 
@@ -10,6 +11,7 @@
 
 import argparse
 import json
+import random
 import sys
 import time
 from collections import Counter
@@ -18,10 +20,12 @@ from typing import Any
 
 from tests.mutants import drawn, judges, tree
 from tests.mutants.drawn import Mutant
+from tests.mutants.judges import Verdict
+from tests.mutants.places import SEED
 
 RESULTS = Path(__file__).parent / "results.json"
 MARKS = {
-    "near": "not slow and not network and not e2e",
+    "near": "not slow and not network",
     "far": "not slow and not network",
     "slow": "slow and not network and not gpu",
 }
@@ -53,7 +57,10 @@ def _run(options: argparse.Namespace) -> None:
     judges.preload()
     until = time.monotonic() + options.minutes * 60
     with tree.copied() as copy:
-        for mutant in drawn.read():
+        mutants = drawn.read()
+        # What was run when it stops is a sample of all.
+        random.Random(SEED).shuffle(mutants)
+        for mutant in mutants:
             if time.monotonic() > until:
                 break
             if options.room and mutant.room not in options.room:
@@ -83,28 +90,44 @@ def _judge(copy: Path, mutant: Mutant, tests: str) -> dict[str, Any]:
         if mutant.room == "page commands":
             verdict = judges.ask_page(copy, ["tests/document"] if tests == "near" else [])
         else:
-            asked = {"near": room.near, "far": room.far, "slow": (*room.near, *room.far)}[tests]
-            paths = nearest_first(copy, asked, mutant)
-            verdict = judges.ask_python(copy, paths, MARKS[tests])
+            first, rest = nearest_first(copy, (*room.near, *room.far), mutant)
+            groups = {"near": first, "far": rest, "slow": [*first, *rest]}[tests]
+            verdict = Verdict(None, 0.0)
+            for files in groups:
+                said = judges.ask_python(copy, files, MARKS[tests])
+                verdict = Verdict(said.killed_by, round(verdict.seconds + said.seconds, 1))
+                if verdict.killed_by:
+                    break
         return {"killed_by": verdict.killed_by, "seconds": verdict.seconds}
 
 
-def nearest_first(copy: Path, tests: tuple[str, ...], mutant: Mutant) -> list[str]:
-    """Files of tests: those named like the mutant's file, then the rest in order of the rooms."""
-    files = [
-        str(path.relative_to(copy))
-        for name in tests
-        for path in (
-            [copy / name] if name.endswith(".py") else sorted((copy / name).rglob("test_*.py"))
-        )
-        if path.is_file() and not name.startswith(PROOFS)
-    ]
-    stem = Path(mutant.file).stem.strip("_")
-    words = {word.rstrip("s") for word in stem.split("_")}
-    return sorted(
-        files,
-        key=lambda file: not words & {part.rstrip("s") for part in Path(file).stem.split("_")},
-    )
+def nearest_first(
+    copy: Path, tests: tuple[str, ...], mutant: Mutant
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Files of tests, to be asked group by group.
+
+    Returns:
+        Those that are named like the mutant's file and those of its package; then the other
+        folders of the room.
+    """
+    words = {word.rstrip("s") for word in Path(mutant.file).stem.strip("_").split("_")}
+    named: list[str] = []
+    own, others = [], []
+    for name in tests:
+        place = copy / name
+        found = [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+        files = [str(path.relative_to(copy)) for path in found]
+        files = [file for file in files if not file.startswith(PROOFS)]
+        alike = [
+            file
+            for file in files
+            if words & {part.rstrip("s") for part in Path(file).stem.split("_")[1:]}
+        ]
+        named += alike
+        rest = [file for file in files if file not in alike]
+        is_own = name == tests[0] or place.name in Path(mutant.file).parts
+        (own if is_own else others).append(rest)
+    return [group for group in (named, *own) if group], [group for group in others if group]
 
 
 def table() -> str:

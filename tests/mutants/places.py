@@ -15,8 +15,8 @@ class Room:
     Attributes:
         count: mutants drawn from it.
         sources: globs from the root of the checkout.
-        near: tests of the room itself, asked first.
-        far: tests that use the room, asked for mutants that `near` does not kill.
+        near: tests of the room itself; of these the mutant's own package is asked first.
+        far: tests that use the room.
     """
 
     count: int
