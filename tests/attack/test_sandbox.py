@@ -246,7 +246,7 @@ def number():
 """What code can do that found the pipe and the number of the request that it is called for."""
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(1)
 @pytest.mark.attack
 @pytest.mark.parametrize(
     ("value", "told"),
@@ -339,6 +339,7 @@ def test_without_a_wall_code_wants_a_yes(monkeypatch: pytest.MonkeyPatch) -> Non
         assert child.score(columns, 1) == [1.0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.attack
 @pytest.mark.parametrize("wall", WALLS)
 def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
@@ -367,6 +368,7 @@ def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
     assert ready
 
 
+@pytest.mark.sample(1)
 @pytest.mark.attack
 @pytest.mark.parametrize("wall", WALLS)
 def test_code_stands_still_between_calls(wall: Wall) -> None:

@@ -240,6 +240,7 @@ def test_code_that_is_broken_or_hostile_costs_its_own_scores_alone(
     assert found["exact"]["scores"] == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_what_code_prints_is_told_up_to_a_limit(client: TestClient) -> None:
     code = MINE.replace("'hello'", "'x' * 10_000_000")
 
@@ -351,6 +352,7 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
     on_a_desk(story, ending)
 
 
+@pytest.mark.slow
 def test_few_are_at_work_some_wait_and_the_rest_are_refused(
     on_a_desk: Callable[..., None],
 ) -> None:
@@ -400,6 +402,7 @@ def test_what_previews_stem_from_is_started_anew_where_it_was_killed(
     on_a_desk(story)
 
 
+@pytest.mark.slow
 def test_a_preview_that_needs_more_memory_than_it_may_says_so(
     tmp_path: Path, on_a_desk: Callable[..., None]
 ) -> None:
@@ -422,6 +425,7 @@ def test_a_preview_that_needs_more_memory_than_it_may_says_so(
     on_a_desk(story)
 
 
+@pytest.mark.slow
 def test_the_service_answers_meanwhile(client: TestClient) -> None:
     slow = SLEEPS.replace("40", "0.6") + "    return [1.0] * len(completions)\n"
 
@@ -510,6 +514,7 @@ def test_tokens_show_which_of_them_are_learned(client: TestClient) -> None:
     assert lengths["over"] == 0
 
 
+@pytest.mark.slow
 def test_prompts_have_room_for_what_may_be_written(client: TestClient) -> None:
     """509 new tokens leave three of 512 positions: prompts of six are over."""
     text = loop_with(MINE).replace("max_new_tokens: 6", "max_new_tokens: 509")

@@ -262,6 +262,7 @@ SEVENTY = (
 )
 
 
+@pytest.mark.slow
 def test_a_way_that_a_run_refuses_has_no_time(coloop, loop):
     outcome = coloop("fit", loop(*SEVENTY))
 

@@ -132,6 +132,7 @@ def test_the_schema_is_a_json_schema(coloop):
     assert "nodes" in found["properties"]
 
 
+@pytest.mark.slow
 def test_a_loop_satisfies_the_schema(coloop, loop):
     jsonschema = pytest.importorskip("jsonschema")
     document = parse(loop().read_text(encoding="utf-8")).document

@@ -149,7 +149,7 @@ def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
     assert len(completions[0]) == 2
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cluster) -> None:
     requests = [PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=(n,)) for n in range(3)]
     whole = cluster.call("main", "generate", "actor", "actor", requests, LONG)

@@ -575,6 +575,7 @@ def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path)
     assert second.has_ended
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 @pytest.mark.timeout(120)
 def test_ranks_that_their_fork_server_never_begins_are_given_up_in_time(

@@ -218,6 +218,7 @@ def test_json_schema_of_the_row_and_none_at_all() -> None:
     assert judged("json_schema", rows[1:2]).scores == [1.0]
 
 
+@pytest.mark.slow
 def test_a_row_without_its_schema_is_told() -> None:
     rows = [{"completion": "1", "form": {}}, {"completion": "1"}, {"completion": "1", "form": None}]
     what = "mine, row 1: json_schema: column `form` wants a JSON schema"
@@ -229,6 +230,7 @@ def test_a_row_without_its_schema_is_told() -> None:
     assert [failure.row for failure in found.failures] == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_format_of_a_schema_is_checked() -> None:
     texts = {'{"e": "x", "d": "2024-02-29"}': 0.0, '{"e": "x@y.org", "d": "2023-02-29"}': 0.0}
     texts |= {'{"e": "x@y.org", "d": "2024-02-29"}': 1.0}
@@ -252,7 +254,7 @@ DATES = {
 }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("draft", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}])
 def test_other_formats_of_the_drafts_are_notes(draft: dict[str, str]) -> None:
     named = ("uri", "time", "hostname", "idn-hostname", "json-pointer", "duration", "int32")
@@ -279,6 +281,7 @@ BAD_SCHEMAS = {
 }
 
 
+@pytest.mark.slow
 def test_a_schema_that_is_none_stops_or_leaves_its_row_out() -> None:
     rows = [{"completion": "{}", "form": schema} for schema in BAD_SCHEMAS.values()]
     rows.append({"completion": "{}", "form": {"type": "object"}})
@@ -296,7 +299,7 @@ def test_a_schema_that_is_none_stops_or_leaves_its_row_out() -> None:
     assert (failed.value.node, failed.value.field) == ("mine", "source")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["no json", "[1", "NaN"])
 def test_a_wrong_schema_is_told_whatever_the_text_is(text: str) -> None:
     wrong = {"type": "object", "requird": ["a"]}
@@ -311,6 +314,7 @@ def test_a_wrong_schema_is_told_whatever_the_text_is(text: str) -> None:
     assert judged("json_schema", rows[:1], column="form").scores == [0.0]
 
 
+@pytest.mark.slow
 def test_a_pattern_of_a_schema_that_backtracks_without_end_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -184,7 +184,7 @@ def mixes() -> Iterator[tuple[str, ...]]:
         yield from itertools.combinations(NAMES, count)
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("which", list(mixes()), ids=" and ".join)
 def test_whatever_reads_the_rows_of_a_fill_gets_them(
     which: tuple[str, ...], bench: Bench, rows_of: Any, actor: Any

@@ -147,6 +147,7 @@ def test_recordings_serve_the_next_batch_and_are_as_few_as_the_sizes(
     assert tape.released == 0
 
 
+@pytest.mark.slow
 def test_texts_that_join_kept_ones_and_more_slots_write_the_same(
     build_engine: Build, prompts: list[list[int]], ask: Ask
 ) -> None:

@@ -87,7 +87,7 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["own", "as_written"])
 def test_rows_of_another_role_are_learned_as_own_answers(
     prompt: str, runner: Callable[..., Any]

@@ -157,6 +157,7 @@ def test_a_prompt_longer_than_the_model_names_the_writer(
     assert "512" in error["message"]
 
 
+@pytest.mark.slow
 def test_template_code_that_fails_names_its_node(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:
@@ -195,6 +196,7 @@ def test_a_refresh_from_a_best_that_does_not_exist_is_named(
     assert "run.best" in error["message"]
 
 
+@pytest.mark.slow
 def test_weights_that_are_lost_are_named(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:

@@ -131,6 +131,7 @@ def reward(prompts, completions, **columns):
     assert (ended.folder / "events.jsonl").stat().st_size < 200_000
 
 
+@pytest.mark.slow
 def test_a_reward_that_never_says_anything_ends_the_run_with_the_reason(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:

@@ -65,6 +65,7 @@ def test_an_edge_of_weight_zero_changes_nothing_bit_for_bit(
     assert bool(ended.of("stage.finished", stage="brief.score")) is moved
 
 
+@pytest.mark.slow
 def test_a_reference_is_the_policy_as_it_was_when_the_phase_began(
     runner: Run, tiny: Text, equal: Equal
 ) -> None:
@@ -121,6 +122,7 @@ def test_an_agents_update_does_not_depend_on_whether_the_other_learns(
     assert not equal(both.group("units"), alone.group("units"))
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_not_live_stays_as_it_is(runner: Run, tiny: Text, equal: Equal) -> None:
     ended = runner(frozen(tiny, ["tens.rewards"], steps=3))
 
@@ -148,6 +150,7 @@ TWIN_EDGES = [
 ]
 
 
+@pytest.mark.slow
 def test_roles_that_share_weights_are_one_group_and_one_update(runner: Run, tiny: Text) -> None:
     ended = runner(with_edges(tiny, "grpo-arithmetic", TWIN_EDGES, TWIN))
 

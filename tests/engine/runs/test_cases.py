@@ -107,6 +107,7 @@ def test_every_learned_row_has_its_reference(played: Played) -> None:
     assert all(one["learned"] == one["kept"] for one in credited)
 
 
+@pytest.mark.slow
 def test_a_second_reward_scores_what_the_slice_gave(played: Played) -> None:
     ended = played("fill-with-second-reward", {"schedule.phases.0.steps": 1})
 
@@ -118,6 +119,7 @@ def test_a_second_reward_scores_what_the_slice_gave(played: Played) -> None:
         assert second == {"delivered": detail["rows"], "none": 0}
 
 
+@pytest.mark.slow
 def test_rows_at_unequal_depth_meet_by_the_place_of_their_branch(played: Played) -> None:
     ended = played("join-unequal-depth")
 
@@ -155,6 +157,7 @@ def test_three_siblings_meet_whatever_the_order_of_the_edges(
     assert [one["learned"] for one in details(ended, "ann.credit")] == [8, 8]
 
 
+@pytest.mark.slow
 def test_each_of_two_fills_repeats_its_own_slice(played: Played) -> None:
     ended = played("two-fills")
 

@@ -90,6 +90,7 @@ def test_a_judge_and_what_it_judges_learn_side_by_side(whole: Callable[[str], En
     assert ended.of("evaluation") or ended.metrics("probe", "score")
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_goes_on_to_the_same_bits(
     whole: Callable[[str], Ended], runner: Runner, equal: Callable[..., bool]
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_judge_learns_wherever_its_weights_are(values: dict[str, Any], runner:
     assert ended.metrics("judge", "reward/mean")
 
 
+@pytest.mark.slow
 def test_a_judge_inside_a_refill_writes_anew_in_each_pass(runner: Runner) -> None:
     """What is kept is decided by the judge, so that it stands in the region that is refilled."""
     lucky = {
@@ -194,6 +196,7 @@ def test_a_judge_that_never_says_a_verdict_is_told_and_ends_the_run(runner: Runn
     assert "`read`" in told[0]["hint"]
 
 
+@pytest.mark.slow
 def test_a_judge_may_read_chances_of_labels_and_write_nothing(runner: Runner) -> None:
     lesson = {
         "kind": "template",

@@ -155,7 +155,7 @@ def test_a_run_is_not_brought_back_without_end(
     assert equal(resumed.weights(), whole(APART).weights())
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", ["the engine", "a moving average"])
 def test_weights_go_between_machines_that_share_no_folder(
     loop: str,

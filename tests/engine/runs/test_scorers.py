@@ -158,6 +158,7 @@ run: {checkpoint_every: 1}
 )
 
 
+@pytest.mark.slow
 def test_a_critic_stands_on_the_actors_weights_with_a_head_of_its_own(
     runner: Check, finished: Check, whole: Check, equal: Check
 ) -> None:

@@ -67,6 +67,7 @@ def acting(world: str = WORLD, **fields: str) -> str:
     return text.replace(f"source: {DIGITS}", f"source: {column}")
 
 
+@pytest.mark.slow
 def test_calls_are_answered_and_counted_under_the_tools_name(runner: Run) -> None:
     ended = runner(CALLING)
 
@@ -110,6 +111,7 @@ def test_a_stopped_run_with_tools_goes_on_as_if_it_had_never_stopped(
     assert resumed.readings(step) == whole.readings(step)
 
 
+@pytest.mark.slow
 def test_an_environment_gives_prompts_and_earns_columns(runner: Run) -> None:
     ended = runner(acting())
 
@@ -120,6 +122,7 @@ def test_an_environment_gives_prompts_and_earns_columns(runner: Run) -> None:
     assert max(ended.metrics("actor", "turns/mean")) <= 2.0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ends", ["", "; raise KeyboardInterrupt", "; return 3"])
 def test_what_an_environment_prints_is_in_the_log(ends: str, runner: Run) -> None:
     world = WORLD.replace("self.left = 2", f"self.left = 2; print('begun', row['prompt']){ends}")
@@ -131,6 +134,7 @@ def test_what_an_environment_prints_is_in_the_log(ends: str, runner: Run) -> Non
     assert printed[0]["message"].startswith("begun ")
 
 
+@pytest.mark.slow
 def test_a_text_that_never_acts_has_earned_the_sum_of_no_steps(runner: Run) -> None:
     """Else the rows that act are compared with each other alone, and acting is never taught."""
     script = "max_new_tokens: 12\n      script: ['a!', 'no']"
@@ -142,6 +146,7 @@ def test_a_text_that_never_acts_has_earned_the_sum_of_no_steps(runner: Run) -> N
     assert 0 < max(ended.metrics("sums", "tool/calls")) < 1
 
 
+@pytest.mark.slow
 def test_tools_work_for_texts_that_are_handed_on_early(
     runner: Run, equal: Callable[..., bool]
 ) -> None:
@@ -167,6 +172,7 @@ def test_tools_work_a_step_ahead_of_learning(on_sync: str, runner: Run) -> None:
     assert max(ended.metrics("actor", "staleness/max")) <= 1
 
 
+@pytest.mark.slow
 def test_tools_work_in_every_pass_of_a_refill(runner: Run) -> None:
     text = CALLING.replace(
         "  digits:",
@@ -185,6 +191,7 @@ def test_tools_work_in_every_pass_of_a_refill(runner: Run) -> None:
     assert len(ended.metrics("sums", "tool/calls")) > 4
 
 
+@pytest.mark.slow
 def test_two_writers_share_a_tool(runner: Run) -> None:
     other = "\n".join(CALLING.split("  actor:\n")[1].split("  digits:")[0].splitlines())
     text = CALLING.replace("  digits:", f"  second:\n{other}\n  digits:", 1)
@@ -202,7 +209,7 @@ def test_two_writers_share_a_tool(runner: Run) -> None:
     assert min(max(ended.metrics(name, "turns/mean")) for name in ("actor", "second")) > 1.0
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("step", "fields"),
     [

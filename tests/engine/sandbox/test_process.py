@@ -117,6 +117,7 @@ def test_a_missing_function_is_told_with_those_that_are_there() -> None:
     assert "defines no function `reward`; it defines score" in message
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("line", "message", "row"),
     [
@@ -209,6 +210,7 @@ def test_writing_to_the_bare_descriptors_goes_nowhere() -> None:
         assert child.score(COLUMNS, 3) == [1.0] * 3
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("lines", "told"),
     [

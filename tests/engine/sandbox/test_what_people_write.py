@@ -133,6 +133,7 @@ def test_a_text_that_is_read_as_messages_is_explained() -> None:
     assert "line 2" in told
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("code", "told", "instead"),
     [

@@ -306,6 +306,7 @@ def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[UpdateReport], 
     return go_on(backend, name, 2, 3), snapshot(backend)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("written", "read"),
     [

@@ -276,6 +276,7 @@ def taught_over(ranks: Ranks) -> list[tuple[dict[str, torch.Tensor], int]]:
     return found
 
 
+@pytest.mark.slow
 def test_ranks_share_what_they_read_as_one_does(tmp_path: Path) -> None:
     training = training_section(optimizer={"name": "sgd"}, lr=1.0)
     single = SingleBackend(built("llama"), training)

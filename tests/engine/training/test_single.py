@@ -160,6 +160,7 @@ def test_an_update_leaves_the_global_generator_alone(
     assert torch.equal(torch.rand(3), expected)
 
 
+@pytest.mark.slow
 def test_a_stop_before_the_first_step_changes_nothing(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_stop_after_the_first_step_completes_the_update(
     assert is_same(weights(backend.model), weights(undisturbed.model))
 
 
+@pytest.mark.slow
 def test_progress_counts_every_row_of_every_pass(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
