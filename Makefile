@@ -59,7 +59,7 @@ test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it;
 
 collect: $(STAMPS)/dev
 	@# Once before the workers, which would each rewrite all assertions: here they find the result.
-	@found="$$($(BIN)/python -m pytest --collect-only -qq)" || { echo "$$found"; exit 1; }
+	@found="$$($(BIN)/python -m pytest --collect-only -qq -m "not slow and not network")" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
 	@$(BIN)/ruff check -q engine backend tests tools
