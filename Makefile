@@ -1,5 +1,5 @@
 # coloop: two commands matter. `make run` sets up everything and opens the composer, `make test` sets up
-# everything and runs every test but the slow ones: training proofs, and the rest of long matrices.
+# everything and runs every test but the slow ones; tests/README.md says which those are.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -26,7 +26,7 @@ run: $(STAMPS)/python $(STAMPS)/web ## Set up what is missing and open the compo
 
 setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
 
-test: ## Set up everything and run all tests
+test: ## Set up everything and run all tests but the slow ones
 	@$(MAKE) -j 2 $(STAMPS)/dev built-and-tested-web chromium lint collect
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
 
@@ -43,7 +43,7 @@ test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
 	@cd frontend && npm run --silent lint && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent test
 
 test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not slow and not network" tests/e2e $(PYTEST)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not network" tests/e2e $(PYTEST)
 
 looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the pictures anew that test_looks.py compares with
 	@COLOOP_LOOKS=take OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/e2e/test_looks.py
@@ -51,15 +51,15 @@ looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the pictures anew that 
 pictures: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the README's pictures anew, from a real run
 	@$(BIN)/python -m tests.e2e.pictures
 
-test-slow: $(STAMPS)/dev ## Training proofs, and what `make test` leaves of long matrices; an hour or more
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow $(PYTEST)
+test-slow: $(STAMPS)/dev $(STAMPS)/web chromium ## What `make test` leaves: proofs, journeys, matrices; hours
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "slow and not network" $(PYTEST)
 
 test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it; tens of minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(ATTACK)
 
 collect: $(STAMPS)/dev
 	@# Once before the workers, which would each rewrite all assertions: here they find the result.
-	@found="$$($(BIN)/python -m pytest --collect-only -qq)" || { echo "$$found"; exit 1; }
+	@found="$$($(BIN)/python -m pytest --collect-only -qq -m "not slow and not network")" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
 	@$(BIN)/ruff check -q engine backend tests tools

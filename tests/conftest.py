@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -94,9 +95,46 @@ def pytest_collection() -> Iterator[None]:
     return collected
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of slow tests alone are not even read where no slow test is asked for."""
+    if not config.option.markexpr.startswith("not slow") or collection_path.suffix != ".py":
+        return None
+    return True if is_slow(collection_path) else None
+
+
+@cache
+def is_slow(path: Path) -> bool:
+    """Whether all tests of a file are slow."""
+    text = path.read_text(encoding="utf-8")
+    _, found, marks = text.partition("\npytestmark = ")
+    stated = marks.partition("]" if marks.startswith("[") else "\n")[0]
+    return bool(found) and "pytest.mark.slow" in stated
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first."""
+    """What takes longest begins first; of a sampled test those cases are slow that are left out."""
+    sampled: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample") and not item.get_closest_marker("slow"):
+            sampled.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for name, cases in sampled.items():
+        mark = cases[0].get_closest_marker("sample")
+        assert mark is not None
+        for place in sorted(set(range(len(cases))) - set(spread(name, len(cases), *mark.args))):
+            cases[place].add_marker(pytest.mark.slow)
     items.sort(key=lambda item: turn_of(item.nodeid.partition("::")[0]))
+
+
+def spread(name: str, size: int, count: int) -> list[int]:
+    """Places of `count` cases among `size`, as far from one another as they can be.
+
+    Tests of the same cases begin at different ones, by their names, so that together they see most.
+    """
+    if count >= size:
+        return list(range(size))
+    first = crc32(name.encode()) % (size // count) if size >= 8 * count else 0
+    return [first + place * size // count for place in range(count)]
 
 
 @cache

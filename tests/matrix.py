@@ -1,4 +1,8 @@
-"""Matrices of cases of which `make test` runs what differs most; the rest is `slow`."""
+"""Matrices of cases of which `make test` runs what differs most; the rest is `slow`.
+
+Where all cases of a test are alike, `@pytest.mark.sample(count)` runs so many of them, spread over
+all.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -540,6 +540,7 @@ def test_there_are_enough_of_them() -> None:
     assert {case.name for case in CASES} >= set(QUICK)
 
 
+@pytest.mark.sample(43)
 @pytest.mark.parametrize("case", CASES, ids=by_name)
 def test_every_damage_is_named_and_nothing_is_written(case: Case, damaged: Path) -> None:
     case.harm(damaged)
@@ -590,6 +591,7 @@ def resumes(case: Case, folder: Path, undisturbed: str) -> None:
         assert "events.damaged" in codes
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", [one for one in CASES if one.name in QUICK], ids=by_name)
 def test_none_goes_on_to_other_weights(case: Case, damaged: Path, undisturbed: str) -> None:
     resumes(case, damaged, undisturbed)

@@ -76,6 +76,7 @@ def test_another_process_of_the_user_reads_nothing() -> None:
     assert seen("kept") == dict.fromkeys(("environ", "mem", "maps", "descriptors"), False)
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 @pytest.mark.parametrize(
     "command",

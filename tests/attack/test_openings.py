@@ -84,6 +84,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return play
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("wall", WALLS)
 @pytest.mark.parametrize(
     "lacking",

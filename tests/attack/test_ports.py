@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from tests.backend.servers import Server, environment_of, servers, settings_in
 from tests.e2e.conftest import PAGE
 
-pytestmark = [pytest.mark.attack, pytest.mark.e2e]
+pytestmark = [pytest.mark.attack, pytest.mark.e2e, pytest.mark.slow]
 
 HOME = """<!doctype html><a id="on" href="{trap}/prize">a prize</a>"""
 TRAP = """<!doctype html><img src="/picture"><script>

@@ -171,6 +171,7 @@ def of_ray(driver: int) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.skipif(not has_ray(), reason="Ray is not installed")
 def test_a_driver_that_is_killed_takes_the_ray_that_it_began(

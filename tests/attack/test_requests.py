@@ -120,6 +120,7 @@ def fuzz(server: Server, fuzzer: Fuzzer, count: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_thousand_hostile_requests_are_answered(
     server: Server, fuzzer: Fuzzer, record_property: Callable[[str, object], None]
 ) -> None:

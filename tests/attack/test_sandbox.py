@@ -146,6 +146,7 @@ def test_no_escape_succeeds(
     assert ground.harm() == []
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_the_same_code_gets_out_where_there_is_no_wall(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
@@ -245,6 +246,7 @@ def number():
 """What code can do that found the pipe and the number of the request that it is called for."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.attack
 @pytest.mark.parametrize(
     ("value", "told"),
@@ -337,6 +339,7 @@ def test_without_a_wall_code_wants_a_yes(monkeypatch: pytest.MonkeyPatch) -> Non
         assert child.score(columns, 1) == [1.0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.attack
 @pytest.mark.parametrize("wall", WALLS)
 def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
@@ -365,6 +368,7 @@ def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
     assert ready
 
 
+@pytest.mark.sample(1)
 @pytest.mark.attack
 @pytest.mark.parametrize("wall", WALLS)
 def test_code_stands_still_between_calls(wall: Wall) -> None:

@@ -224,6 +224,7 @@ except ChildProcessError: print("nothing left")
 """
 
 
+@pytest.mark.slow
 def test_the_first_process_of_a_container_is_left_nothing_to_bury() -> None:
     """A server that is process 1 inherits orphans and waits for none of them."""
     shown = subprocess.run(

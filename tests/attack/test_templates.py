@@ -128,6 +128,7 @@ def attack(
     assert not found
 
 
+@pytest.mark.slow
 def test_every_fifth_template_written_by_hand_breaks_no_limit(
     quick: Child, record_property: Record
 ) -> None:

@@ -76,6 +76,7 @@ def slow(score: Callable[[str], object]) -> list[str]:
     ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("options", REWARDS, ids=lambda one: one.get("shape") or one["name"])
 def test_no_text_holds_a_builtin_reward(
     options: dict[str, Any], record_property: Callable[[str, object], None]

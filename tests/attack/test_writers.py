@@ -126,6 +126,7 @@ def content(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.slow
 def test_a_run_that_is_driven_is_resumed_by_nobody_else(drive: Callable[..., Driver]) -> None:
     first = drive(goes_on=False)
     first.wait_for(is_checkpoint)
@@ -152,6 +153,7 @@ def in_a_thread(place: Path, *, goes_on: bool) -> str:
         return error.code
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("goes_on", [False, True], ids=["new", "resumed"])
 def test_of_many_that_write_at_once_one_wins(
     goes_on: bool, tmp_path: Path, undisturbed: str
@@ -173,6 +175,7 @@ def test_of_many_that_write_at_once_one_wins(
     assert weights_of(tmp_path / "run") == undisturbed
 
 
+@pytest.mark.slow
 def test_runs_whose_checkpoints_lie_side_by_side_do_not_keep_each_other_out(
     tmp_path: Path, undisturbed: str
 ) -> None:

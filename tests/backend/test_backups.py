@@ -147,6 +147,7 @@ def test_a_copy_has_no_owner(settings: Settings, tmp_path: Path) -> None:
     copy.close()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
 def test_a_file_that_is_cut_off_is_refused(
     settings: Settings, written: list[Any], tmp_path: Path, share: float
@@ -185,6 +186,7 @@ def test_a_flipped_bit_is_found_wherever_it_is(
             assert content(settings) == written
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", ["text", "empty", "database", "tar", "folder", "missing"])
 def test_a_foreign_file_is_refused(
     settings: Settings, written: list[Any], tmp_path: Path, what: str
@@ -209,6 +211,7 @@ def test_a_foreign_file_is_refused(
     assert content(settings) == written
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -241,6 +244,7 @@ def database_of(backup: Path) -> bytes:
         return found.read()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("spoil_with", "told"),
     [

@@ -67,6 +67,7 @@ BODIES = [
 ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_bad_bodies_end_in_a_clear_error(client: TestClient, method: str, path: str) -> None:
     for body in BODIES:
@@ -156,6 +157,7 @@ mutations = st.lists(
 )
 
 
+@pytest.mark.slow
 @hypothesis_settings(
     max_examples=100,
     deadline=None,

@@ -103,6 +103,7 @@ def test_a_loop_with_errors_is_not_run(client: TestClient, loop: str) -> None:
     assert client.get("/api/runs").json() == []
 
 
+@pytest.mark.slow
 def test_a_loop_over_its_budget_wants_to_be_forced(
     client: TestClient, loop: str, run_until: Any
 ) -> None:
@@ -144,6 +145,7 @@ def test_patching_keeps_comments_and_number_formats(client: TestClient, loop: st
     assert "# kept as it is written" in by_change["yaml"]
 
 
+@pytest.mark.slow
 def test_patching_to_a_draft_with_errors_still_writes_it(client: TestClient, loop: str) -> None:
     spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
     spec["nodes"]["judge"] = {"kind": "reward"}
@@ -258,6 +260,7 @@ def test_locks_of_a_loop_hold_and_those_of_the_question_go_before_them(client: T
     assert held["after"]["step_seconds"] > free["after"]["step_seconds"]
 
 
+@pytest.mark.slow
 def test_what_cannot_fit_names_ways_that_each_do(client: TestClient) -> None:
     path = "nodes.actor.training.micro_batch"
     chunk = "nodes.actor.training.loss_chunk"
@@ -302,6 +305,7 @@ def test_an_answer_that_a_run_refuses_says_so(client: TestClient) -> None:
     assert "over" not in found["verdict"].partition("`run`")[0]
 
 
+@pytest.mark.slow
 def test_a_budget_that_only_an_engine_on_several_gpus_meets_is_not_met(client: TestClient) -> None:
     spec = _preset(client, "grpo-qwen2.5-7b-8xH100")
 
@@ -370,6 +374,7 @@ def test_a_check_says_how_the_time_comes_about_and_the_batch_as_a_ladder(
     assert ladder["rungs"][-1]["name"] == "updates"
 
 
+@pytest.mark.slow
 def test_presets_are_listed_with_what_runs_here(client: TestClient) -> None:
     loops = {one["name"]: one for one in client.get("/api/presets/loops").json()}
     hardware = client.get("/api/presets/hardware").json()
@@ -419,6 +424,7 @@ def test_a_check_names_what_lies_outside_of_the_roots_and_does_not_look_at_it(
     assert [found["code"] for found in secret["report"]["diagnostics"]] == ["data.outside"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("storage", "codes"),
     [
@@ -441,6 +447,7 @@ def test_storage_leads_to_another_machine_or_stays_inside(
     assert [found["code"] for found in report["diagnostics"]] == codes
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("path", ["/etc/passwd", "~root/../etc/passwd", "~/rows.jsonl"])
 def test_what_a_phase_or_trigger_will_set_is_checked_as_well(
     path: str, client: TestClient, loop: str
@@ -493,6 +500,7 @@ def test_a_relative_path_means_the_same_wherever_the_server_was_started(
         roots.check("../coloop.db", "source.path")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [5])
 def test_a_check_is_quick(client: TestClient, loop: str, count: int) -> None:
     client.post("/api/check", json={"yaml": loop})
@@ -551,6 +559,7 @@ def test_a_whole_loop_is_a_piece_with_its_edges_and_places(client: TestClient, l
     assert read["layout"] == {"actor": [1, 2]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("text", "codes"),
     [("a sentence", ["yaml.not_a_mapping"]), ("nodes: [", ["yaml.syntax"]), ("nodes: {a: 3}", [])],

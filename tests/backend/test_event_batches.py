@@ -68,6 +68,7 @@ def told_by(watch: Watch) -> str:
     return json.dumps([shown, rest, watch.log.read(0, 10**6)], sort_keys=True)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("is_odd", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_batch_says_what_its_events_say_one_by_one(

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from httpx import Client
 
 from coloop.explain.algorithm import explain_algorithm
@@ -55,6 +56,7 @@ def test_a_preset_tells_what_it_teaches(client: Client) -> None:
     assert missing.status_code == 404
 
 
+@pytest.mark.slow
 def test_the_gallery_gets_traits_and_a_sketch_of_each_graph(client: Client) -> None:
     listed = {one["name"]: one for one in client.get("/api/presets/loops").json()}
 

@@ -32,6 +32,7 @@ def test_an_integer_beyond_all_and_a_second_change_are_no_failure_of_the_server(
     assert answer.status_code in (200, 422), answer.text
 
 
+@pytest.mark.slow
 def test_many_changes_cost_no_more_each_than_a_few(client: TestClient, loop: str) -> None:
     def cost(count: int) -> float:
         changes = [
@@ -48,6 +49,7 @@ def test_many_changes_cost_no_more_each_than_a_few(client: TestClient, loop: str
     assert many < 40 * few, (few, many)
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_nothing_of_its_answers_is_cut(
     start_server: Callable[..., Any],
 ) -> None:

@@ -136,6 +136,7 @@ def test_where_a_step_was_done_twice_the_later_attempt_counts(
     assert client.get("/api/runs/long/samples/steps").json()["steps"] == list(range(1, 8))
 
 
+@pytest.mark.slow
 def test_a_restart_reads_no_history_of_what_has_ended(
     settings: Settings, loop: str, eventually: Eventually
 ) -> None:

@@ -130,6 +130,7 @@ def texts(client: TestClient, loop_id: str) -> list[str]:
     return [client.get(f"{path}/{number}").json()["yaml"] for number in reversed(numbers)]
 
 
+@pytest.mark.slow
 def test_two_hundred_edits_of_a_sitting_are_one_version(client: TestClient, loop: str) -> None:
     made = client.post("/api/loops", json={"yaml": loop}).json()
 

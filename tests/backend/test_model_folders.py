@@ -155,6 +155,7 @@ LINKS = (
 )
 
 
+@pytest.mark.slow
 def test_the_template_of_a_folder_without_links_is_read(
     client: TestClient, model: Path, tiny: Path
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_run_that_is_still_written_is_neither_resumed_nor_deleted(
 # The last word
 
 
+@pytest.mark.slow
 def test_the_server_writes_no_last_word_while_somebody_else_writes(
     client: TestClient, loop_that: LoopThat, run_until: RunUntil, eventually: Eventually
 ) -> None:
@@ -163,6 +164,7 @@ def forget_the_start(settings: Settings, run_id: str) -> Handle:
     return handle
 
 
+@pytest.mark.slow
 def test_a_driver_that_was_started_and_not_noted_is_found_again(
     start_server: Callable[..., Any],
     settings: Settings,
@@ -185,6 +187,7 @@ def test_a_driver_that_was_started_and_not_noted_is_found_again(
     assert_gapless(settings.runs_dir / run_id)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_planned_and_not_started_is_started_once(
     start_server: Callable[..., Any],
     settings: Settings,
@@ -223,6 +226,7 @@ def locked(settings: Settings) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
+@pytest.mark.slow
 @sqlite_only
 def test_a_busy_database_asks_to_come_again(
     client: TestClient, settings: Settings, loop: str
@@ -239,6 +243,7 @@ def test_a_busy_database_asks_to_come_again(
     assert client.post("/api/loops", json={"yaml": loop}).status_code == 201
 
 
+@pytest.mark.slow
 @sqlite_only
 def test_a_busy_database_neither_fails_a_start_nor_loses_its_driver(
     client: TestClient,

@@ -62,6 +62,7 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
         assert reference.removeprefix("#/components/schemas/") in document["components"]["schemas"]
 
 
+@pytest.mark.slow
 def test_the_dump_is_the_same_each_time_and_what_is_served(
     client: TestClient, document: dict[str, Any]
 ) -> None:

@@ -119,6 +119,7 @@ def by_node(scores: dict[str, Any]) -> dict[str, dict[str, Any]]:
 # ---- the same numbers
 
 
+@pytest.mark.slow
 def test_a_preview_says_of_rows_what_a_run_said_of_them(
     client: TestClient, recorded: list[dict[str, Any]]
 ) -> None:
@@ -196,6 +197,7 @@ def test_each_row_that_fails_is_told_with_the_line_of_the_code(client: TestClien
     assert found["totals"][0] == pytest.approx(1 + 0.5 * 7 / 9 - 0.25 * 0.5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("code", "says", "line"),
     [
@@ -238,6 +240,7 @@ def test_code_that_is_broken_or_hostile_costs_its_own_scores_alone(
     assert found["exact"]["scores"] == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_what_code_prints_is_told_up_to_a_limit(client: TestClient) -> None:
     code = MINE.replace("'hello'", "'x' * 10_000_000")
 
@@ -311,6 +314,7 @@ async def never() -> None:
     await asyncio.Event().wait()
 
 
+@pytest.mark.slow
 def test_a_preview_ends_with_its_client_its_time_and_its_server(
     on_a_desk: Callable[..., None],
 ) -> None:
@@ -348,6 +352,7 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
     on_a_desk(story, ending)
 
 
+@pytest.mark.slow
 def test_few_are_at_work_some_wait_and_the_rest_are_refused(
     on_a_desk: Callable[..., None],
 ) -> None:
@@ -372,6 +377,7 @@ def test_few_are_at_work_some_wait_and_the_rest_are_refused(
     on_a_desk(story)
 
 
+@pytest.mark.slow
 def test_what_previews_stem_from_is_started_anew_where_it_was_killed(
     on_a_desk: Callable[..., None],
 ) -> None:
@@ -396,6 +402,7 @@ def test_what_previews_stem_from_is_started_anew_where_it_was_killed(
     on_a_desk(story)
 
 
+@pytest.mark.slow
 def test_a_preview_that_needs_more_memory_than_it_may_says_so(
     tmp_path: Path, on_a_desk: Callable[..., None]
 ) -> None:
@@ -418,6 +425,7 @@ def test_a_preview_that_needs_more_memory_than_it_may_says_so(
     on_a_desk(story)
 
 
+@pytest.mark.slow
 def test_the_service_answers_meanwhile(client: TestClient) -> None:
     slow = SLEEPS.replace("40", "0.6") + "    return [1.0] * len(completions)\n"
 
@@ -506,6 +514,7 @@ def test_tokens_show_which_of_them_are_learned(client: TestClient) -> None:
     assert lengths["over"] == 0
 
 
+@pytest.mark.slow
 def test_prompts_have_room_for_what_may_be_written(client: TestClient) -> None:
     """509 new tokens leave three of 512 positions: prompts of six are over."""
     text = loop_with(MINE).replace("max_new_tokens: 6", "max_new_tokens: 509")
@@ -516,6 +525,7 @@ def test_prompts_have_room_for_what_may_be_written(client: TestClient) -> None:
     assert lengths["over"] == lengths["measured"] == 50
 
 
+@pytest.mark.slow
 def test_rows_that_two_datasets_share_are_found(client: TestClient) -> None:
     same = loop_with(MINE).replace(", split: test", "")
 

@@ -48,6 +48,7 @@ def state(server: Any, run_id: str) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_takes_the_driver_that_has_loaded_and_both_outlive_the_server(
     start_server: StartServer, loop: str, eventually: Eventually, settings: Any
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_loop_trains_stops_resumes_and_is_forked(
     assert min(one["step"] for one in events(fork) if one["type"] == "stage.started") > stopped_at
 
 
+@pytest.mark.slow
 def test_a_fork_has_what_was_set_and_goes_on_from_the_checkpoint(
     settings: Settings, loop: str, eventually: Callable[..., Any], driver: tuple[str, ...]
 ) -> None:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.backend.postgres import kept_handle
 
 from coloop_server.processes import identity
@@ -45,6 +46,7 @@ def test_a_killed_server_finds_its_run_again_and_goes_on(
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_while_no_server_ran_is_told_as_it_ended(
     start_server: StartServer, loop_that: LoopThat, eventually: Eventually
 ) -> None:
@@ -83,6 +85,7 @@ def test_a_driver_killed_while_no_server_ran_leaves_a_failed_run(
     assert last["state"] == "failed"
 
 
+@pytest.mark.slow
 def test_runs_end_with_a_server_that_is_told_so(
     start_server: StartServer, loop_that: LoopThat, eventually: Eventually
 ) -> None:

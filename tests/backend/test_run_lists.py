@@ -38,6 +38,7 @@ def many(client: TestClient, settings: Settings, loop: str, eventually: Eventual
     return client
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sort", ["created", "ended", "name", "state", "step"])
 def test_pages_follow_one_another_without_a_gap(many: TestClient, sort: str) -> None:
     whole = [run["id"] for run in many.get(f"/api/runs?sort={sort}&limit=100").json()]
@@ -55,6 +56,7 @@ def test_pages_follow_one_another_without_a_gap(many: TestClient, sort: str) -> 
     assert seen == whole
 
 
+@pytest.mark.slow
 def test_a_page_stays_where_it_was_when_runs_go(many: TestClient) -> None:
     first = many.get("/api/runs?sort=name&limit=4")
     many.delete("/api/runs/run-01")
@@ -64,6 +66,7 @@ def test_a_page_stays_where_it_was_when_runs_go(many: TestClient) -> None:
     assert [run["id"] for run in second.json()] == ["run-04", "run-05"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("cursor", ["x", "e30=", "WyJzdGVwIiwgMSwgInIiXQ==", "%00"])
 def test_a_cursor_of_another_list_is_refused(many: TestClient, cursor: str) -> None:
     answer = many.get(f"/api/runs?sort=name&cursor={cursor}")
@@ -99,6 +102,7 @@ def test_a_list_asks_the_same_of_the_database_however_many_runs_there_are(
     assert asked(2) == asked(20) == 2
 
 
+@pytest.mark.slow
 def test_a_list_reads_no_folders_while_none_came_or_went(
     many: TestClient, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +164,7 @@ def test_queued_runs_are_moved_and_started_in_that_order(
     assert [run for _, run in started] == [c, d, b]
 
 
+@pytest.mark.slow
 def test_the_queue_outlives_the_server(
     settings: Settings, loop_that: LoopThat, eventually: Eventually
 ) -> None:

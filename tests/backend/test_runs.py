@@ -71,6 +71,7 @@ def test_a_run_stops_when_asked_and_keeps_a_checkpoint(
     assert client.post(f"/api/runs/{run_id}/stop").status_code == 409
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_stop_is_ended_at_the_deadline(
     settings: Settings, loop_that: LoopThat, eventually: Callable[..., Any]
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_run_that_does_not_stop_is_ended_at_the_deadline(
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
+@pytest.mark.slow
 def test_one_run_goes_on_at_a_time_and_a_queued_one_can_be_taken_back(
     client: TestClient, loop_that: LoopThat, run_until: RunUntil
 ) -> None:
@@ -132,6 +134,7 @@ def test_a_driver_that_cannot_start_says_why(
     assert client.get(f"/api/runs/{run_id}/events").json()["events"] == []
 
 
+@pytest.mark.slow
 def test_a_stopped_run_is_resumed_in_place(
     client: TestClient, loop_that: LoopThat, run_until: RunUntil
 ) -> None:

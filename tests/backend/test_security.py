@@ -48,6 +48,7 @@ def test_names_of_this_machine_are_hosts(client: TestClient, host: str) -> None:
     assert client.get("/api/health", headers={"Host": host}).status_code == 200
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "origin",
     [
@@ -98,6 +99,7 @@ def test_a_program_sends_the_token_as_a_header(guarded: TestClient, header: str)
     assert guarded.get("/api/loops", headers={"Authorization": header}).status_code == 200
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("header", ["Bearer wrong", TOKEN, "Bearer ", "Basic abc", "Bearer é"])
 def test_another_token_is_refused(guarded: TestClient, header: str) -> None:
     raw = header.encode("latin-1")
@@ -253,6 +255,7 @@ def test_other_addresses_are_refused_without_a_token(server_environment: dict[st
     assert ended.stdout == ""
 
 
+@pytest.mark.slow
 def test_other_addresses_are_served_with_a_token(start_server: Callable[..., Any]) -> None:
     server = start_server("--host", "0.0.0.0", COLOOP_TOKEN=TOKEN)
 

@@ -39,6 +39,7 @@ def test_a_port_in_use_is_named_together_with_a_free_one(
         pass
 
 
+@pytest.mark.slow
 def test_two_servers_do_not_share_a_data_folder(
     start_server: StartServer, server_environment: dict[str, str], settings: Settings
 ) -> None:

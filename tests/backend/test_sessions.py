@@ -175,6 +175,7 @@ def test_an_empty_token_file_lets_nobody_in(settings: Settings) -> None:
 # Files
 
 
+@pytest.mark.slow
 def test_no_other_user_reads_what_the_server_writes(
     start_server: Callable[..., Any],
     settings: Settings,

@@ -237,6 +237,7 @@ def test_it_ends_with_its_server_whatever_it_does(spare: Spare) -> None:
     assert spare.process.wait(PATIENCE) == 0
 
 
+@pytest.mark.slow
 def test_a_ray_that_is_not_there_is_told_and_the_command_is_obeyed(
     spare: Spare, tmp_path: Path
 ) -> None:
@@ -251,6 +252,7 @@ def test_a_ray_that_is_not_there_is_told_and_the_command_is_obeyed(
     assert "no-such-loop" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_without_a_run_it_ends_after_a_while() -> None:
     command = [sys.executable, "-m", "coloop.cli.spare", "--seconds", "0"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:

@@ -49,6 +49,7 @@ def write_runs(settings: Settings, loop: str, count: int) -> None:
         write_run(settings.runs_dir / f"run-{number:03}", loop, told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [FEW, MANY])
 def test_a_start_opens_no_file_of_the_runs_that_it_knows(
     settings: Settings, loop: str, count: int
@@ -68,6 +69,7 @@ def test_a_start_opens_no_file_of_the_runs_that_it_knows(
     assert len(asked) < 20
 
 
+@pytest.mark.slow
 def test_a_start_without_a_migration_loads_nothing_that_runs_some(settings: Settings) -> None:
     code = (
         "import sys\n"
@@ -86,6 +88,7 @@ def test_the_newest_migration_is_the_one_that_the_files_lead_to() -> None:
     assert newest() == ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
+@pytest.mark.slow
 def test_each_route_is_made_once_and_no_model_of_errors_with_it() -> None:
     code = """
 import json

@@ -54,6 +54,7 @@ def new_run(server: Any, yaml: str) -> str:
         return run_id
 
 
+@pytest.mark.slow
 def test_a_client_gets_hello_all_events_gauges_and_the_end(
     server: Server, loop_that: LoopThat
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_client_gets_hello_all_events_gauges_and_the_end(
     assert stream.close_code == 1000
 
 
+@pytest.mark.slow
 def test_a_client_is_told_what_a_run_waits_for(server: Server, loop_that: LoopThat) -> None:
     first = new_run(server, loop_that("steps=1 hold=1"))
     second = new_run(server, loop_that("steps=1"))
@@ -137,6 +139,7 @@ def wait_for_line(server: Any, words: str) -> None:
     assert words in line
 
 
+@pytest.mark.slow
 def test_a_slow_client_is_cut_off_and_others_are_not_held_up(
     start_server: StartServer, loop_that: LoopThat
 ) -> None:
@@ -172,6 +175,7 @@ def test_a_foreign_page_cannot_open_the_stream(server: Server, loop_that: LoopTh
         assert json.loads(stream.recv(timeout=30))["kind"] == "hello"
 
 
+@pytest.mark.slow
 def test_the_stream_asks_for_the_token(start_server: StartServer, loop_that: LoopThat) -> None:
     server = start_server(COLOOP_TOKEN="a long secret of ours")
     bearer = {"Authorization": "Bearer a long secret of ours"}

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, Response, WebSocketRoute, expect
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

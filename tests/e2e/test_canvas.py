@@ -7,12 +7,14 @@ sizes.
 import re
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.e2e.conftest import WAIT_MS
+from tests.matrix import some
 
 from coloop.runtime.run_files.events import (
     EdgeGauge,
@@ -196,6 +198,7 @@ def runs(server: "Server") -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_nothing_lies_on_anything_in_the_composer(
     size: tuple[int, int], server: "Server", open_page: Callable[..., Page]
@@ -228,40 +231,47 @@ TALL = (
     )
     + "}"
 )
-EVERY_THEME = pytest.mark.parametrize("theme", ["light", "dark"])
-EVERY_SIZE = pytest.mark.parametrize("size", [(1440, 900), (1024, 768)], ids=str)
+FIRST_SIGHTS = some(
+    product(
+        ("tango", "grpo-arithmetic", "cooper", "many"),
+        ((1440, 900), (1024, 768)),
+        ("light", "dark"),
+    ),
+    kept=[("tango", (1024, 768), "dark"), ("cooper", (1440, 900), "light")],
+)
 
 
-@EVERY_THEME
-@EVERY_SIZE
+@pytest.mark.parametrize("sight", FIRST_SIGHTS, ids=str)
 def test_all_of_a_graph_is_seen_and_read_at_first_sight(
-    size: tuple[int, int],
-    theme: Literal["light", "dark"],
+    sight: tuple[str, tuple[int, int], Literal["light", "dark"]],
     server: "Server",
     runs: dict[str, str],
     open_page: Callable[..., Page],
 ) -> None:
+    name, size, theme = sight
     page = open_page(
         "/",
         viewport={"width": size[0], "height": size[1]},
         color_scheme=theme,
         arranged=False,
     )
-    for name in ("tango", "grpo-arithmetic", "cooper"):
-        page.goto(server.open_loop((LOOPS / f"{name}.yaml").read_text(encoding="utf-8")))
+    if name == "many":
+        many = f"coloop: 1\nname: many\n{TALL}\nedges: []\nschedule: {{steps: 1}}\n"
+        page.goto(server.open_loop(many))
         check(page)
-        # Beside the settings, which are open as long as nobody closed them.
-        expect(page.get_by_role("complementary", name="Settings")).to_be_visible()
-        expect(page.get_by_role("article", name=re.compile("^probe,"))).to_be_visible()
-        page.goto(runs[name])
-        expect(page.get_by_text("44.4k/s").first).to_be_attached()
-        check(page)
-    many = f"coloop: 1\nname: many\n{TALL}\nedges: []\nschedule: {{steps: 1}}\n"
-    page.goto(server.open_loop(many))
+        expect(page.get_by_role("article")).to_have_count(24)
+        return
+    page.goto(server.open_loop((LOOPS / f"{name}.yaml").read_text(encoding="utf-8")))
     check(page)
-    expect(page.get_by_role("article")).to_have_count(24)
+    # Beside the settings, which are open as long as nobody closed them.
+    expect(page.get_by_role("complementary", name="Settings")).to_be_visible()
+    expect(page.get_by_role("article", name=re.compile("^probe,"))).to_be_visible()
+    page.goto(runs[name])
+    expect(page.get_by_text("44.4k/s").first).to_be_attached()
+    check(page)
 
 
+@pytest.mark.slow
 def test_a_compact_card_is_chosen_and_opened_by_a_closer_look(
     open_page: Callable[..., Page], server: "Server"
 ) -> None:
@@ -287,6 +297,7 @@ IN_GRAPH = "document.activeElement?.closest('.react-flow') !== null"
 FOCUSED = "document.activeElement?.getAttribute('data-id') ?? ''"
 
 
+@pytest.mark.slow
 def test_the_graph_is_one_stop_of_the_tab_key_and_arrows_lead_on(
     open_page: Callable[..., Page], server: "Server"
 ) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import Error, Locator, Page, expect
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 STEPS, PROMPTS, ANSWERS = 2, 4, 2
 

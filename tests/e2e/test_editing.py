@@ -16,7 +16,7 @@ from coloop.spec.io import parse
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 PRESETS = Path(__file__).resolve().parents[2] / "presets" / "loops"
 CLIPBOARD = ["clipboard-read", "clipboard-write"]

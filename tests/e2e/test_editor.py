@@ -140,6 +140,7 @@ def test_ports_are_connected_by_dragging_from_one_to_the_other(
     assert "- exact.scores -> actor.rewards" in saved_yaml(page)
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_not_legal_is_refused_with_the_reason(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_connection_that_is_not_legal_is_refused_with_the_reason(
     assert saved_yaml(page) == before
 
 
+@pytest.mark.slow
 def test_an_edge_dropped_on_the_empty_canvas_offers_what_fits_and_connects_it(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -168,6 +170,7 @@ def test_an_edge_dropped_on_the_empty_canvas_offers_what_fits_and_connects_it(
     assert re.search(r"exact\.scores -> filter\.\w+", saved_yaml(page))
 
 
+@pytest.mark.slow
 def test_a_node_is_added_by_search_and_by_dragging_from_the_list(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -209,6 +212,7 @@ def test_delete_undo_and_redo_take_a_node_with_its_edges(
     assert "# kept as it is written" in restored
 
 
+@pytest.mark.slow
 def test_a_new_name_is_taken_over_by_everything_that_mentions_the_node(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -240,6 +244,7 @@ def test_an_edit_in_the_inspector_changes_its_line_and_nothing_else(
     expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("rows_per_step: 12"))
 
 
+@pytest.mark.slow
 def test_what_a_check_finds_moves_no_list_from_under_a_press(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -312,6 +317,7 @@ def test_an_edit_of_the_text_changes_the_graph_and_is_one_step_back(
     assert without_places(saved_yaml(page)) == LOOP
 
 
+@pytest.mark.slow
 def test_text_that_does_not_read_keeps_the_last_graph_until_it_does(
     editor: Callable[..., Page], server: "Server", saved_yaml: SavedYaml
 ) -> None:
@@ -352,6 +358,7 @@ def test_a_problem_has_a_badge_on_its_node_and_a_fix_of_one_click(
     assert without_places(saved_yaml(page)) == LOOP
 
 
+@pytest.mark.slow
 def test_run_is_off_with_the_reason_while_there_are_errors(editor: Callable[..., Page]) -> None:
     page = editor(LOOP.replace("  - problems.rows -> actor.prompts\n", ""))
     run = page.get_by_role("button", name="Run", exact=True)
@@ -364,6 +371,7 @@ def test_run_is_off_with_the_reason_while_there_are_errors(editor: Callable[...,
     assert "/loops/" in page.url
 
 
+@pytest.mark.slow
 def test_a_file_is_imported_as_a_loop_of_its_own(
     editor: Callable[..., Page], saved_yaml: SavedYaml, tmp_path: Path
 ) -> None:
@@ -379,6 +387,7 @@ def test_a_file_is_imported_as_a_loop_of_its_own(
     assert saved_yaml(page) == file.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_file_of_an_older_version_is_imported_as_the_present_one(
     editor: Callable[..., Page], saved_yaml: SavedYaml, tmp_path: Path
 ) -> None:
@@ -396,6 +405,7 @@ def test_a_file_of_an_older_version_is_imported_as_the_present_one(
     expect(page.get_by_text("No problems")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_loop_is_refused_with_its_line(
     editor: Callable[..., Page], tmp_path: Path
 ) -> None:
@@ -411,6 +421,7 @@ def test_a_file_that_is_no_loop_is_refused_with_its_line(
     assert page.url == was_open
 
 
+@pytest.mark.slow
 def test_a_preset_is_looked_at_and_becomes_a_loop_with_the_first_change(
     editor: Callable[..., Page], server: "Server", saved_yaml: SavedYaml
 ) -> None:
@@ -439,6 +450,7 @@ def test_a_preset_is_looked_at_and_becomes_a_loop_with_the_first_change(
     expect(page.get_by_label("Seed", exact=True)).to_have_value("77")
 
 
+@pytest.mark.slow
 def test_an_earlier_version_is_read_and_restored(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -464,6 +476,7 @@ def test_an_earlier_version_is_read_and_restored(
     assert "seed: 77" in saved_yaml(page)
 
 
+@pytest.mark.slow
 def test_what_was_done_is_there_after_the_page_is_loaded_again(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -479,6 +492,7 @@ def test_what_was_done_is_there_after_the_page_is_loaded_again(
     assert saved_yaml(page) == text
 
 
+@pytest.mark.slow
 def test_a_loop_is_the_same_on_every_page_and_no_edit_is_in_conflict(
     server: "Server", open_page: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -504,6 +518,7 @@ def test_a_loop_is_the_same_on_every_page_and_no_edit_is_in_conflict(
     assert all(f"kind: {kind}" in text for kind in ("dataset", "actor", "reward"))
 
 
+@pytest.mark.slow
 def test_work_that_the_server_did_not_take_is_there_after_the_page_is_loaded_again(
     editor: Callable[..., Page], server: "Server", saved_yaml: SavedYaml
 ) -> None:
@@ -522,6 +537,7 @@ def test_work_that_the_server_did_not_take_is_there_after_the_page_is_loaded_aga
     assert text == LOOP.replace("rows_per_step: 8", "rows_per_step: 24")
 
 
+@pytest.mark.slow
 def test_every_shortcut_is_on_the_sheet_of_the_keyboard(editor: Callable[..., Page]) -> None:
     page = editor()
 
@@ -537,6 +553,7 @@ def test_every_shortcut_is_on_the_sheet_of_the_keyboard(editor: Callable[..., Pa
     expect(page.get_by_role("option", name=re.compile("Arrange"))).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_phase_is_added_to_the_schedule_and_taught_a_port(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
@@ -554,6 +571,7 @@ def test_a_phase_is_added_to_the_schedule_and_taught_a_port(
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
 
 
+@pytest.mark.slow
 def test_a_new_loop_is_asked_what_it_begins_as_by_keyboard_alone(
     server: "Server", open_page: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:

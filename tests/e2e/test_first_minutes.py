@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_a_new_user_finds_spin_reads_about_it_and_takes_the_tour_by_keyboard(

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 PRESETS = Path(__file__).resolve().parents[2] / "presets" / "loops"
 

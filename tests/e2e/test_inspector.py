@@ -21,7 +21,7 @@ from coloop.spec.ports import PORTS
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 LOOP = """\
 coloop: 1

@@ -24,7 +24,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Request, expect
 from tests.e2e.conftest import SHOTS, THEMES, Server, serving
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 KEPT = HERE / "looks"

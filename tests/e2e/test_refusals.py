@@ -73,6 +73,7 @@ def steps(page: Page) -> Any:
     return page.get_by_role("complementary", name="Settings").get_by_label("Steps", exact=True)
 
 
+@pytest.mark.slow
 def test_a_second_tab_that_has_nothing_unsaved_follows_the_first(
     server: "Server", open_page: Callable[..., Page]
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_second_tab_that_has_nothing_unsaved_follows_the_first(
     expect(steps(second)).to_have_value("7")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("choice", "steps_then", "seed_then"),
     [("Keep mine", "3", "4"), ("Take theirs", "7", None), ("Keep both", "7", "4")],
@@ -118,6 +120,7 @@ def test_the_second_of_two_saves_is_told_and_chooses_what_to_keep(
     assert len(kept) == (2 if choice == "Take theirs" else 3), "nothing that was saved is gone"
 
 
+@pytest.mark.slow
 def test_what_two_tabs_both_changed_is_asked_for_and_the_rest_of_both_lives_on(
     server: "Server", open_page: Callable[..., Page], saved_yaml: Callable[[Page], str]
 ) -> None:
@@ -171,6 +174,7 @@ def other_site(server: "Server") -> Iterator[str]:
     site.server_close()
 
 
+@pytest.mark.slow
 def test_a_page_of_another_site_can_neither_act_nor_read_nor_listen(
     server: "Server", open_page: Callable[..., Page], other_site: str
 ) -> None:
@@ -184,6 +188,7 @@ def test_a_page_of_another_site_can_neither_act_nor_read_nor_listen(
     assert len(server.get("/runs")) == runs
 
 
+@pytest.mark.slow
 def test_the_server_does_not_answer_to_a_name_that_is_not_its_own(
     server: "Server", open_page: Callable[..., Page]
 ) -> None:
@@ -196,6 +201,7 @@ def test_the_server_does_not_answer_to_a_name_that_is_not_its_own(
     expect(page.locator("body")).to_contain_text("does not answer to the host")
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_away_is_said_with_its_address_and_the_loop_is_kept(
     server: "Server", chromium: Browser, tmp_path: Path
 ) -> None:
@@ -229,6 +235,7 @@ def test_a_cluster_that_is_away_is_said_with_its_address_and_the_loop_is_kept(
         away.stop()
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_said_together_with_one_that_is_free(
     server: "Server", tmp_path: Path
 ) -> None:
@@ -247,6 +254,7 @@ def test_a_port_in_use_is_said_together_with_one_that_is_free(
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_reward_that_raises_is_shown_with_node_row_and_traceback(
     server: "Server", open_page: Callable[..., Page], violations: Callable[[Page], list[str]]
 ) -> None:

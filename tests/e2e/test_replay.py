@@ -15,7 +15,7 @@ from coloop.spec.io import patch
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 LOOP = Path(__file__).resolve().parents[2] / "presets" / "loops" / "grpo-arithmetic.yaml"
 CUTS = {

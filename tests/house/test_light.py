@@ -72,6 +72,7 @@ NOT_A_DRIVERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "its_own"),
     [("coloop.runtime.start", ()), ("coloop.workers.ray.ray_cluster", ("ray", "pyarrow"))],

@@ -133,11 +133,12 @@ def test_a_workflow_has_what_github_asks_for(path: Path) -> None:
             assert "@" in step.get("uses", "@")
 
 
-def test_the_tests_run_as_the_readme_says() -> None:
-    (job,) = read(GITHUB / "workflows" / "test.yml")["jobs"].values()
+@pytest.mark.parametrize(("name", "command"), [("test", "test"), ("nightly", "test-slow")])
+def test_the_tests_run_as_the_readme_says(name: str, command: str) -> None:
+    (job,) = read(GITHUB / "workflows" / f"{name}.yml")["jobs"].values()
     options = {key: value for step in job["steps"] for key, value in step.get("with", {}).items()}
 
-    assert job["steps"][-1]["run"] == "make test"
+    assert job["steps"][-1]["run"] == f"make {command}"
     assert options["python-version"] == "3.11"
     assert options["node-version"] == "20"
     assert (ROOT / options["cache-dependency-path"]).is_file()
@@ -172,7 +173,7 @@ def test_an_issue_form_has_what_github_asks_for(path: Path) -> None:
 
 def test_there_are_forms_and_workflows() -> None:
     assert [path.stem for path in FORMS] == ["bug", "feature"]
-    assert [path.stem for path in WORKFLOWS] == ["release", "test"]
+    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "test"]
     assert "blank_issues_enabled" in read(GITHUB / "ISSUE_TEMPLATE" / "config.yml")
     assert (GITHUB / "pull_request_template.md").is_file()
 

@@ -157,6 +157,7 @@ def shortened(name: str) -> str:
     return patch(presets.load_loop_text(name), changes)
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_loop_preset_has_nothing_to_complain_about(name: str) -> None:
     parsed = parse(presets.load_loop_text(name))
@@ -217,6 +218,7 @@ def run_short(name: str, runs: Path) -> Any:
     return start.run(request)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SHORT)
 def test_a_loop_preset_runs_from_its_first_phase_to_its_last(name: str, tmp_path: Path) -> None:
     result = run_short(name, tmp_path)

@@ -30,6 +30,7 @@ def run(loop: Path) -> tuple[int, list[dict[str, Any]], Path]:
     return done.returncode, events, loop.parent / "runs" / "case"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qwen3_moe", "mixtral", "glm4_moe"])
 def test_a_mixture_of_experts_is_written_and_loads_elsewhere(kind: str, tmp_path: Path) -> None:
     import torch
@@ -70,6 +71,7 @@ def test_the_first_loss_of_dpo_is_log_2_whatever_dropout_the_model_has(tmp_path:
     assert found["margin"] == pytest.approx(0.0, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_a_model_with_dropout_learns_from_rewards_is_what_it_wrote(tmp_path: Path) -> None:
     case = brought("22-dropout", "gpt2", tmp_path)
 

@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.ray,
     pytest.mark.skipif(not CASE.exists(), reason="the cases are not here"),
     pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed"),
+    pytest.mark.slow,
 ]
 
 

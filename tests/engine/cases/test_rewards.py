@@ -29,6 +29,7 @@ def run(loop: str, folder: Path) -> tuple[int, list[dict[str, Any]]]:
     return done.returncode, lines
 
 
+@pytest.mark.slow
 def test_a_dataclass_in_a_reward_finds_its_namespace(tmp_path: Path) -> None:
     code, events = run("01-reward-dataclass/loop.yaml", tmp_path)
 
@@ -41,12 +42,14 @@ def test_a_dataclass_in_a_reward_finds_its_namespace(tmp_path: Path) -> None:
     assert set(means) == {1.0}
 
 
+@pytest.mark.slow
 def test_torch_is_imported_in_a_reward(tmp_path: Path) -> None:
     code, events = run("03-reward-wall-messages/torch.yaml", tmp_path)
 
     assert code == 0, events[-1]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("loop", "call", "told", "instead"),
     [

@@ -262,6 +262,7 @@ SEVENTY = (
 )
 
 
+@pytest.mark.slow
 def test_a_way_that_a_run_refuses_has_no_time(coloop, loop):
     outcome = coloop("fit", loop(*SEVENTY))
 
@@ -293,6 +294,7 @@ def test_fitting_prints_the_loop_alone_on_standard_output(coloop, loop):
     assert "fits" in outcome.err
 
 
+@pytest.mark.slow
 def test_what_cannot_fit_exits_with_1_and_says_by_how_much(coloop, loop, tmp_path):
     out = tmp_path / "fits.yaml"
 

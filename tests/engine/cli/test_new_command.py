@@ -22,6 +22,7 @@ def _spec(path):
     return spec
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_new_loop_of_each_mode_is_right_and_trains(coloop, folder, mode):
     assert coloop("new", "mine", "--mode", mode).code == 0

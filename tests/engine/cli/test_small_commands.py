@@ -132,6 +132,7 @@ def test_the_schema_is_a_json_schema(coloop):
     assert "nodes" in found["properties"]
 
 
+@pytest.mark.slow
 def test_a_loop_satisfies_the_schema(coloop, loop):
     jsonschema = pytest.importorskip("jsonschema")
     document = parse(loop().read_text(encoding="utf-8")).document
@@ -285,6 +286,7 @@ def test_help_imports_nothing_heavy():
     assert _python("-c", code).stdout.strip() == "[]"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", [["validate"], ["estimate"], ["fit"], ["plan"]])
 def test_light_commands_load_no_engine(loop, command):
     code = (
@@ -301,6 +303,7 @@ def test_light_commands_load_no_engine(loop, command):
     assert outcome.stderr.splitlines()[-1] == "heavy []"
 
 
+@pytest.mark.slow
 def test_the_program_runs_as_a_module(loop):
     outcome = _python("-m", "coloop", "validate", str(loop()), "--json")
 
@@ -308,6 +311,7 @@ def test_the_program_runs_as_a_module(loop):
     assert json.loads(outcome.stdout)["ok"] is True
 
 
+@pytest.mark.slow
 def test_output_that_is_no_terminal_has_no_colours(loop):
     outcome = _python("-m", "coloop", "validate", str(loop(("kind: actor", "kind: actr"))))
 

@@ -172,6 +172,7 @@ def test_what_is_no_address_says_so(address: str) -> None:
         reach(address)
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 def test_a_ray_that_runs_answers(local_ray: None) -> None:
     import ray

@@ -149,6 +149,7 @@ def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
     assert len(completions[0]) == 2
 
 
+@pytest.mark.slow
 def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cluster) -> None:
     requests = [PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=(n,)) for n in range(3)]
     whole = cluster.call("main", "generate", "actor", "actor", requests, LONG)
@@ -163,6 +164,7 @@ def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cl
     assert [found[place] for place in range(3)] == whole
 
 
+@pytest.mark.slow
 def test_other_processes_hold_what_a_pool_begins_with(cluster: Cluster, tmp_path: Path) -> None:
     asked = ("main", "generate", "actor", "actor", [ONE], SHORT)
     before = cluster.call(*asked)
@@ -199,6 +201,7 @@ def test_a_pool_that_is_too_large_is_refused_at_once(
     built.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_start_that_fails_leaves_nothing_behind(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -215,6 +218,7 @@ def test_a_start_that_fails_leaves_nothing_behind(
     built.close()
 
 
+@pytest.mark.slow
 def test_a_call_without_progress_is_named_after_its_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +250,7 @@ def test_a_host_adds_what_it_logs_to_the_log_of_its_run(tmp_path: Path) -> None:
         logging.getLogger("coloop").handlers.pop().close()
 
 
+@pytest.mark.slow
 def test_a_thread_that_hangs_cannot_be_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ print(psutil.Process().memory_info().rss - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="tells glibc what to keep")
 @pytest.mark.parametrize("is_told_otherwise", [False, True])
 def test_freed_memory_stays_with_the_process(is_told_otherwise: bool) -> None:

@@ -56,6 +56,7 @@ def anonymous(pid: int) -> tuple[int, int]:
     return known["Anonymous:"], known["Pss_Anon:"]
 
 
+@pytest.mark.slow
 def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(lasting: ForkServer) -> None:
     rank, ours = rank_of(lasting)
     pids = [rank.pid.result(LONG), fork_servers_of(psutil.Process())[-1].pid]
@@ -70,6 +71,7 @@ def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(lasting: ForkSe
     assert len(ours) == 2
 
 
+@pytest.mark.slow
 def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(fork_server: ForkServer) -> None:
     ranks, ours = zip(*(rank_of(fork_server) for _ in range(3)), strict=True)
     pids = [rank.pid.result(LONG) for rank in ranks]

@@ -482,6 +482,7 @@ def test_how_far_a_call_was_is_not_told_of_the_next(
     assert set(totals) <= {0, 200, 400}, "of no rank, one or both"
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_is_named_and_nothing_stays_behind(tmp_path: Path) -> None:
     before = set(ranks_of(psutil.Process()))
     cluster = cluster_of(2, tmp_path, stalled_after_seconds=5.0)
@@ -506,6 +507,7 @@ class Unreadable:
         return os.open, ("/nowhere/at-all", os.O_RDONLY)
 
 
+@pytest.mark.slow
 def test_a_rank_that_cannot_be_built_says_what_kept_it(tmp_path: Path) -> None:
     cluster = cluster_of(2, tmp_path)
     settings: Any = {"main": replace(cluster._settings["main"], device=Unreadable())}
@@ -521,6 +523,7 @@ def test_a_rank_that_cannot_be_built_says_what_kept_it(tmp_path: Path) -> None:
     assert "an earlier run" not in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "number", "last"),
     [
@@ -550,6 +553,7 @@ def test_a_rank_that_cannot_begin_says_so(
     assert told.endswith(f"\n    {last}")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path) -> None:
     cluster = cluster_of(2, tmp_path)
@@ -571,6 +575,7 @@ def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path)
     assert second.has_ended
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 @pytest.mark.timeout(120)
 def test_ranks_that_their_fork_server_never_begins_are_given_up_in_time(

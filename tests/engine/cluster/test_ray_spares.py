@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.cluster.test_contract import ONE, SHORT, build
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 
 @pytest.fixture

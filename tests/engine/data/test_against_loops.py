@@ -23,6 +23,7 @@ def nodes_of(path: Path, kind: str) -> dict[str, dict[str, Any]]:
     return {name: node for name, node in document["nodes"].items() if node["kind"] == kind}
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: path.stem)
 def test_columns_of_a_task_are_named_like_no_node_of_the_loop(path: Path) -> None:
     document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
@@ -34,12 +35,14 @@ def test_columns_of_a_task_are_named_like_no_node_of_the_loop(path: Path) -> Non
             assert set(columns).isdisjoint(document["nodes"]), name
 
 
+@pytest.mark.sample(41)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: path.stem)
 def test_texts_of_templates_compile(path: Path) -> None:
     for name, node in nodes_of(path, "template").items():
         TemplateProgram.from_section(TemplateNode.model_validate(node), node=name)
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: path.stem)
 def test_code_of_rewards_filters_and_templates_loads(path: Path) -> None:
     codes: list[tuple[str, str]] = []

@@ -51,6 +51,7 @@ def test_the_numbers_of_an_expression_are_listed() -> None:
     assert read_expression("(3+5)*7-3").numbers == (3, 5, 7, 3)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="0123456789+-*/().^ ", max_size=30))
 def test_any_text_ends_in_a_value_or_a_refusal(text: str) -> None:
     try:

@@ -82,6 +82,7 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others(
     assert rows_of_table(name, part, size=40, seed=1) != first
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("name", "part"), [(n, p) for n, p in TABLES if (n, p) != ("knowledge", "documents")]
 )
@@ -342,6 +343,7 @@ def test_the_order_of_a_walk_is_a_permutation(size: int) -> None:
     assert sorted(permuted(place, size, 12345) for place in range(size)) == list(range(size))
 
 
+@pytest.mark.slow
 def test_tasks_load_neither_torch_nor_transformers() -> None:
     code = (
         "import sys, coloop.data.template, coloop.data.sources, coloop.data.rewards.builtin; "

@@ -84,6 +84,7 @@ def test_the_peak_is_the_largest_of_all_stages(grpo):
     assert gpu.peak_bytes == max(totals)
 
 
+@pytest.mark.sample(35)
 @pytest.mark.skipif(not FILES, reason="the example loops are not here")
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_an_example_loop_is_estimated(file):

@@ -32,6 +32,7 @@ def _estimated(document):
             assert gpu.peak_bytes is None or gpu.peak_bytes >= 0
 
 
+@pytest.mark.sample(11)
 @pytest.mark.skipif(not FILES, reason="the example loops are not here")
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_a_loop_without_one_of_its_nodes_is_estimated(file):
@@ -42,6 +43,7 @@ def test_a_loop_without_one_of_its_nodes_is_estimated(file):
         _estimated(less)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.skipif(not FILES, reason="the example loops are not here")
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_a_loop_with_edges_missing_or_turned_is_estimated(file):

@@ -309,6 +309,7 @@ def test_an_answer_that_fails_leaves_the_loop_as_it_is(grpo, solver):
     assert found.least_over_bytes <= found.over_bytes
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("preset", ["8xH100", "16xH100", "32xH100"])
 @pytest.mark.parametrize("budget", [1.0, 0.8, 0.5])
 @pytest.mark.parametrize("solver", [fit, solve])
@@ -342,6 +343,7 @@ def test_seventy_billion_on_sixteen_gpus_have_a_way(grpo):
         assert (way.step_seconds is None) == (way.over_bytes > 0)
 
 
+@pytest.mark.slow
 def test_ways_that_a_run_refuses_all_say_so(grpo):
     path = {"path": "meta-llama/Llama-3.1-70B-Instruct"}
     spec = grpo(

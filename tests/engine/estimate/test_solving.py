@@ -55,6 +55,7 @@ def _written(found):
     return {one.path: one.new for one in found.changes if one.is_written}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_every_change_of_a_budget_is_told_with_what_it_costs(name):
     spec = _loop(name)
@@ -73,6 +74,7 @@ def test_every_change_of_a_budget_is_told_with_what_it_costs(name):
         }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_what_was_solved_once_stays(name):
     found = solve(_loop(name), budget_fraction=0.5)
@@ -150,6 +152,7 @@ def test_what_cannot_fit_has_ways_out_each_of_which_fits():
         assert estimate(made).step_seconds == pytest.approx(way.step_seconds)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_a_run_would_take_what_is_offered(name):
     for budget in (1.0, 0.5):
@@ -160,6 +163,7 @@ def test_a_run_would_take_what_is_offered(name):
             assert outlook_of(found.spec).refusals == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [fit, solve])
 @pytest.mark.parametrize(
     ("model", "preset"),
@@ -184,6 +188,7 @@ def test_less_memory_neither_fits_what_did_not_nor_is_faster(solver, model, pres
             assert less.after.estimate.step_seconds >= more.after.estimate.step_seconds - 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [fit, solve])
 def test_a_budget_makes_no_loop_one_that_a_run_refuses(solver):
     spec = _loop("grpo-qwen2.5-7b-8xH100")
@@ -205,6 +210,7 @@ def test_settings_that_a_run_refuses_are_not_found():
             assert not [one for one in found.changes if one.path == TENSOR and one.new]
 
 
+@pytest.mark.slow
 def test_a_message_never_speaks_of_a_command_line():
     texts = []
     for name in ON_GPUS:

@@ -73,6 +73,7 @@ def get(code: str) -> Page:
     return page
 
 
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("code", pages(where="loop"))
 def test_the_wrong_loop_of_a_page_has_its_finding_and_the_right_one_has_not(
     code: str, tmp_path: Path

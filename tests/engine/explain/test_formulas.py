@@ -105,6 +105,7 @@ def test_what_is_said_of_curves_is_of_metrics_that_there_are() -> None:
     assert OTHERWISE.keys() <= METRICS.keys()
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize(
     ("advantage", "loss"), [*itertools.product(get_args(Advantage), get_args(PolicyLoss))]
 )

@@ -131,6 +131,7 @@ def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
     return left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
 
 
+@pytest.mark.slow
 def test_roles_stand_on_one_base_and_learn_their_own_adapter(tmp_path: Path) -> None:
     host = make(tmp_path)
     text = write(host, "actor")
@@ -188,6 +189,7 @@ def test_ranks_alone_hold_the_parts_of_one_base_once(tmp_path: Path) -> None:
             assert torch.allclose(weight, other, atol=rounding(10_000), rtol=0), (node, name)
 
 
+@pytest.mark.slow
 def test_an_engine_is_sent_what_the_adapter_changes_and_proves_the_whole(tmp_path: Path) -> None:
     host = make(tmp_path)
     text = write(host, "actor")
@@ -222,6 +224,7 @@ def test_a_snapshot_follows_the_adapter_alone(tmp_path: Path) -> None:
         assert torch.allclose(weight, (last[name] + own(host, "actor")[name]) / 2)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_the_base_once_and_each_adapter_apart(tmp_path: Path) -> None:
     host = make(tmp_path)
     text = write(host, "actor")
@@ -270,6 +273,7 @@ def saved_over(ranks: Ranks, folder: Path, training: dict[str, Any], text: Token
     return [same(own(first, node), own(second, node)) for node in (*LEARNERS, "before")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("training", "bases"),
     [
@@ -329,6 +333,7 @@ def test_a_checkpoint_with_and_one_without_an_adapter_do_not_mix(tmp_path: Path)
         with_one.load(str(tmp_path / "without"))
 
 
+@pytest.mark.slow
 def test_who_owns_the_base_may_learn_an_adapter_too(tmp_path: Path) -> None:
     first = make(tmp_path)
     first.save(str(tmp_path / "saved"))

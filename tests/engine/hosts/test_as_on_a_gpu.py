@@ -68,6 +68,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forward, "attend_by_products", lambda *arguments: None)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_loop_for_this_machine_is_built_on_one_gpu_and_packed(name: str) -> None:

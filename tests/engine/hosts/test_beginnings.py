@@ -210,6 +210,7 @@ LOOPS: list[Callable[[Path], Document]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2])
 def test_weights_over_ranks_begin_as_whole_ones(size: int, tmp_path: Path) -> None:
     documents = [{**make(tmp_path / make.__name__), "name": make.__name__} for make in LOOPS]
@@ -217,6 +218,7 @@ def test_weights_over_ranks_begin_as_whole_ones(size: int, tmp_path: Path) -> No
     assert on_ranks(size, all_begun, tmp_path, documents) == [[]] * size
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
 def test_adapters_over_ranks_begin_as_those_of_one(tmp_path: Path) -> None:
     documents = []
@@ -277,6 +279,7 @@ def at_once(ranks: Ranks, document: Document) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dense", "experts", "copied"])
 def test_no_rank_has_a_whole_model_while_it_begins(kind: str, tmp_path: Path) -> None:
     if kind == "experts":
@@ -350,6 +353,7 @@ def learned(ranks: Ranks, document: Document, folder: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "training"),
     [

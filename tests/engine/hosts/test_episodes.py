@@ -127,6 +127,7 @@ def drawn(replies: list[list[Tokens]]) -> list[list[list[int]]]:
     return [[one.token_ids.tolist() for one in texts] for texts in replies]
 
 
+@pytest.mark.slow
 def test_many_at_once_are_each_as_if_it_were_alone(host: Worker, hosts: WorkerGroup) -> None:
     turns: Counter[tuple[int, int]] = Counter()
 
@@ -192,6 +193,7 @@ def test_nobody_waits_for_another_ones_tool(hosts: WorkerGroup) -> None:
     assert [len(texts) for texts in written(hosts, answer)] == [2] * 5
 
 
+@pytest.mark.slow
 def test_a_tool_that_breaks_leaves_nothing_behind(host: Worker, hosts: WorkerGroup) -> None:
     def breaks(pause: Pause) -> str | None:
         raise ValueError("no such tool")
@@ -221,6 +223,7 @@ def test_a_stop_is_heard_while_all_wait_for_tools(hosts: WorkerGroup) -> None:
         written(hosts.with_tick(tick), answer)
 
 
+@pytest.mark.slow
 def test_new_weights_come_while_texts_pause(host: Worker, hosts: WorkerGroup) -> None:
     """What was drawn stays, with the version that drew it; the rest is by the new ones."""
     old = written(hosts, lambda pause: count(pause.text))
@@ -264,6 +267,7 @@ def once(seeds: tuple[int, ...], said: str = "") -> Answer:
     return answer
 
 
+@pytest.mark.slow
 def test_a_text_that_branches_goes_on_as_several(hosts: WorkerGroup) -> None:
     """With its own seed a branch is the text itself; with another one it begins with it."""
     whole = written(hosts, lambda pause: "")
@@ -285,6 +289,7 @@ def _stem(one: Tokens, other: Tokens) -> int:
     return alike.index(False) if False in alike else len(alike)
 
 
+@pytest.mark.slow
 def test_draws_of_branches_do_not_depend_on_who_is_answered_first(hosts: WorkerGroup) -> None:
     first, changed = [True], threading.Condition()
     answered: list[Pause] = []

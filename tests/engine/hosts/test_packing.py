@@ -21,6 +21,7 @@ def carried(packed: Packed) -> Packed:
     return Packed(head=packed.head, buffers=[bytes(buffer) for buffer in packed.buffers])
 
 
+@pytest.mark.slow
 @given(rows())
 def test_rows_survive_the_way(row: Row) -> None:
     found = unpack(carried(pack((row, row))))
@@ -32,6 +33,7 @@ def test_rows_survive_the_way(row: Row) -> None:
         assert found[0].tokens.log_probs.tobytes() == row.tokens.log_probs.tobytes()
 
 
+@pytest.mark.slow
 @given(
     arrays.arrays(
         st.sampled_from([np.int32, np.int64, np.float32, np.float64, np.bool_]),

@@ -22,6 +22,8 @@ from coloop.workers.training import Hooks, Ranks
 from coloop.workers.training.frozen_adapters import FrozenAdapter
 from coloop.workers.weights import HeldWeights
 
+pytestmark = pytest.mark.slow
+
 ROWS = random_rows(5, seed=1)
 
 

@@ -159,6 +159,7 @@ def test_weights_are_built_on_the_device_of_their_pool(tmp_path: Path) -> None:
     assert beginnings.model("first", {}).model.device == torch.device("meta")
 
 
+@pytest.mark.slow
 def test_a_copy_of_frozen_weights_learns_and_leaves_them_as_they_are(make_host: MakeHost) -> None:
     base = {"kind": "reference", "model": SCRATCH}
     actor = {**ACTOR, "model": {"type": "copy", "of": "base"}}
@@ -174,6 +175,7 @@ def test_a_copy_of_frozen_weights_learns_and_leaves_them_as_they_are(make_host: 
     assert score(host, "actor", "actor", [example], 1.0) != before
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "ends"),
     [
@@ -246,6 +248,7 @@ MINI_BATCH = "nodes.actor.training.mini_batch"
 READING = ("score", "score_pairs", "evaluate", "old log-probs")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", READING)
 def test_a_host_that_reads_rows_says_how_far_it_is(
     how: str, make_host: MakeHost, in_small_batches: None, monkeypatch: pytest.MonkeyPatch
@@ -269,6 +272,7 @@ def test_a_host_that_reads_rows_says_how_far_it_is(
     assert (host.poll().done, host.poll().unit) == (host.poll().total, "rows")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", READING)
 def test_a_host_that_reads_rows_gives_up_when_asked(
     how: str, make_host: MakeHost, in_small_batches: None, monkeypatch: pytest.MonkeyPatch
@@ -374,6 +378,7 @@ def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) ->
     assert rates == [1.0, 0.5, 0.5, 0.25, 1.0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("backend", ["single", "fsdp2"])
 def test_a_learner_that_follows_others_goes_on_from_their_weights(
     backend: str, make_host: MakeHost
@@ -400,6 +405,7 @@ def test_a_learner_that_follows_others_goes_on_from_their_weights(
         leave()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ema", [0.0, 0.5])
 def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
     make_host: MakeHost, tmp_path: Path, ema: float
@@ -445,6 +451,7 @@ def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
         assert all(torch.equal(ours[name], weight) for name, weight in theirs.items())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
 @pytest.mark.parametrize("backend", ["single", "fsdp2"])
 def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(

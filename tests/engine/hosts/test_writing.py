@@ -108,6 +108,7 @@ def test_a_prompt_that_does_not_fit_comes_at_once(host: Worker) -> None:
     host.stop_writing("actor")
 
 
+@pytest.mark.slow
 def test_what_is_given_up_leaves_nothing_behind(host: Worker) -> None:
     whole = host.generate("actor", "actor", prompts(), SAMPLING)
 
@@ -137,6 +138,7 @@ def test_a_stop_is_heard_in_the_middle(host: Worker, monkeypatch: pytest.MonkeyP
     assert len(host.generate("actor", "actor", prompts(1), SAMPLING)) == 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("on_sync", ["finish", "resume", "drop"])
 def test_new_weights_come_while_texts_are_unfinished(on_sync: OnSync, host: Worker) -> None:
     """`finish`: all by the old ones. `drop`: all by the new ones, from the start. `resume`: each

@@ -19,6 +19,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("kind", COUNTS)
 def test_the_count_is_exact(kind):
     assert count({"model_type": kind})["total"] == COUNTS[kind]

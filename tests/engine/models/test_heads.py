@@ -71,6 +71,7 @@ def test_a_model_that_has_its_head_is_left_as_it_is() -> None:
         with_head(scorer, "words", seed=1)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_scorer_is_a_folder_that_others_load(kind: str, tmp_path: Path) -> None:
     tokenizer = character_tokenizer()
@@ -107,6 +108,7 @@ def test_a_plain_folder_still_loads_and_its_head_is_drawn_by_the_seed(tmp_path: 
         assert torch.equal(weight, saved[f"model.{name}"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["qwen3", "llama", "mistral", "gemma2", "gemma3"])
 def test_a_scorer_has_as_many_weights_as_are_priced(kind: str) -> None:
     model = tiny_model(kind, head="score")

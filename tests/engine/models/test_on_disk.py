@@ -19,6 +19,7 @@ def same_weights(found: dict[str, torch.Tensor], model: PreTrainedModel) -> bool
     return all(torch.equal(found[name], one) for name, one in model.named_parameters())
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", FUSED)
 def test_a_mixture_of_experts_is_saved_as_everybody_reads_it(kind: str, tmp_path: Path) -> None:
     model = make_model(kind)

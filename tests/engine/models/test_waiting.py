@@ -72,6 +72,7 @@ def check_same(folder: Path, **section: Any) -> tuple[LoadedModel, LoadedModel]:
     return whole, waiting
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_read_one_by_one_a_model_is_what_it_is_read_whole(
@@ -178,6 +179,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.slow
 def test_tied_weights_are_one(folder: Path) -> None:
     _, waiting = check_same(folder)
     model = waiting.model

@@ -27,6 +27,7 @@ def test_the_written_loops_are_there() -> None:
     assert len(EXAMPLES) > 40
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_plan_and_estimate_agree_on_the_stages(path: Path) -> None:
     spec = parse(path.read_text(encoding="utf-8")).spec
@@ -46,6 +47,7 @@ def test_plan_and_estimate_agree_on_the_stages(path: Path) -> None:
     assert len(told) == len({path for path, _, _ in told})
 
 
+@pytest.mark.sample(88)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_plan_leaves_no_setting_open(path: Path) -> None:
     spec = parse(path.read_text(encoding="utf-8")).spec
@@ -79,6 +81,7 @@ def sizes_known(spec: LoopSpec) -> set[str]:
     return set(Unrolled(spec).settings().survey.weights)
 
 
+@pytest.mark.sample(42)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_no_stage_stands_without_what_it_works_on(path: Path) -> None:
     spec = parse(path.read_text(encoding="utf-8")).spec
@@ -113,6 +116,7 @@ def test_a_circle_is_priced_and_told(loop: Callable[..., LoopSpec]) -> None:
         compile_plan(spec)
 
 
+@pytest.mark.slow
 def test_a_chain_of_a_thousand_nodes_is_checked_priced_and_planned() -> None:
     names = [f"t{number}" for number in range(1000)]
     nodes: dict[str, Any] = {

@@ -82,6 +82,7 @@ def test_no_golden_plan_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.json")} == names
 
 
+@pytest.mark.sample(25)
 @pytest.mark.skipif(
     not EXAMPLES, reason="the written loops of the language are not beside the repo"
 )

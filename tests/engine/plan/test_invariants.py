@@ -84,6 +84,7 @@ def check(plan: Plan, spec: LoopSpec) -> None:
                 assert any(s.node == source for s in phase.stages[: names.index(stage.name)]), key
 
 
+@pytest.mark.sample(60)
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_written_loop_is_planned_in_order(path: Path) -> None:
     spec = parse(path.read_text(encoding="utf-8")).spec

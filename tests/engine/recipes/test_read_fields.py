@@ -131,6 +131,7 @@ def entry_of(combination: dict[str, Any], field: str, value: Any) -> RewardsAlgo
     return RewardsAlgorithm.model_validate({"name": "grpo", **combination, first: given})
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("field", VALUES)
 def test_a_field_is_read_just_where_the_table_says(field: str) -> None:
     readers = READ_WHERE[RewardsAlgorithm][field]

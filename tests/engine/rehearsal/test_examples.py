@@ -25,6 +25,7 @@ def refusal_of(name: str) -> str | None:
     return None
 
 
+@pytest.mark.slow
 @needs_examples
 @pytest.mark.parametrize("name", QUICK)
 def test_a_loop_of_the_language_rehearses(name: str) -> None:

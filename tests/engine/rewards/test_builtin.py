@@ -151,6 +151,7 @@ def test_math_equal_finds_equal_answers(completion: str, answer: Any) -> None:
     assert text_score("math_equal", completion, given={"answer": answer}) == 1.0
 
 
+@pytest.mark.slow
 def test_math_equal_refuses_other_answers() -> None:
     pairs = [
         ("0.51", "1/2"),

@@ -49,6 +49,7 @@ def pairs(*given: tuple[str, str]) -> list[dict[str, Any]]:
 def nothing() -> None: ...
 
 
+@pytest.mark.slow
 def test_sets_intervals_and_expressions_are_compared_as_mathematics(library: LibraryJudge) -> None:
     rows = pairs(
         (r"\{1,2\}", r"\{2,1\}"),
@@ -88,6 +89,7 @@ def test_one_of_several_answers_is_enough(library: LibraryJudge) -> None:
     assert judged("math_equal", [{**row, "answer": ["7", "a+b"]}], judge=library).scores == [1.0]
 
 
+@pytest.mark.slow
 def test_a_text_that_would_hold_the_library_scores_nothing_and_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
         judged("math_equal", rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS, Wall.NONE])
 def test_behind_every_wall_the_libraries_answer_alike(wall: Wall) -> None:
     questions: dict[str, list[dict[str, Any]]] = {
@@ -215,6 +218,7 @@ def test_json_schema_of_the_row_and_none_at_all() -> None:
     assert judged("json_schema", rows[1:2]).scores == [1.0]
 
 
+@pytest.mark.slow
 def test_a_row_without_its_schema_is_told() -> None:
     rows = [{"completion": "1", "form": {}}, {"completion": "1"}, {"completion": "1", "form": None}]
     what = "mine, row 1: json_schema: column `form` wants a JSON schema"
@@ -226,6 +230,7 @@ def test_a_row_without_its_schema_is_told() -> None:
     assert [failure.row for failure in found.failures] == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_format_of_a_schema_is_checked() -> None:
     texts = {'{"e": "x", "d": "2024-02-29"}': 0.0, '{"e": "x@y.org", "d": "2023-02-29"}': 0.0}
     texts |= {'{"e": "x@y.org", "d": "2024-02-29"}': 1.0}
@@ -249,6 +254,7 @@ DATES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draft", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}])
 def test_other_formats_of_the_drafts_are_notes(draft: dict[str, str]) -> None:
     named = ("uri", "time", "hostname", "idn-hostname", "json-pointer", "duration", "int32")
@@ -275,6 +281,7 @@ BAD_SCHEMAS = {
 }
 
 
+@pytest.mark.slow
 def test_a_schema_that_is_none_stops_or_leaves_its_row_out() -> None:
     rows = [{"completion": "{}", "form": schema} for schema in BAD_SCHEMAS.values()]
     rows.append({"completion": "{}", "form": {"type": "object"}})
@@ -292,6 +299,7 @@ def test_a_schema_that_is_none_stops_or_leaves_its_row_out() -> None:
     assert (failed.value.node, failed.value.field) == ("mine", "source")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["no json", "[1", "NaN"])
 def test_a_wrong_schema_is_told_whatever_the_text_is(text: str) -> None:
     wrong = {"type": "object", "requird": ["a"]}
@@ -306,6 +314,7 @@ def test_a_wrong_schema_is_told_whatever_the_text_is(text: str) -> None:
     assert judged("json_schema", rows[:1], column="form").scores == [0.0]
 
 
+@pytest.mark.slow
 def test_a_pattern_of_a_schema_that_backtracks_without_end_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

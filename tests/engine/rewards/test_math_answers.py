@@ -133,6 +133,7 @@ OTHER = [
 ]
 
 
+@pytest.mark.slow
 def test_answers_that_are_the_same_are_paid(library: LibraryJudge) -> None:
     assert [one for one, score in scores(EQUAL, library).items() if score != 1.0] == []
 

@@ -131,6 +131,7 @@ def test_a_program_that_cheats_passes_no_test_whose_answer_it_cannot_read() -> N
     assert scored([(text, SUM[:1]) for text in (always_equal, ends, looks, exits)]) == [0.0] * 4
 
 
+@pytest.mark.slow
 def test_a_program_that_never_ends_or_takes_all_memory_fails_alone() -> None:
     endless = "def add(a, b):\n    while True: pass\n"
     sleeping = "import time\ndef add(a, b):\n    time.sleep(1000)\n"
@@ -177,6 +178,7 @@ def test_tests_that_are_none_are_told(tests: Any, what: str) -> None:
     assert scored([(ADD, tests)], on_error="skip_row") == [None]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("tests", "expected"),
     [
@@ -232,6 +234,7 @@ def test_the_program_is_the_last_block_of_code(text: str, program: str) -> None:
     assert program_of(text) == program
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "behind",
     [

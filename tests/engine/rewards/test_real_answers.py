@@ -50,6 +50,7 @@ def test_gold_solutions_are_right_in_their_own_words() -> None:
     assert set(scored(rows, name="exact_match", extract=r"#### (-?[0-9.,]+)")) == {1.0}
 
 
+@pytest.mark.slow
 def test_labels_of_four_models_are_found_again_and_only_with_their_own_answers() -> None:
     gold = {row["prompt"]: row["answer"] for row in rows_of("test.jsonl")}
     rows, turned, labels = [], [], []

@@ -419,6 +419,7 @@ def test_classes_within_groups_split_no_group_that_is_compared(
         loop.give("pool.scores", 2)
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_compares_are_balanced_one_by_one(
     bench: Bench, rows_of: Any, actor: Any
 ) -> None:
@@ -627,6 +628,7 @@ def test_numbers_at_positions_survive_a_checkpoint(
     assert table.rows == old.give("pool.scores", 2).rows
 
 
+@pytest.mark.slow
 def test_scores_keep_the_bounds_by_which_a_pair_is_turned_over(
     bench: Bench, actor: Any, through_files: Any
 ) -> None:

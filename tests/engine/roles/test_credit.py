@@ -94,6 +94,7 @@ def test_a_row_cut_by_its_limit_stays_in_its_groups_baseline(
         )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("names", "groups"),
     [(["prompt"], 2), (["role"], 1), (["round"], 1), (["sums"], 2), (["role", "prompt"], 2)],
@@ -231,6 +232,7 @@ def test_several_scores_are_weighed_and_summed(bench: Bench, rows_of: Any, actor
     assert learned(loop) == {"sums:0.0.0": -6.0, "sums:0.0.1": 6.0}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("missing", "expected"),
     [
@@ -313,6 +315,7 @@ def test_a_score_of_an_ancestor_counts_for_all_below(
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("aggregate", "expected"),
     [("mean", 0.5), ("min", 0.0), ("max", 1.0), ("sum", 1.0), ("last", 1.0)],

@@ -66,6 +66,7 @@ def of_again(loop: Any, **options: Any) -> list[Any]:
     return [row.column("drawn") for row in loop.give("again.scores", **options).rows]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("drawn", [of_mark, of_draw, of_coin, of_few, of_again])
 def test_a_pass_a_step_and_a_probe_draw_each_for_itself(
     drawn: Callable[..., list[Any]], bench: Bench, rows_of: Any, actor: Any

@@ -320,6 +320,7 @@ def greedy(actor: Any) -> dict[str, Any]:
     return {**actor(), "rollout": {"completions_per_prompt": 2, "greedy_extra": True}}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("rule", "kept"),
     [

@@ -12,6 +12,8 @@ from tests.engine.roles.test_row_counts import check
 from coloop.plan.runnable import check_runs
 from coloop.validate import validate
 
+pytestmark = pytest.mark.slow
+
 Bench = Callable[..., Any]
 
 QUICK = range(6)

@@ -73,6 +73,7 @@ def expected(depths: Depths, join: str) -> int:
     return PROBLEMS * found
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("depths", list(shapes(3)), ids=str)
 def test_rows_of_all_depths_meet_as_the_rule_and_the_plan_say(
     depths: Depths, bench: Bench, rows_of: Any, actor: Any

@@ -99,6 +99,7 @@ def margins(host: Worker) -> list[float]:
     return found
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", PREFERENCES)
 def test_a_step_makes_chosen_texts_likelier_against_rejected_ones(
     name: str, bench: Bench, rows_of: Any, tmp_path: Path

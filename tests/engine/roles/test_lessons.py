@@ -316,6 +316,7 @@ def test_rows_of_a_role_stay_by_the_size_of_what_they_teach(
     assert learned(loop) == {"sums:0.0.3": -2.0, "sums:0.1.3": -2.0}
 
 
+@pytest.mark.slow
 def test_random_rows_stay_as_the_seed_says(bench: Bench, rows_of: Any, actor: Any) -> None:
     credit = {"balance": {"per": "prompt", "to": 2}}
     rollout = {"completions_per_prompt": 4}

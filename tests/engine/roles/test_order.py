@@ -87,6 +87,7 @@ def played(loop: Any) -> list[Any]:
     return [found, [list(tables) for tables in found], orders, states, sorted(loop.alerts)]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", halved(WRITTEN, first=0), ids=lambda path: path.stem)
 def test_what_a_step_brings_does_not_depend_on_which_stage_ends_first(
     path: Path, bench: Bench

@@ -359,6 +359,7 @@ def test_two_filters_that_write_again_from_one_writer_make_rows_of_their_own(
     assert len(unrolled.tables["again", "scores"].rows) == 4
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("start", [None, "sums"])
 def test_groups_stay_whole_where_two_datasets_are_read(
     start: str | None, bench: Bench, rows_of: Any, actor: Any

@@ -265,6 +265,7 @@ def test_rows_that_a_builtin_reward_cannot_score_follow_the_policy_too(
         )
 
 
+@pytest.mark.slow
 def test_an_answer_that_its_library_cannot_decide_is_told_and_ends_no_run(
     bench: Bench, rows_of: Any, scores: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

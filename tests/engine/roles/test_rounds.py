@@ -95,6 +95,7 @@ def test_lines_write_one_text_each_from_round_two_on(
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("branch", ["one", "all", "lines"])
 def test_a_greedy_extra_stands_beside_every_text_and_nothing_follows_it(
     branch: str, bench: Bench, rows_of: Any, actor: Any

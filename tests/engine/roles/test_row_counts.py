@@ -86,6 +86,7 @@ def small(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("path", halved(WRITTEN, first=1), ids=lambda path: path.stem)
 def test_a_written_loop_brings_the_rows_that_its_plan_counts(path: Path, bench: Bench) -> None:
     value = small(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
@@ -183,6 +184,7 @@ def mixes() -> Iterator[tuple[str, ...]]:
         yield from itertools.combinations(NAMES, count)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("which", list(mixes()), ids=" and ".join)
 def test_whatever_reads_the_rows_of_a_fill_gets_them(
     which: tuple[str, ...], bench: Bench, rows_of: Any, actor: Any

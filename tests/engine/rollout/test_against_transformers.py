@@ -27,6 +27,7 @@ LEAN = (
 FOREIGN = ("mistral-window", "gemma2", "gpt2")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", [*LEAN, *FOREIGN])
 def test_greedy_text_equals_generate_token_for_token(
     family: str,
@@ -45,6 +46,7 @@ def test_greedy_text_equals_generate_token_for_token(
     assert engine.is_lean is (family in LEAN)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", [*LEAN, *FOREIGN])
 def test_log_probs_of_samples_equal_a_full_forward(
     family: str,
@@ -81,6 +83,7 @@ def test_log_probs_are_those_at_the_sampling_temperature(
         assert row.log_probs == near(expected, terms=terms, scale=LOGITS)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", ["qwen3", "llama-3-rope", "gpt2"])
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_scores_equal_a_full_forward_of_each_sequence(
@@ -115,6 +118,7 @@ def test_log_probs_stay_with_those_of_the_forward_over_a_long_text(
     assert row.log_probs == near(expected, terms=terms, scale=LOGITS)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("stop", ["0", "ab", "é\n"])
 def test_stop_texts_end_where_generate_ends(
     stop: str,

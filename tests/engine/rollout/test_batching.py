@@ -32,6 +32,7 @@ def requests(prompts: list[list[int]], ask: Ask) -> list[GenerationRequest]:
     ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", ["qwen3", "gpt2"])
 @pytest.mark.parametrize("slots", [1, 3, 16, 60])
 def test_few_slots_write_the_same_as_many(
@@ -52,6 +53,7 @@ def test_few_slots_write_the_same_as_many(
         assert one.log_probs == near(other.log_probs, terms=terms, scale=LOGITS)
 
 
+@pytest.mark.slow
 def test_a_small_cache_holds_fewer_rows_and_writes_the_same(
     models: Models,
     tokenizer: PreTrainedTokenizerFast,

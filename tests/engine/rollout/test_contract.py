@@ -180,6 +180,7 @@ def test_answers_come_in_the_order_of_the_requests(
     assert [row.id for row in generate(engine, requests)] == [one.id for one in requests]
 
 
+@pytest.mark.sample(1)
 def test_a_text_depends_neither_on_its_company_nor_on_its_place(
     engine: RolloutEngine, requests: list[GenerationRequest]
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_text_does_not_depend_on_when_it_came(
     assert [done[ticket].token_ids for ticket in tickets] == together[8:] + together[:8]
 
 
+@pytest.mark.sample(1)
 def test_a_longer_and_hotter_text_may_come_among_others(engine: RolloutEngine, ask: Ask) -> None:
     short = [ask([5 + i], seed=i, max_new_tokens=12) for i in range(4)]
     other = ask(list(range(40, 75)), seed=3, max_new_tokens=30, temperature=1.3, top_k=9)
@@ -393,6 +395,7 @@ def test_a_place_outside_of_the_prompt_is_refused(
         engine.submit(ask(PROMPT, **{field: place}))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("trial", range(3))
 def test_calls_in_any_order_write_what_each_request_writes_alone(
     trial: int, engine: RolloutEngine, weights: dict[str, Tensor], ask: Ask
@@ -471,6 +474,7 @@ def test_an_aborted_request_is_given_back_as_it_is_and_others_go_on(
     assert all(done[t].token_ids == whole[i].token_ids for i, t in enumerate(tickets) if t in done)
 
 
+@pytest.mark.sample(1)
 def test_a_stopped_call_leaves_nothing_behind(
     engine: RolloutEngine, requests: list[GenerationRequest]
 ) -> None:
@@ -657,6 +661,7 @@ def test_asleep_and_awake_it_writes_the_same(
     engine.load_weights(weights.items(), 0)
 
 
+@pytest.mark.sample(1)
 def test_fewer_at_once_write_the_same(
     engine: RolloutEngine, requests: list[GenerationRequest], case: tuple[str, str]
 ) -> None:

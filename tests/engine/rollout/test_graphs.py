@@ -98,6 +98,7 @@ def alike(found: list[Generation], expected: list[Generation], terms: int) -> No
         assert one.log_probs == near(other.log_probs, terms=terms, scale=LOGITS)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("rows", "settings"),
     [(1, "mixed"), (3, "plain"), (9, "mixed"), (9, "greedy"), (20, "plain"), (20, "mixed")],
@@ -125,6 +126,7 @@ def test_replayed_steps_write_the_same(
     assert tape.replayed > tape.recorded > 0
 
 
+@pytest.mark.slow
 def test_recordings_serve_the_next_batch_and_are_as_few_as_the_sizes(
     build_engine: Build, requests: list[GenerationRequest]
 ) -> None:
@@ -145,6 +147,7 @@ def test_recordings_serve_the_next_batch_and_are_as_few_as_the_sizes(
     assert tape.released == 0
 
 
+@pytest.mark.slow
 def test_texts_that_join_kept_ones_and_more_slots_write_the_same(
     build_engine: Build, prompts: list[list[int]], ask: Ask
 ) -> None:
@@ -187,6 +190,7 @@ def write_many_rows(engine: TorchEngine, ask: Ask) -> None:
     generate(engine, [ask([5], max_new_tokens=3) for _ in range(9)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "between",
     [score_a_long_text, write_with_settings, write_behind_a_long_prompt, write_many_rows],
@@ -229,6 +233,7 @@ def test_new_weights_are_those_that_replays_read(
     assert tape.released == 0
 
 
+@pytest.mark.slow
 def test_asleep_no_recording_is_held(
     build_engine: Build, models: Models, requests: list[GenerationRequest]
 ) -> None:
@@ -249,6 +254,7 @@ def test_asleep_no_recording_is_held(
     alike(generate(engine, requests), before, forward_terms(models("qwen3"), 80))
 
 
+@pytest.mark.slow
 def test_a_step_is_one_launch(
     build_engine: Build, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.model import ScratchModel
 
-pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+pytestmark = [pytest.mark.skipif(find_spec("peft") is None, reason="needs peft"), pytest.mark.slow]
 
 LORA = {"rank": 2}
 

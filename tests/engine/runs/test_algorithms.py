@@ -10,6 +10,7 @@ from tests.engine.algorithm_loops import ALIKE, LOOPS, PARITY, algorithm_loop
 from tests.engine.runs.conftest import same
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", [*LOOPS, *PARITY])
 def test_three_steps_move_the_weights(name: str, runner: Callable[..., Any]) -> None:
     ended = runner(algorithm_loop(name))
@@ -36,6 +37,7 @@ MUCH["nodes"]["actor"]["credit"] = {
 }
 
 
+@pytest.mark.slow
 def test_what_credit_remembers_goes_on_after_a_stop(runner: Callable[..., Any]) -> None:
     text = json.dumps(MUCH)
 
@@ -56,6 +58,7 @@ def is_told(event: dict[str, Any], step: int) -> bool:
     return event["type"] == "metrics" and event.get("step") == step and event.get("node") == "actor"
 
 
+@pytest.mark.slow
 def test_what_credit_remembers_does_not_depend_on_steps_ahead(runner: Callable[..., Any]) -> None:
     """A step of texts is written ahead; credit takes its steps in turn."""
     ahead = json.loads(json.dumps(MUCH))
@@ -84,6 +87,7 @@ OTHERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["own", "as_written"])
 def test_rows_of_another_role_are_learned_as_own_answers(
     prompt: str, runner: Callable[..., Any]

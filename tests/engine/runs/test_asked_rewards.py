@@ -3,8 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from coloop.data.rewards import judging
 from coloop.runtime.run_files.events import RunStateName
+
+pytestmark = pytest.mark.slow
 
 MATHS = r"""
 coloop: 1

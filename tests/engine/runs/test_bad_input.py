@@ -110,6 +110,7 @@ def test_a_pass_over_an_empty_buffer_is_told(runner: Callable[..., Any]) -> None
     assert "pool has no rows" in alert["message"]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("content", "columns", "message"),
     [
@@ -156,6 +157,7 @@ def test_a_prompt_longer_than_the_model_names_the_writer(
     assert "512" in error["message"]
 
 
+@pytest.mark.slow
 def test_template_code_that_fails_names_its_node(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_refresh_from_a_best_that_does_not_exist_is_named(
     assert "run.best" in error["message"]
 
 
+@pytest.mark.slow
 def test_weights_that_are_lost_are_named(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:
@@ -238,6 +241,7 @@ def test_a_full_disk_is_told_and_the_old_checkpoint_survives(
     assert [path.name for path in (ended.folder / "checkpoints").iterdir()] == ["step-2"]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_when_the_disk_has_room_again(
     runner: Callable[..., Any],
     tiny: Callable[..., str],
@@ -264,6 +268,7 @@ def test_a_run_goes_on_when_the_disk_has_room_again(
     assert equal(resumed.weights(), whole(text).weights())
 
 
+@pytest.mark.slow
 def test_observers_that_cannot_write_do_not_end_a_run(
     runner: Callable[..., Any], tiny: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +284,7 @@ def test_observers_that_cannot_write_do_not_end_a_run(
     assert ended.state is RunStateName.FINISHED, ended.error
 
 
+@pytest.mark.slow
 def test_requests_that_do_not_fit_are_told_and_nothing_else(
     runner: Callable[..., Any],
     tiny: Callable[..., str],

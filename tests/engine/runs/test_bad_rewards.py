@@ -43,6 +43,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", WRONG)
 def test_a_reward_that_is_wrong_fails_the_run_and_names_itself(
     what: str, runner: Callable[..., Any], tiny: Callable[..., str]
@@ -59,6 +60,7 @@ def test_a_reward_that_is_wrong_fails_the_run_and_names_itself(
     assert any(part.lower() in failed["error"]["message"].lower() for part in message.split("|"))
 
 
+@pytest.mark.slow
 def test_a_reward_that_fails_later_loses_no_step(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_reward_that_fails_later_loses_no_step(
     assert resumed.manifest()["timeline"]["step"] == done + 3
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("what", ["raises", "endless", "not a number", "opens files"])
 def test_rows_of_a_failing_reward_can_be_skipped(
     what: str, runner: Callable[..., Any], tiny: Callable[..., str]
@@ -128,6 +131,7 @@ def reward(prompts, completions, **columns):
     assert (ended.folder / "events.jsonl").stat().st_size < 200_000
 
 
+@pytest.mark.slow
 def test_a_reward_that_never_says_anything_ends_the_run_with_the_reason(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_score_that_is_too_large_to_learn_from_is_named(
     assert "bound it" in error.message
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("node", OF)
 def test_weights_that_are_not_numbers_are_named_before_anybody_learns(
     node: str, runner: Runner, tmp_path: Path

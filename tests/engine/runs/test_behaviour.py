@@ -46,6 +46,7 @@ def steps_of(trainer: Any) -> set[float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moved", [False, True])
 def test_an_edge_of_weight_zero_changes_nothing_bit_for_bit(
     moved: bool, runner: Run, tiny: Text, whole: Run, equal: Equal
@@ -64,6 +65,7 @@ def test_an_edge_of_weight_zero_changes_nothing_bit_for_bit(
     assert bool(ended.of("stage.finished", stage="brief.score")) is moved
 
 
+@pytest.mark.slow
 def test_a_reference_is_the_policy_as_it_was_when_the_phase_began(
     runner: Run, tiny: Text, equal: Equal
 ) -> None:
@@ -92,6 +94,7 @@ def test_the_first_loss_of_each_iteration_of_spin_is_ln_2(runner: Run, tiny: Tex
     assert all(losses[step + 1] != losses[step] for step in begins)
 
 
+@pytest.mark.slow
 def test_the_opponent_follows_at_each_iteration_and_rests_between(
     runner: Run, tiny: Text, equal: Equal
 ) -> None:
@@ -119,6 +122,7 @@ def test_an_agents_update_does_not_depend_on_whether_the_other_learns(
     assert not equal(both.group("units"), alone.group("units"))
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_not_live_stays_as_it_is(runner: Run, tiny: Text, equal: Equal) -> None:
     ended = runner(frozen(tiny, ["tens.rewards"], steps=3))
 
@@ -146,6 +150,7 @@ TWIN_EDGES = [
 ]
 
 
+@pytest.mark.slow
 def test_roles_that_share_weights_are_one_group_and_one_update(runner: Run, tiny: Text) -> None:
     ended = runner(with_edges(tiny, "grpo-arithmetic", TWIN_EDGES, TWIN))
 
@@ -159,6 +164,7 @@ def test_roles_that_share_weights_are_one_group_and_one_update(runner: Run, tiny
     assert steps_of(_trainer(ended, "actor")) == {2.0}
 
 
+@pytest.mark.slow
 def test_an_order_applies_the_roles_one_after_another(
     runner: Run, tiny: Text, equal: Equal
 ) -> None:
@@ -181,6 +187,7 @@ def _trainer(ended: Any, group: str, step: int | None = None) -> Any:
     return torch.load(folder / group / "trainer.pt", weights_only=True)
 
 
+@pytest.mark.slow
 def test_an_optimizer_that_is_reset_forgets_its_steps(runner: Run, tiny: Text) -> None:
     values = {**EVERY_STEP, "nodes.actor.training.mini_batch": None}
 
@@ -213,6 +220,7 @@ SECOND_EDGES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_copy_starts_as_its_source_is_and_goes_its_own_way(
     runner: Run, tiny: Text, equal: Equal
 ) -> None:
@@ -228,6 +236,7 @@ def test_a_copy_starts_as_its_source_is_and_goes_its_own_way(
     assert equal(moving.group("actor", 4), still.group("actor", 4))
 
 
+@pytest.mark.slow
 def test_before_its_phase_a_copy_is_its_source(runner: Run, tiny: Text, equal: Equal) -> None:
     watch = {"kind": "evaluate", "instead_of": "problems", "every": 1, "greedy": True}
     values = {**SECOND, **EVERY_STEP, "nodes.watch": {**watch, "metrics": ["score"]}}
@@ -247,6 +256,7 @@ def following(tiny: Text, every: int, ema: float) -> str:
     return tiny("grpo-arithmetic", values)
 
 
+@pytest.mark.slow
 def test_a_snapshot_follows_every_n_updates(runner: Run, tiny: Text, equal: Equal) -> None:
     ended = runner(following(tiny, every=2, ema=0.0))
 
@@ -256,6 +266,7 @@ def test_a_snapshot_follows_every_n_updates(runner: Run, tiny: Text, equal: Equa
     assert not equal(ended.group("start", 1), ended.group("actor", 1))
 
 
+@pytest.mark.slow
 def test_a_snapshot_may_follow_slowly(runner: Run, tiny: Text) -> None:
     ended = runner(following(tiny, every=1, ema=0.75))
 
@@ -267,6 +278,7 @@ def test_a_snapshot_may_follow_slowly(runner: Run, tiny: Text) -> None:
             assert_near(tensor, expected, terms=4)
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_follows_resumes_exactly(
     runner: Run, tiny: Text, whole: Run, equal: Equal
 ) -> None:
@@ -290,6 +302,7 @@ def test_the_seed_decides_everything(
     assert not equal(other.weights(), first.weights())
 
 
+@pytest.mark.slow
 def test_the_order_of_generation_does_not_matter(runner: Run, tiny: Text, whole: Run) -> None:
     rollout = {"completions_per_prompt": 4, "max_new_tokens": 6}
     rate = 0.1
@@ -311,6 +324,7 @@ def test_the_order_of_generation_does_not_matter(runner: Run, tiny: Text, whole:
     assert moved > rounding(10_000, scale=11 * rate)
 
 
+@pytest.mark.slow
 def test_rows_say_which_weights_wrote_them(runner: Run, tiny: Text) -> None:
     ended = runner(tiny("grpo-arithmetic"))
 

@@ -140,6 +140,7 @@ def check_run(kind: str, run: Callable[..., Any], folder: Path) -> None:
         assert not torch.equal(ours, before)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", OFTEN)
 def test_a_model_of_a_common_type_runs(kind: str, runner: Any, tmp_path: Path) -> None:
     check_run(kind, runner, tmp_path)
@@ -212,6 +213,7 @@ def test_pairs_are_learned_without_the_dropout_of_an_adapter(runner: Any) -> Non
     assert ended.metrics("actor", "loss")[0] == pytest.approx(math.log(2), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_an_adapter_learns_beside_experts(runner: Any, tmp_path: Path) -> None:
     save_hf(tmp_path / "start", make_model("qwen3_moe"), byte_tokenizer())
     text = LOOP.replace("FOLDER", f"{tmp_path / 'start'}, lora: {{rank: 2}}")

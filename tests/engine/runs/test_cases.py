@@ -60,6 +60,7 @@ def test_a_written_case_is_the_one_that_is_run(name: str) -> None:
     assert (HERE / f"{name}.yaml").read_text(encoding="utf-8") == written
 
 
+@pytest.mark.slow
 def test_an_edge_that_a_phase_wakes_teaches(played: Played) -> None:
     ended = played("edge-awake-by-phase", {"schedule.phases.0.steps": 1})
 
@@ -106,6 +107,7 @@ def test_every_learned_row_has_its_reference(played: Played) -> None:
     assert all(one["learned"] == one["kept"] for one in credited)
 
 
+@pytest.mark.slow
 def test_a_second_reward_scores_what_the_slice_gave(played: Played) -> None:
     ended = played("fill-with-second-reward", {"schedule.phases.0.steps": 1})
 
@@ -117,6 +119,7 @@ def test_a_second_reward_scores_what_the_slice_gave(played: Played) -> None:
         assert second == {"delivered": detail["rows"], "none": 0}
 
 
+@pytest.mark.slow
 def test_rows_at_unequal_depth_meet_by_the_place_of_their_branch(played: Played) -> None:
     ended = played("join-unequal-depth")
 
@@ -125,6 +128,7 @@ def test_rows_at_unequal_depth_meet_by_the_place_of_their_branch(played: Played)
     assert [one["learned"] for one in details(ended, "ann.credit")] == [8]
 
 
+@pytest.mark.slow
 def test_a_reading_comes_from_the_probes_own_rows(played: Played) -> None:
     ended = played("probe-over-two-datasets", {"schedule.phases.0.steps": 40})
 
@@ -135,6 +139,7 @@ def test_a_reading_comes_from_the_probes_own_rows(played: Played) -> None:
     assert ended.metrics("probe", "accuracy")[-1] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_turned", [False, True])
 def test_three_siblings_meet_whatever_the_order_of_the_edges(
     is_turned: bool, played: Played
@@ -152,6 +157,7 @@ def test_three_siblings_meet_whatever_the_order_of_the_edges(
     assert [one["learned"] for one in details(ended, "ann.credit")] == [8, 8]
 
 
+@pytest.mark.slow
 def test_each_of_two_fills_repeats_its_own_slice(played: Played) -> None:
     ended = played("two-fills")
 
@@ -163,6 +169,7 @@ def test_each_of_two_fills_repeats_its_own_slice(played: Played) -> None:
             assert samples(ended, f"{one}.generate", step) == [32] * rounds[one]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "last"), [("two-fills", "fb.prepare"), ("fill-with-reference", "informative.prepare")]
 )

@@ -39,6 +39,7 @@ def spec_of(text: str) -> LoopSpec:
     return parsed.spec
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: path.stem)
 def test_every_stage_has_the_rows_that_were_worked_out(
     path: Path, runner: Callable[[str], Any], finished: Callable[[Any], Any]

@@ -69,6 +69,7 @@ TOLD = {"learning.reward_hacking", "learning.false_positives", "learning.disagre
 TOLD |= {"learning.miscalibrated"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("code", "told"), [(RISING, TOLD), (HONEST, set())])
 def test_a_reward_that_parts_from_the_truth_is_told(
     code: str, told: set[str], runner: Run, finished: Callable[[Any], Any]
@@ -122,6 +123,7 @@ hardware: {preset: cpu}
 EVEN = GAME.replace("float(len(text))", "1.0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "told"), [(GAME, ["played"]), (EVEN, [])])
 def test_a_player_without_an_opponent_is_told(
     text: str, told: list[str], runner: Run, finished: Callable[[Any], Any]
@@ -148,6 +150,7 @@ NAMES, NUMBERS = trying("[a-zA-Z]"), trying("[0-9]")
 """A letter is a name that nobody has given a value; a digit is its own."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "is_told"), [(NAMES, True), (NUMBERS, False)])
 def test_a_tool_that_only_fails_is_told(
     text: str, is_told: bool, runner: Run, finished: Callable[[Any], Any]
@@ -165,6 +168,7 @@ UNCALLED = CALLING.replace(SUMS, "type: calculator").replace("{steps: 4}", "{ste
 CALLED = CALLING.replace("{steps: 4}", "{steps: 12}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "is_told"), [(UNCALLED, True), (CALLED, False)])
 def test_a_tool_that_nobody_calls_is_told(
     text: str, is_told: bool, runner: Run, finished: Callable[[Any], Any]

@@ -48,6 +48,7 @@ def later(text: str, model: str = EARLIER) -> str:
     return beginning(text.replace(SCRATCH, model).replace("name: small", "name: later"))
 
 
+@pytest.mark.slow
 def test_a_model_begins_with_the_weights_that_an_earlier_run_ended_with(
     runner: Run, small: str, equal: Callable[..., bool]
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_loop_may_have_been_looked_at_before_its_folders_are_found(
     assert model_of(begun.nodes["actor"]) == PretrainedModel(type="pretrained", path=str(tmp_path))
 
 
+@pytest.mark.slow
 def test_what_did_not_finish_counts_only_by_its_own_name(
     runner: Run, small: str, equal: Callable[..., bool]
 ) -> None:
@@ -88,6 +90,7 @@ def test_what_did_not_finish_counts_only_by_its_own_name(
     assert equal(ended.group("actor"), stopped.group("actor"))
 
 
+@pytest.mark.slow
 def test_the_best_checkpoint_is_taken_where_the_loop_asks_for_it(
     runner: Run, small: str, equal: Callable[..., bool]
 ) -> None:
@@ -100,6 +103,7 @@ def test_the_best_checkpoint_is_taken_where_the_loop_asks_for_it(
     assert equal(ended.group("actor"), earlier.group("actor", steps[-1]))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "told"),
     [
@@ -119,6 +123,7 @@ def test_what_an_earlier_run_does_not_have_is_told_before_anything_begins(
     assert not (runner.runs_dir / "never").exists()  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_head_that_the_earlier_run_lacks_is_new_and_one_that_it_has_comes_along(
     runner: Run, small: str
 ) -> None:
@@ -166,6 +171,7 @@ def test_an_adapter_of_an_earlier_run_is_merged_and_may_get_another(
     assert first.group("actor").keys() == merged.group("actor").keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [EARLIER, EARLIER.replace("actor}", "actor, lora: {rank: 2}}")])
 def test_a_run_goes_on_though_the_run_that_it_began_with_is_gone(
     runner: Run, small: str, equal: Callable[..., bool], model: str
@@ -185,6 +191,7 @@ def test_a_run_goes_on_though_the_run_that_it_began_with_is_gone(
     assert equal(ended.weights(), whole.weights())
 
 
+@pytest.mark.slow
 def test_a_run_without_a_checkpoint_goes_on_with_what_it_began_with(
     runner: Run, small: str, equal: Callable[..., bool]
 ) -> None:

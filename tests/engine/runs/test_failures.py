@@ -47,6 +47,7 @@ def steps(text: str, count: int) -> str:
     return text.replace("schedule: {steps: 2}", f"schedule: {{steps: {count}}}")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_failure_of_any_kind_saves_the_steps_before_it(
@@ -118,6 +119,7 @@ def test_a_probe_that_breaks_saves_what_was_learned(
     assert ended.manifest()["timeline"]["step"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["phase", "trigger"])
 def test_actions_that_break_off_are_done_again(
     how: str, runner: Run, tiny: Run, whole: Run, equal: Equal, monkeypatch: pytest.MonkeyPatch
@@ -183,6 +185,7 @@ def with_code(text: str, kind: str, seconds: float) -> str:
     return text.replace("- actor.rollouts -> length.rollouts", edges)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", CODES)
 def test_a_stop_is_obeyed_while_code_of_the_user_runs(
     kind: str, runner: Run, small: str, whole: Run, equal: Equal

@@ -49,6 +49,7 @@ def fill(disk: Path) -> None:
                     break
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_finds_the_disk_full_leaves_the_one_before_it(
     runner: Run, tiny: Text, whole: Run, equal: Equal, disk: Path
 ) -> None:

@@ -23,6 +23,7 @@ def text_of(seed: int) -> str:
     return json.dumps(drawn(seed))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_drawn_loop_runs_and_goes_on_where_it_was_stopped(
     seed: int, runner: Runner, finished: Callable[[Any], Any], equal: Equal

@@ -90,6 +90,7 @@ def test_a_judge_and_what_it_judges_learn_side_by_side(whole: Callable[[str], En
     assert ended.of("evaluation") or ended.metrics("probe", "score")
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_goes_on_to_the_same_bits(
     whole: Callable[[str], Ended], runner: Runner, equal: Callable[..., bool]
 ) -> None:
@@ -135,6 +136,7 @@ PLACES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("values", PLACES.values(), ids=PLACES)
 def test_a_judge_learns_wherever_its_weights_are(values: dict[str, Any], runner: Runner) -> None:
     text = with_values({**values, "nodes.judge_start.model.of": "judge"})
@@ -147,6 +149,7 @@ def test_a_judge_learns_wherever_its_weights_are(values: dict[str, Any], runner:
     assert ended.metrics("judge", "reward/mean")
 
 
+@pytest.mark.slow
 def test_a_judge_inside_a_refill_writes_anew_in_each_pass(runner: Runner) -> None:
     """What is kept is decided by the judge, so that it stands in the region that is refilled."""
     lucky = {
@@ -169,6 +172,7 @@ def test_a_judge_inside_a_refill_writes_anew_in_each_pass(runner: Runner) -> Non
     assert ended.metrics("judge", "reward/mean")
 
 
+@pytest.mark.slow
 def test_a_judge_that_never_says_a_verdict_is_told_and_ends_the_run(runner: Runner) -> None:
     text = with_values(
         {
@@ -192,6 +196,7 @@ def test_a_judge_that_never_says_a_verdict_is_told_and_ends_the_run(runner: Runn
     assert "`read`" in told[0]["hint"]
 
 
+@pytest.mark.slow
 def test_a_judge_may_read_chances_of_labels_and_write_nothing(runner: Runner) -> None:
     lesson = {
         "kind": "template",
@@ -257,6 +262,7 @@ def test_a_judge_whose_edge_is_dead_in_a_phase_rests_there(runner: Runner) -> No
     assert "solver.learn" not in ended.stages(5)
 
 
+@pytest.mark.slow
 def test_two_judges_of_the_same_texts_write_texts_of_their_own(runner: Runner) -> None:
     """On one set of weights, with one template: what differs is who asks."""
     other = {
@@ -281,6 +287,7 @@ def test_two_judges_of_the_same_texts_write_texts_of_their_own(runner: Runner) -
     check_learned(ended, "solver", "judge")
 
 
+@pytest.mark.slow
 def test_a_judge_may_call_a_tool_while_it_writes(runner: Runner) -> None:
     """It calls with every third letter or so of a random model; what it hears is not trained."""
     calls = "(?P<expression>.)(?:0|1|2|3|a|e|o|u|x|z)"
@@ -338,6 +345,7 @@ run: {checkpoint_every: 1}
 """What a judge says goes back to the policy, for three rounds."""
 
 
+@pytest.mark.slow
 def test_a_judge_speaks_in_every_round_and_goes_on_where_the_run_was_stopped(
     whole: Callable[[str], Ended], runner: Runner, equal: Callable[..., bool]
 ) -> None:

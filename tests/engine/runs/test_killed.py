@@ -52,6 +52,7 @@ def in_step(step: int, stage: str) -> Callable[[Event], bool]:
     )
 
 
+@pytest.mark.slow
 def test_an_edit_that_no_checkpoint_has_is_made_again_at_its_step(
     runner: Run, tiny: Text, equal: Callable[..., bool], tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_an_edit_that_no_checkpoint_has_is_made_again_at_its_step(
     assert [event["step"] for event in resumed.of("alert", code="edit.made_again")] == [4, 5]
 
 
+@pytest.mark.slow
 def test_an_edit_that_a_driver_had_not_read_is_made_by_the_next(
     runner: Run, tiny: Text, tmp_path: Path
 ) -> None:
@@ -99,6 +101,7 @@ def test_an_edit_that_a_driver_had_not_read_is_made_by_the_next(
     assert resumed.metrics("actor", "lr")[-1] == 4.0e-3
 
 
+@pytest.mark.slow
 def test_who_goes_back_to_a_checkpoint_goes_back_before_later_edits(
     runner: Run, tiny: Text, tmp_path: Path
 ) -> None:
@@ -121,6 +124,7 @@ def test_who_goes_back_to_a_checkpoint_goes_back_before_later_edits(
         assert f"the edit of step 4 ({RATE} = 0.003)" in left_out["message"]
 
 
+@pytest.mark.slow
 def test_the_report_of_a_run_that_was_killed_has_the_metrics_of_its_earlier_phases(
     runner: Run, tiny: Text, tmp_path: Path
 ) -> None:

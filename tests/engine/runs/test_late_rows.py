@@ -105,6 +105,7 @@ class Learning:
         return [min(one, 2.0) for one in ratios]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "algorithm",
     [
@@ -187,6 +188,7 @@ class Rows:
         return Counter(row.id for rows in self.learned.values() for row in rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("staleness", [0.5, 1.3])
 def test_steps_that_are_filled_ahead_learn_every_text_that_is_kept_once(
     staleness: float, runner: Run, monkeypatch: pytest.MonkeyPatch
@@ -206,6 +208,7 @@ def test_steps_that_are_filled_ahead_learn_every_text_that_is_kept_once(
     assert "filter.not_filled" not in ended.alerts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [3, 6])
 @pytest.mark.parametrize("staleness", [0.5, 1.3])
 def test_a_stop_while_a_step_is_filled_ahead_loses_nothing(

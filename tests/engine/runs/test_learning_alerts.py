@@ -13,6 +13,7 @@ NEVER = {"type": "builtin", "name": "regex", "pattern": r"never (\d)", "on_no_ma
 """A reward that is 0 for every text of a random model."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("steps", [1, 4])
 def test_a_run_without_any_reward_does_not_end_without_a_word(
     steps: int, runner: Callable[..., Any], tiny: Callable[..., str]
@@ -113,6 +114,7 @@ def test_what_was_learned_before_a_stop_counts_after_it(runner: Callable[..., An
     assert "learning.untaught" not in ended.alerts()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
 def test_runs_that_learn_raise_no_red_alert(
     name: str, runner: Callable[..., Any], tiny: Callable[..., str]

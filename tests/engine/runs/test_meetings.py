@@ -47,6 +47,7 @@ def over_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Engines, "_channel", channel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_engines_elsewhere_get_what_one_beside_its_trainer_would(
     writers: int,
@@ -168,6 +169,7 @@ def plan_of(*pools: str) -> Any:
     return SimpleNamespace(weights=(weights,), pools=named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rank",
     [pytest.param(1, id="who gives", marks=pytest.mark.slow), pytest.param(3, id="who takes")],

@@ -48,6 +48,7 @@ def test_a_reference_that_is_asked_too_early_ends_the_run_in_the_first_step_of_i
     assert ended.manifest()["timeline"]["step"] == 3  # the warm-up is kept
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
 def test_every_stage_has_the_rows_that_the_plan_says(
     name: str, runner: Callable[..., Any], tiny: Callable[..., str]

@@ -86,6 +86,7 @@ def meeting(monkeypatch: pytest.MonkeyPatch) -> Meeting:
     return Meeting(monkeypatch)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", [AHEAD, STREAMED], ids=["whole", "stream"])
 @pytest.mark.parametrize("on_sync", ["finish", "resume", "drop"])
 def test_unfinished_texts_become_what_the_loop_says(
@@ -108,6 +109,7 @@ def test_unfinished_texts_become_what_the_loop_says(
     assert ended.manifest()["roles"]["problems"]["drawn"] == 2 * STEPS
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("on_sync", ["resume", "drop"])
 def test_log_probs_are_those_of_the_weights_that_drew(
     on_sync: str, meeting: Meeting, runner: Run
@@ -122,6 +124,7 @@ def test_log_probs_are_those_of_the_weights_that_drew(
     assert on_sync == "drop" or sum(late) == STEPS - 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("on_sync", ["resume", "drop"])
 def test_a_stop_while_texts_go_on_loses_nothing(on_sync: str, runner: Run) -> None:
     def is_here(event: dict[str, Any]) -> bool:
@@ -138,6 +141,7 @@ def test_a_stop_while_texts_go_on_loses_nothing(on_sync: str, runner: Run) -> No
     assert went_on.manifest()["roles"]["problems"]["drawn"] == 2 * STEPS
 
 
+@pytest.mark.slow
 def test_in_a_synchronous_loop_it_changes_nothing(runner: Run) -> None:
     plain = runner(loop("finish").replace("max_staleness: 1", "max_staleness: 0"))
 

@@ -117,6 +117,7 @@ def test_texts_are_written_once_more_half_of_them_at_once(
     assert equal(ended.weights(), whole(with_rows(small, written=2)).weights())
 
 
+@pytest.mark.slow
 def test_texts_are_scored_once_more_half_of_them_at_once(
     runner: Run, tiny: Text, whole: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def test_texts_are_scored_once_more_half_of_them_at_once(
     assert ended.metrics("actor", "kl")[0] == pytest.approx(expected[0], rel=1e-3, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_where_other_ranks_wait_for_it_the_run_goes_on_from_its_checkpoint_with_half(
     runner: Run, small: str, whole: Run, equal: Equal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def loop(*, shared: bool = False) -> str:
     return f"{before}  helper:\n{helper}"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("shared", [False, True], ids=["own weights", "shared weights"])
 def test_what_is_asked_are_rows_that_learn(shared: bool, runner: Run) -> None:
     ended = runner(loop(shared=shared))
@@ -79,6 +80,7 @@ def test_what_is_asked_are_rows_that_learn(shared: bool, runner: Run) -> None:
     assert "helper.generate" not in ended.stages(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True], ids=["own weights", "shared weights"])
 def test_a_stopped_run_that_asks_goes_on_as_if_it_had_never_stopped(
     shared: bool, runner: Run, equal: Callable[..., bool]

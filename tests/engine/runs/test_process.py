@@ -156,6 +156,7 @@ def test_nothing_is_lost_or_learned_twice_over_twenty_kills(
         assert max(ended.metrics("actor", "staleness/max")) <= 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_stops_with_a_checkpoint_and_its_own_exit_code(
     drive: Callable[..., Driver],
     runner: Callable[..., Any],

@@ -24,6 +24,8 @@ from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.model import ScratchModel
 from coloop.workers.cluster import Deadlines
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 Text = Callable[..., str]
 

@@ -47,6 +47,7 @@ def check_events(ended: Any, attempts: int) -> None:
     assert [*dict.fromkeys(event["attempt"] for event in events)] == [*range(1, attempts + 1)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("method", "every"),
     [
@@ -78,6 +79,7 @@ def test_a_run_whose_trainer_dies_goes_on_by_itself(
     assert ended.readings() == expected.readings()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("method", "call"), [("generate", 3), ("receive", 2), ("generate", 1)])
 def test_an_engine_that_dies_is_replaced_and_writes_the_same(
     method: str,
@@ -102,6 +104,7 @@ def test_an_engine_that_dies_is_replaced_and_writes_the_same(
     assert ended.readings() == expected.readings()
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_dies_takes_the_run_back_to_its_checkpoint(
     runner: Run, tiny: Text, whole: Run, equal: Equal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +155,7 @@ def test_a_run_is_not_brought_back_without_end(
     assert equal(resumed.weights(), whole(APART).weights())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", ["the engine", "a moving average"])
 def test_weights_go_between_machines_that_share_no_folder(
     loop: str,

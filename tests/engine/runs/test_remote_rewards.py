@@ -85,6 +85,7 @@ def loop(web: WebService | None, schedule: str = "", **source: Any) -> str:
     return LOOP.format(source=json.dumps(given), schedule=schedule)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["", ", stream: true", ", max_staleness: 1"])
 def test_a_service_teaches_as_python_does(
     schedule: str, runner: Run, whole: Run, served: Any, equal: Any
@@ -168,6 +169,7 @@ def texts_in(folder: Path) -> Mapping[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("is_well", [True, False])
 def test_no_file_of_a_run_holds_the_secret(
     is_well: bool, runner: Run, served: Any, monkeypatch: pytest.MonkeyPatch

@@ -112,6 +112,7 @@ def remote(web: WebService | None, text: str = HINTED, **more: Any) -> str:
     return patch(text, [Change(op="set", path="nodes.hinter.rollout", value=rollout)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["", ", stream: true"])
 def test_a_service_writes_as_weights_that_are_here(
     schedule: str, runner: Run, whole: Run, served: Any, hinter: Behaviour, equal: Any
@@ -153,6 +154,7 @@ def test_a_judge_that_reads_probabilities_wants_weights_here() -> None:
     assert "read.score" in [one.field for one in check_runs(parsed.spec)]
 
 
+@pytest.mark.slow
 def test_it_writes_a_step_ahead_in_a_pool_of_its_own(
     runner: Run, whole: Run, served: Any, hinter: Behaviour, equal: Any
 ) -> None:

@@ -80,6 +80,7 @@ OTHERS = (
 """Places that are much like others of the same loop."""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("place", some(PLACES, kept=[one for one in PLACES if one not in OTHERS]))
 def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     place: str,
@@ -105,6 +106,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     assert {event["attempt"] for event in events} == {1, 2}
 
 
+@pytest.mark.slow
 def test_rows_that_wait_for_an_update_survive_a_stop(
     runner: Callable[..., Any],
     tiny: Callable[..., str],
@@ -121,6 +123,7 @@ def test_rows_that_wait_for_an_update_survive_a_stop(
     assert equal(resumed.weights(), whole(text).weights())
 
 
+@pytest.mark.slow
 def test_a_run_may_stop_many_times(
     runner: Callable[..., Any],
     tiny: Callable[..., str],

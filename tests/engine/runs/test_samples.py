@@ -60,6 +60,7 @@ def test_tokens_of_a_text_with_a_tools_words_are_those_that_the_loss_learned(
     assert shifted != [line["mask"] for line in lines]
 
 
+@pytest.mark.slow
 def test_what_answers_to_a_text_names_it_and_its_score_reaches_it(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:

@@ -148,6 +148,7 @@ def test_before_anything_was_read_the_present_weights_are_the_best(runner: Run, 
     assert alert["node"] == "start"
 
 
+@pytest.mark.slow
 def test_a_phase_may_clear_a_buffer(runner: Run, tiny: Text) -> None:
     clearing = {
         "repeat": 2,
@@ -168,6 +169,7 @@ def test_a_phase_may_clear_a_buffer(runner: Run, tiny: Text) -> None:
     assert sizes[1][3] > sizes[1][2]
 
 
+@pytest.mark.slow
 def test_an_annealed_value_moves_and_resumes(
     runner: Run, tiny: Text, whole: Run, equal: Equal
 ) -> None:
@@ -310,6 +312,7 @@ def test_checkpoints_load_as_plain_models(runner: Run, tiny: Text) -> None:
     assert model.config.model_type == "qwen3"
 
 
+@pytest.mark.slow
 def test_storage_elsewhere_holds_the_checkpoints(
     runner: Run, tiny: Text, tmp_path: Path, whole: Run, equal: Equal
 ) -> None:
@@ -324,6 +327,7 @@ def test_storage_elsewhere_holds_the_checkpoints(
     assert list((tmp_path / "big disk" / resumed.folder.name / "samples").glob("step-*.jsonl"))
 
 
+@pytest.mark.slow
 def test_checkpoints_come_back_from_an_address_where_the_run_folder_lost_them(
     runner: Run, tiny: Text, whole: Run, equal: Equal
 ) -> None:

@@ -77,6 +77,7 @@ def test_an_implicit_reward_model_learns_before_it_scores(runner: Check, finishe
     assert ended.metrics("fresh", "score")[0] == pytest.approx(before, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_of_both_goes_on_bit_for_bit(
     runner: Check, finished: Check, whole: Check, equal: Check
 ) -> None:
@@ -157,6 +158,7 @@ run: {checkpoint_every: 1}
 )
 
 
+@pytest.mark.slow
 def test_a_critic_stands_on_the_actors_weights_with_a_head_of_its_own(
     runner: Check, finished: Check, whole: Check, equal: Check
 ) -> None:
@@ -214,6 +216,7 @@ edges:
 )
 
 
+@pytest.mark.slow
 def test_every_node_that_reads_a_score_of_shared_weights_has_its_own_head(
     runner: Check, finished: Check, whole: Check, equal: Check
 ) -> None:

@@ -101,6 +101,7 @@ run: {seed: 5}
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "text", [TEXTS, PROMPTS, TREES], ids=["monte_carlo", "binary_search", "puct"]
 )
@@ -122,6 +123,7 @@ def test_a_judge_of_steps_learns_what_a_search_found(
     assert equal(resumed.weights(), whole.weights())
 
 
+@pytest.mark.slow
 def test_a_prover_and_its_value_learn_from_what_a_search_visited(
     runner: Run, equal: Callable[..., bool]
 ) -> None:

@@ -46,6 +46,7 @@ def ahead(text: str) -> str:
     )
 
 
+@pytest.mark.slow
 @METHODS
 def test_a_probe_searches_other_rows_and_changes_nothing(
     method: str, runner: Run, equal: Callable[..., bool]
@@ -58,6 +59,7 @@ def test_a_probe_searches_other_rows_and_changes_nothing(
     assert equal(plain.weights(), read.weights())
 
 
+@pytest.mark.slow
 @METHODS
 def test_a_search_a_step_ahead_is_the_same_each_time(
     method: str, runner: Run, equal: Callable[..., bool]
@@ -75,6 +77,7 @@ ALONE = PROOFS.replace(
 ALONE = ALONE.replace("  - tree.step_scores -> value.labels\n", "")
 
 
+@pytest.mark.slow
 def test_a_tree_is_grown_by_one_version_of_the_weights(
     runner: Run, equal: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +141,7 @@ def refilled(method: str) -> str:
 CHECKED = "right.check -> tree.outcome"
 
 
+@pytest.mark.sample(1)
 @METHODS
 def test_a_refill_searches_again_and_all_that_is_kept_is_learned(
     method: str, runner: Run, equal: Callable[..., bool]
@@ -174,6 +178,7 @@ BESIDE = (
 """The policy learns from what the search asks for."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("source", ASKED_TWICE)
 def test_a_reward_scores_rows_while_a_search_asks_it(source: str, runner: Run) -> None:
     ended = runner(BESIDE.replace("SOURCE", ASKED_TWICE[source]))

@@ -67,6 +67,7 @@ class Seen:
         monkeypatch.setattr(torch, "set_num_threads", self.threads.append)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_hosts_are_built_with_what_the_estimate_priced(
     case: str, runner: Run, tiny: Text, monkeypatch: pytest.MonkeyPatch

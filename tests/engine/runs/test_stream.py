@@ -177,6 +177,7 @@ def test_four_rewards_score_at_once_while_others_are_written(
         assert told.count(("stage.started", f"mark{n}.score")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [FOUR, MUCH], ids=["four-rewards", "much"])
 def test_everything_comes_out_as_it_does_without(text: str, runner: Run, begun: list[str]) -> None:
     plain = runner(without_stream(text))
@@ -203,6 +204,7 @@ def test_code_that_fails_early_ends_the_run_with_its_row(runner: Run, begun: lis
     assert "it is actor:problems" in ended.error.message
 
 
+@pytest.mark.slow
 def test_a_stop_between_two_groups_leaves_no_half_step(
     runner: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

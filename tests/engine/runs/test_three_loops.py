@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves", "ppo-four-models"])
 def test_a_loop_runs_to_its_end(
     name: str, runner: Callable[..., Any], tiny: Callable[..., str], finished: Callable[..., Any]

@@ -33,6 +33,7 @@ hardware: {preset: cpu}
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text",
     [JUDGES, SHAPES, CODING, LOOP, PREFERENCES, algorithm_loop("ppo"), algorithm_loop("dpo")],

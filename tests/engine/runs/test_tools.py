@@ -67,6 +67,7 @@ def acting(world: str = WORLD, **fields: str) -> str:
     return text.replace(f"source: {DIGITS}", f"source: {column}")
 
 
+@pytest.mark.slow
 def test_calls_are_answered_and_counted_under_the_tools_name(runner: Run) -> None:
     ended = runner(CALLING)
 
@@ -78,6 +79,7 @@ def test_calls_are_answered_and_counted_under_the_tools_name(runner: Run) -> Non
     assert "sums.tool" not in str(ended.stages(1))
 
 
+@pytest.mark.slow
 def test_a_policy_hears_so_many_tokens_of_an_answer(runner: Run) -> None:
     """Of answers longer than 40 signs it reads 6 tokens each; with room for all of them, more."""
     long = CALLING.replace("[{{ value }}]", "[{{ 'word ' * 8 }}{{ value }}]")
@@ -93,6 +95,7 @@ def test_a_policy_hears_so_many_tokens_of_an_answer(runner: Run) -> None:
         assert (max(told) > 6) is (ended is whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [CALLING, acting()], ids=["calculator", "environment"])
 def test_a_stopped_run_with_tools_goes_on_as_if_it_had_never_stopped(
     text: str, runner: Run, equal: Callable[..., bool]
@@ -108,6 +111,7 @@ def test_a_stopped_run_with_tools_goes_on_as_if_it_had_never_stopped(
     assert resumed.readings(step) == whole.readings(step)
 
 
+@pytest.mark.slow
 def test_an_environment_gives_prompts_and_earns_columns(runner: Run) -> None:
     ended = runner(acting())
 
@@ -118,6 +122,7 @@ def test_an_environment_gives_prompts_and_earns_columns(runner: Run) -> None:
     assert max(ended.metrics("actor", "turns/mean")) <= 2.0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ends", ["", "; raise KeyboardInterrupt", "; return 3"])
 def test_what_an_environment_prints_is_in_the_log(ends: str, runner: Run) -> None:
     world = WORLD.replace("self.left = 2", f"self.left = 2; print('begun', row['prompt']){ends}")
@@ -129,6 +134,7 @@ def test_what_an_environment_prints_is_in_the_log(ends: str, runner: Run) -> Non
     assert printed[0]["message"].startswith("begun ")
 
 
+@pytest.mark.slow
 def test_a_text_that_never_acts_has_earned_the_sum_of_no_steps(runner: Run) -> None:
     """Else the rows that act are compared with each other alone, and acting is never taught."""
     script = "max_new_tokens: 12\n      script: ['a!', 'no']"
@@ -140,6 +146,7 @@ def test_a_text_that_never_acts_has_earned_the_sum_of_no_steps(runner: Run) -> N
     assert 0 < max(ended.metrics("sums", "tool/calls")) < 1
 
 
+@pytest.mark.slow
 def test_tools_work_for_texts_that_are_handed_on_early(
     runner: Run, equal: Callable[..., bool]
 ) -> None:
@@ -149,6 +156,7 @@ def test_tools_work_for_texts_that_are_handed_on_early(
     assert equal(streamed.weights(), runner(CALLING).weights())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("on_sync", ["finish", "resume", "drop"])
 def test_tools_work_a_step_ahead_of_learning(on_sync: str, runner: Run) -> None:
     text = CALLING.replace("kind: actor\n", "kind: actor\n    pool: train\n")
@@ -164,6 +172,7 @@ def test_tools_work_a_step_ahead_of_learning(on_sync: str, runner: Run) -> None:
     assert max(ended.metrics("actor", "staleness/max")) <= 1
 
 
+@pytest.mark.slow
 def test_tools_work_in_every_pass_of_a_refill(runner: Run) -> None:
     text = CALLING.replace(
         "  digits:",
@@ -182,6 +191,7 @@ def test_tools_work_in_every_pass_of_a_refill(runner: Run) -> None:
     assert len(ended.metrics("sums", "tool/calls")) > 4
 
 
+@pytest.mark.slow
 def test_two_writers_share_a_tool(runner: Run) -> None:
     other = "\n".join(CALLING.split("  actor:\n")[1].split("  digits:")[0].splitlines())
     text = CALLING.replace("  digits:", f"  second:\n{other}\n  digits:", 1)
@@ -199,6 +209,7 @@ def test_two_writers_share_a_tool(runner: Run) -> None:
     assert min(max(ended.metrics(name, "turns/mean")) for name in ("actor", "second")) > 1.0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("step", "fields"),
     [

@@ -93,6 +93,7 @@ def memory(
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("what", some(LOOPS, kept=["a moving average", "two learners"]))
 def test_homes_apart_learn_what_homes_together_learn(
     what: str, runner: Run, tiny: Text, whole: Run, equal: Equal, memory: Path
@@ -115,6 +116,7 @@ def test_homes_apart_learn_what_homes_together_learn(
     assert used[-1], "weights went through the folder"
 
 
+@pytest.mark.slow
 def test_two_learners_in_two_pools_learn_at_the_same_moment(
     runner: Run, tiny: Text, whole: Run, equal: Equal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +140,7 @@ def test_two_learners_in_two_pools_learn_at_the_same_moment(
     assert equal(ended.weights(), whole(tiny(name, in_one_pool(values))).weights())
 
 
+@pytest.mark.slow
 def test_a_stopped_run_with_homes_apart_goes_on_as_if_it_had_not_stopped(
     runner: Run, tiny: Text, whole: Run, equal: Equal
 ) -> None:
@@ -172,6 +175,7 @@ BREAKING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [also("the engine and a snapshot beside it"), "a moving average"])
 @pytest.mark.parametrize("how", BREAKING)
 def test_weights_that_go_astray_stop_the_run_and_a_resume_goes_on(
@@ -270,6 +274,7 @@ hardware: {preset: cpu}
 """
 
 
+@pytest.mark.slow
 def test_writers_in_two_pools_have_an_engine_each(runner: Run, whole: Run, equal: Equal) -> None:
     pools = "{preset: cpu, pools: {main: {workers: 1}, far: {workers: 1}}}"
     apart = WRITERS.replace("{preset: cpu}", pools)
@@ -292,6 +297,7 @@ def on_ray(local_ray: None) -> dict[str, str]:
     return {"cluster": "ray"}
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 def test_homes_in_two_processes_learn_what_homes_together_learn(
     runner: Run, tiny: Text, whole: Run, equal: Equal, on_ray: dict[str, str]

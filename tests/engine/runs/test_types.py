@@ -52,6 +52,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Built:
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("order", ["actor first", "reference first"])
 def test_kl_at_the_start_is_zero_and_the_first_ratio_one(
     order: str, runner: Run, tiny: Text
@@ -94,6 +95,7 @@ APART = {
 """Trainer, engine and frozen copy in three pools, the trainer's is built last."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("pools", [{}, APART], ids=["one pool", "three pools"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_hosts_build_what_was_decided_and_priced(

@@ -65,6 +65,7 @@ def test_the_next_texts_are_written_while_the_last_are_learned(
         assert first[1] < second[0]
 
 
+@pytest.mark.slow
 def test_readings_and_checkpoints_wait_for_every_step_before_them(runner: Run) -> None:
     ended = runner(PROBED)
 
@@ -85,6 +86,7 @@ def test_nobody_runs_ahead_where_nothing_may_be_late(runner: Run) -> None:
     assert ended.metrics("actor", "staleness/max") == [0.0] * 10
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("most", [2, 3])
 def test_texts_are_never_older_than_they_may_be(most: int, runner: Run) -> None:
     ended = runner(AHEAD.replace("max_staleness: 1", f"max_staleness: {most}"))
@@ -105,6 +107,7 @@ def learning_at(step: int) -> Callable[[dict[str, Any]], bool]:
     return is_here
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("step", [3, 5, 7])
 def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
     step: int, runner: Run
@@ -123,6 +126,7 @@ def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
     assert went_on.manifest()["roles"]["problems"]["drawn"] == 20
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("most", "ahead"), [(0.5, 2), (0.8, 3), (1.5, 2)])
 def test_of_a_fraction_only_that_share_is_written_ahead(
     most: float, ahead: int, runner: Run, monkeypatch: pytest.MonkeyPatch
@@ -162,6 +166,7 @@ def test_of_a_fraction_only_that_share_is_written_ahead(
     assert max(late) <= most
 
 
+@pytest.mark.slow
 def test_a_fraction_with_stream_and_a_stop_learns_every_row_once(runner: Run) -> None:
     """As `language/examples/fully-async.yaml` has it, with rewards that score as texts come."""
     text = AHEAD.replace("max_staleness: 1", "max_staleness: 0.5, stream: true").replace(

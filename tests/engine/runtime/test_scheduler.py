@@ -394,6 +394,7 @@ def test_no_text_is_written_by_weights_that_are_too_old(
     assert one.finished == list(range(1, 9))
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("staleness", [0.5, 1.3])
 def test_a_fraction_bounds_the_rows_between_two_syncs_in_whatever_order_stages_end(
@@ -462,6 +463,7 @@ def versions_written(one: Loop, steps: int) -> dict[tuple[str, int], list[int]]:
     return found
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize(
     ("staleness", "oldest", "share"),
@@ -487,6 +489,7 @@ def test_what_writes_has_the_same_weights_in_whatever_order_stages_end(
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("is_late", ["writing", "learning"])
 @pytest.mark.parametrize("staleness", [1, 2])
 def test_new_weights_wait_until_the_writing_ahead_has_begun(

@@ -117,6 +117,7 @@ def test_a_missing_function_is_told_with_those_that_are_there() -> None:
     assert "defines no function `reward`; it defines score" in message
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("line", "message", "row"),
     [
@@ -209,6 +210,7 @@ def test_writing_to_the_bare_descriptors_goes_nowhere() -> None:
         assert child.score(COLUMNS, 3) == [1.0] * 3
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
@@ -298,6 +300,7 @@ def test_deep_recursion_is_told_in_a_few_lines() -> None:
     assert len(error.traceback.splitlines()) < 15
 
 
+@pytest.mark.slow
 def test_a_huge_answer_is_refused() -> None:
     message = str(
         failure(body("return [[1.0] * 2_000_000] * 3"), memory_mib=1024, timeout_seconds=60)

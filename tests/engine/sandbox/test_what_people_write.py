@@ -133,6 +133,7 @@ def test_a_text_that_is_read_as_messages_is_explained() -> None:
     assert "line 2" in told
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("code", "told", "instead"),
     [
@@ -190,6 +191,7 @@ def test_random_numbers_of_the_machine_can_be_read() -> None:
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(not find_spec("torch"), reason="torch is not installed")
 @pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS])
 @pytest.mark.parametrize("function", ["reward", "keep", "write"])

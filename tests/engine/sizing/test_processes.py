@@ -147,6 +147,7 @@ def test_pools_that_are_named_keep_their_processes_and_share_the_cores(root: Pat
     assert of(loop(hardware__pools={"main": {"workers": 1}}), 2) == {"main": (1, 2)}
 
 
+@pytest.mark.sample(31)
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_loop_has_a_plan_on_every_machine(path: Path) -> None:
     spec = parse(path.read_text(encoding="utf-8")).spec

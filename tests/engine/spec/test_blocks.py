@@ -28,6 +28,7 @@ def document_of(path: Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_a_loop_composed_from_an_empty_canvas_has_a_line_for_each_part(path: Path) -> None:
     wanted = document_of(path)
@@ -129,6 +130,7 @@ TEXTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(TEXTS, st.lists(st.tuples(PATHS, VALUES), min_size=1, max_size=4))
 def test_whatever_comes_in_the_text_says_it_and_keeps_its_comments(

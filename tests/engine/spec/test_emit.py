@@ -26,6 +26,7 @@ DATA = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.dictionaries(TEXTS, DATA, min_size=1, max_size=5))
 def test_what_is_written_reads_back_as_the_same_data(document: dict[str, object]) -> None:

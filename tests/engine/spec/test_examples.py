@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pytest
 from ruamel.yaml import YAML
 
 from coloop.spec.io import content_hash, dump, from_dict, parse, patch, rewrite, to_dict
@@ -21,12 +22,14 @@ def test_it_reads_without_a_finding(example: Path) -> None:
     assert parsed.spec is not None
 
 
+@pytest.mark.sample(12)
 def test_its_data_are_those_of_another_reader(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
 
     assert parse(text).document == YAML(typ="safe", pure=True).load(text)
 
 
+@pytest.mark.sample(19)
 def test_its_canonical_text_reads_back_as_the_same_loop(example: Path) -> None:
     spec = parse(example.read_text(encoding="utf-8")).spec
     assert spec is not None
@@ -39,6 +42,7 @@ def test_its_canonical_text_reads_back_as_the_same_loop(example: Path) -> None:
     assert content_hash(again.spec) == content_hash(spec)
 
 
+@pytest.mark.sample(29)
 def test_its_document_goes_through_json(example: Path) -> None:
     spec = parse(example.read_text(encoding="utf-8")).spec
     assert spec is not None
@@ -48,6 +52,7 @@ def test_its_document_goes_through_json(example: Path) -> None:
     assert again.spec == spec
 
 
+@pytest.mark.sample(29)
 def test_no_change_leaves_every_byte(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
     parsed = parse(text)
@@ -57,6 +62,7 @@ def test_no_change_leaves_every_byte(example: Path) -> None:
     assert rewrite(text, to_dict(parsed.spec)) == text
 
 
+@pytest.mark.sample(6)
 def test_it_fits_the_json_schema(example: Path) -> None:
     document = parse(example.read_text(encoding="utf-8")).document
 

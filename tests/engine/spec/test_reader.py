@@ -119,6 +119,7 @@ def test_an_alias_bomb_is_counted_as_if_written_out() -> None:
     assert found.code == "yaml.too_many_values"
 
 
+@pytest.mark.slow
 def test_too_many_values_end_the_reading() -> None:
     (found,) = read("[" + "1," * (MAX_VALUES + 10) + "]").diagnostics
 

@@ -206,6 +206,7 @@ def test_a_push_leaves_the_trainers_model_as_it_was(
     assert all(weight.grad is None for weight in loaded.model.parameters())
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", [Deaf, DeafAndBlind])
 @pytest.mark.parametrize("rate", [1e-1, 1e-4])
 def test_an_engine_that_the_weights_never_reach_is_found_at_the_next_push(

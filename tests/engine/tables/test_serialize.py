@@ -63,6 +63,7 @@ def through_json(plain: Any) -> Any:
     return json.loads(json.dumps(plain))
 
 
+@pytest.mark.slow
 @given(rows())
 def test_a_row_survives(row: Row) -> None:
     found = from_plain(through_json(to_plain(row, listed)), unlisted, ROW_KINDS)

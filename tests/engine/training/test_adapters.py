@@ -74,6 +74,7 @@ def exactly() -> tuple[list[float], dict[str, Tensor]]:
     return go_on(exact), dict(exact.weights())
 
 
+@pytest.mark.slow
 def test_losses_and_merged_weights_are_those_of_float64_on_every_backend(tmp_path: Path) -> None:
     expected, weights = exactly()
     start = dict(tiny_model().named_parameters())
@@ -138,6 +139,7 @@ def places(backend: Any) -> set[int]:
     return {getattr(one, "_local_tensor", one.detach()).data_ptr() for one in frozen}
 
 
+@pytest.mark.slow
 def test_two_roles_on_one_base_learn_over_ranks_what_they_learn_in_one_process(
     tmp_path: Path,
 ) -> None:

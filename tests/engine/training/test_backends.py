@@ -254,6 +254,7 @@ def assert_reports(ours: list[UpdateReport], theirs: list[UpdateReport]) -> None
             assert dict(one.metrics[role]) == near(dict(metrics), terms=TERMS)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "size"), CASES)
 def test_losses_and_weights_are_those_of_float64(name: str, size: int, found: Any) -> None:
     for one in found(name, size):
@@ -305,6 +306,7 @@ def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[UpdateReport], 
     return go_on(backend, name, 2, 3), snapshot(backend)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("written", "read"),
     [
@@ -467,6 +469,7 @@ def assert_alike(found: dict[str, dict[str, Tensor]]) -> None:
                 assert_near(weight, expected[name], terms=TERMS, scale=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [also("fsdp2"), REPLICAS])
 def test_every_setting_trains_over_ranks_as_in_one_process(name: str, folder: Path) -> None:
     names = [one for one in VARIANTS if name == "fsdp2" or not OF_FSDP2 & set(VARIANTS[one][0])]

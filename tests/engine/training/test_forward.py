@@ -78,6 +78,7 @@ def test_each_row_may_have_its_own_temperature(
     assert ((found.log_probs[2] - alone[1.0].log_probs[2]).abs()[own] > 1e-2).any()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "options",
     [

@@ -95,6 +95,7 @@ def test_a_step_is_read_at_its_own_token(options: ForwardOptions, batch: Batch) 
     assert found.values is None
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("options", PACKINGS, ids=["padded", "packed", "end to end"])
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_values_and_scores_and_their_gradients_equal_those_of_rows_alone(
@@ -214,6 +215,7 @@ def alone() -> Iterator[None]:
     leave()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize(("name", "size"), BACKENDS_HERE)
 def test_every_backend_learns_values_and_scores_as_float64_does(
@@ -273,6 +275,7 @@ def test_the_variance_explained_is_that_of_the_whole_order() -> None:
     assert report.metrics["actor"]["explained_variance"] == near(by_hand, terms=TERMS)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("algorithm", "fields", "name"),
     [
@@ -351,6 +354,7 @@ def test_an_adapter_leaves_the_head_whole_and_its_checkpoint_goes_on() -> None:
     assert all(torch.equal(weight, after[name]) for name, weight in resumed.weights())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["qwen3", "llama", "mistral", "gemma3"])
 @pytest.mark.parametrize("algorithm", ["grpo", "dpo", "value", "bradley_terry"])
 def test_packing_chunks_and_computing_again_change_no_update(algorithm: str, kind: str) -> None:

@@ -175,6 +175,7 @@ def load(request: pytest.FixtureRequest, make_load: MakeLoad) -> TrainBatch:
     return make_load(algorithm, size=12, seed=2, **fields)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("rows", [also(1), also(3), 5])
 def test_micro_batches_change_nothing(build_wide_model: Build, load: TrainBatch, rows: int) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
@@ -186,6 +187,7 @@ def test_micro_batches_change_nothing(build_wide_model: Build, load: TrainBatch,
     assert_same(measure(model, load, parts), measure(model, load, [batch]))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("more", [also(1), 9])
 def test_padding_changes_nothing(build_wide_model: Build, load: TrainBatch, more: int) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
@@ -193,6 +195,7 @@ def test_padding_changes_nothing(build_wide_model: Build, load: TrainBatch, more
     assert_same(measure(model, load, [widened(batch, more)]), measure(model, load, [batch]))
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     "options",
     [
@@ -209,6 +212,7 @@ def test_packing_changes_nothing(
     assert_same(packed, measure(model, load, [batch]))
 
 
+@pytest.mark.sample(5)
 def test_what_is_shown_of_words_is_of_the_rows_alone(
     build_wide_model: Build, load: TrainBatch
 ) -> None:
@@ -227,6 +231,7 @@ def test_what_is_shown_of_words_is_of_the_rows_alone(
     assert shown_of_words(model, load, [batch], packed) == expected
 
 
+@pytest.mark.sample(5)
 def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TrainBatch) -> None:
     model, batch = build_wide_model(**head_of(load)), batch_of(load)
     order = list(range(batch.size))
@@ -235,6 +240,7 @@ def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TrainB
     assert_same(measure(model, load, [batch.select(order)]), measure(model, load, [batch]))
 
 
+@pytest.mark.sample(3)
 def test_a_row_that_counts_twice_equals_the_row_standing_twice(
     build_wide_model: Build, load: TrainBatch
 ) -> None:
@@ -253,6 +259,7 @@ def test_a_row_that_counts_twice_equals_the_row_standing_twice(
     assert_same(found, expected)
 
 
+@pytest.mark.sample(19)
 def test_tokens_outside_the_mask_have_exactly_no_gradient(
     build_wide_model: Build, load: TrainBatch
 ) -> None:
@@ -308,6 +315,7 @@ def test_an_update_of_one_agent_leaves_the_other_agents_weights(
     assert all(torch.equal(a, b) for a, b in zip(before, second.parameters(), strict=True))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("mini_batch", "micro_batch"), [also(None, 1), (5, 4)])
 def test_a_whole_update_does_not_depend_on_micro_batches(
     build_model: Build,

@@ -107,6 +107,7 @@ def test_a_rank_alone_computes_with_a_copy_of_weights_that_are_spread(tmp_path: 
     assert on_ranks(1, uses, tmp_path) == [(True, True)]
 
 
+@pytest.mark.slow
 def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:
     first, second = on_ranks(2, use, tmp_path, str(tmp_path / "actor"))
 
@@ -245,6 +246,7 @@ def broken_save(ranks: Ranks, folder: str) -> dict[str, Tensor] | None:
     return saved
 
 
+@pytest.mark.slow
 def test_a_save_that_a_rank_leaves_keeps_what_stood_there(tmp_path: Path) -> None:
     folder = tmp_path / "actor"
 

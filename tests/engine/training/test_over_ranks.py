@@ -28,6 +28,8 @@ from coloop.workers.fingerprint import fingerprint
 from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks, TrainBackend, leave
 from coloop.workers.training.learner import SEED_STRIDE
 
+pytestmark = pytest.mark.slow
+
 TERMS = 10_000
 """More roundings than three updates of these models and rows have, there and back."""
 REPLICAS = "replicas"

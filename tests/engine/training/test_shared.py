@@ -135,6 +135,7 @@ HEADS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_says_and_teaches_what_rows_alone_do(
@@ -282,6 +283,7 @@ def taught_over(ranks: Ranks) -> list[tuple[dict[str, torch.Tensor], int]]:
     return found
 
 
+@pytest.mark.slow
 def test_ranks_share_what_they_read_as_one_does(tmp_path: Path) -> None:
     training = training_section(optimizer={"name": "sgd"}, lr=1.0)
     single = SingleBackend(built("llama"), training)

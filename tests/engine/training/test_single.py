@@ -65,6 +65,7 @@ def scored_by(backend: SingleBackend, load: TrainBatch) -> TrainBatch:
     return replace(load, rows=rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "optimizer", some(["adamw", "rmsprop", "sgd", "lion", "muon"], kept=["adamw", "muon"])
 )
@@ -159,6 +160,7 @@ def test_an_update_leaves_the_global_generator_alone(
     assert torch.equal(torch.rand(3), expected)
 
 
+@pytest.mark.slow
 def test_a_stop_before_the_first_step_changes_nothing(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
@@ -202,6 +204,7 @@ def test_a_stop_after_the_first_step_completes_the_update(
     assert is_same(weights(backend.model), weights(undisturbed.model))
 
 
+@pytest.mark.slow
 def test_progress_counts_every_row_of_every_pass(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:

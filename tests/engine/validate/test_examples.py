@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).resolve().parents[3].parent / "shared" / "language" / 
 NAMES = sorted(path.stem for path in EXAMPLES.glob("**/*.yaml"))
 
 
+@pytest.mark.sample(37)
 @pytest.mark.skipif(not NAMES, reason="the language's examples are not beside this checkout")
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_has_no_error(name: str) -> None:

@@ -384,6 +384,7 @@ def test_over_budget_is_a_warning(check: Callable[..., Report]) -> None:
     assert {one.severity for one in report.diagnostics} == {Severity.WARNING}
 
 
+@pytest.mark.slow
 def test_a_hundred_nodes_have_no_finding() -> None:
     spec = parse(hundred_nodes()).spec
     assert spec is not None

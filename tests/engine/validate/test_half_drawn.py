@@ -79,6 +79,7 @@ def _input(nodes: dict[str, Any], rng: random.Random) -> str:
     return f"{name}.{rng.choice(ports)}"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("base", BASES)
 def test_no_broken_loop_breaks_the_check(base: str, changed: Callable[..., Any], text: Any) -> None:
     checked = 0
@@ -158,6 +159,7 @@ def _numbers(value: Any, path: str) -> list[str]:
     return [*inner, f"{path}.nothing"]
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("value", ["many", None, {}, -1], ids=repr)
 @pytest.mark.parametrize("base", BASES)
 def test_no_value_that_a_phase_sets_breaks_the_check(

@@ -123,6 +123,7 @@ def seconds_of(spec: LoopSpec) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 def test_no_whole_number_makes_a_check_count(name: str) -> None:
     document = YAML(typ="safe").load(LOOPS[name])

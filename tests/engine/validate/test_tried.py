@@ -88,6 +88,7 @@ def test_a_judge_that_is_alone_is_offered_what_it_judges_first() -> None:
     assert first.changes[0].value == "solver.rollouts -> judge.rollouts"
 
 
+@pytest.mark.slow
 def test_a_judge_that_learns_is_not_offered_scores_of_what_it_judges() -> None:
     """All of its verdicts on one answer would have one score."""
     loop = to_dict(load(LOOPS / "tango.yaml"))
@@ -153,6 +154,7 @@ def test_a_file_whose_question_is_called_otherwise_is_mapped_by_a_fix(tmp_path: 
     assert found[0].title == "Read question as prompt"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", PRESETS)
 def test_where_an_edge_of_a_preset_is_missing_the_first_fix_adds_no_error(name: str) -> None:
     path = LOOPS / f"{name}.yaml"
@@ -169,6 +171,7 @@ def test_where_an_edge_of_a_preset_is_missing_the_first_fix_adds_no_error(name: 
                 assert wrong == [], (edge_of(edge), one.code, fix.title)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.sets(st.sampled_from([edge_of(one) for one in document()["edges"]]), max_size=3))
 def test_whatever_edges_are_missing_no_fix_adds_an_error(gone: set[str]) -> None:
