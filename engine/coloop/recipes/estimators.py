@@ -68,6 +68,7 @@ ESTIMATORS: Final[Mapping[str, Estimator]] = {
         given.values, given.groups, given.lengths
     ),
     "best_minus_second": lambda given: estimate.best_minus_second(given.values, given.groups),
+    "mean_normalised": lambda given: estimate.mean_normalised(given.values, given.groups),
 }
 """By name, how rows of a group are compared; the records are in `spec.algorithms`."""
 

@@ -53,6 +53,12 @@ ADVANTAGES: Final = (
         formula="r_best - r_second",
         note="For the best text of a group; the others have 0.",
     ),
+    AdvantageRecord(
+        name="mean_normalised",
+        needs="group",
+        formula="(r_i - mean(group)) / mean(group)",
+        note="Compared with the group's mean, as a share of it: rare success counts more.",
+    ),
     AdvantageRecord(name="none"),
 )
 """Their functions are in `recipes.estimators`."""
@@ -219,5 +225,18 @@ POLICIES: Final = (
         formula=("rows drawn with replacement by |r|^k, each counted as often as drawn; as PPO"),
         paper=ARXIV + "2409.06957",
         preset={"advantage": "gae", "whiten": True},
+    ),
+    # A = (r − mean_g) / (mean_g + 1e-6) for rewards that are at least 0; clipped ρ. A group without
+    # any reward teaches nothing. arXiv 2602.02710
+    _policy(
+        name="maxrl",
+        title="MaxRL",
+        help=(
+            "Divides by the mean of the group instead of its deviation, so that a right answer to "
+            "a hard prompt counts more; for rewards that are not negative."
+        ),
+        formula="A = (r - mean(group)) / mean(group); clipped loss",
+        paper=ARXIV + "2602.02710",
+        preset={"advantage": "mean_normalised"},
     ),
 )
