@@ -16,7 +16,8 @@ from torch import Tensor
 
 from coloop.algos import advantages as estimate
 from coloop.spec.algorithm import ResolvedRewards
-from coloop.spec.algorithms.registry import ADVANTAGES
+from coloop.spec.algorithms.registry import ADVANTAGES, ESTIMATORS_OF_PLUGINS
+from coloop.spec.installed import WithPlugins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class GroupedRewards:
 Estimator = Callable[[GroupedRewards], Tensor]
 """From rewards to advantages before any deviation, (E,)."""
 
-ESTIMATORS: Final[Mapping[str, Estimator]] = {
+OWN_ESTIMATORS: Final[Mapping[str, Estimator]] = {
     "group_mean_std": lambda given: estimate.group_mean(given.values, given.groups),
     "group_mean": lambda given: estimate.group_mean(given.values, given.groups),
     "leave_one_out": lambda given: estimate.leave_one_out(given.values, given.groups, given.rows),
@@ -70,6 +71,8 @@ ESTIMATORS: Final[Mapping[str, Estimator]] = {
     "best_minus_second": lambda given: estimate.best_minus_second(given.values, given.groups),
     "mean_normalised": lambda given: estimate.mean_normalised(given.values, given.groups),
 }
+
+ESTIMATORS: Final = WithPlugins(OWN_ESTIMATORS, ESTIMATORS_OF_PLUGINS)
 """By name, how rows of a group are compared; the records are in `spec.algorithms`."""
 
 

@@ -24,8 +24,9 @@ from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
 from coloop.roles.verifiers.classifier import Classifier, bounds_of
 from coloop.roles.verifiers.reading import finished
-from coloop.spec.builtins import Builtin, Column
+from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
+from coloop.spec.plugin_records import Builtin
 from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.tables import Row, Score
 

@@ -10,7 +10,9 @@ from coloop.data.sources import open_source
 from coloop.roles.code import read_code_of
 from coloop.roles.policy_tool import PolicyTool
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.spec.installed import load
 from coloop.spec.nodes import DatasetNode, ToolNode
+from coloop.spec.tools import PLUGINS
 from coloop.tools.calculator import Calculator
 from coloop.tools.environment import EnvironmentTool, UserEnvironment
 from coloop.tools.proof import ProofEnvironment
@@ -45,7 +47,8 @@ class ToolRole(Stateless):
                 return self._environment(context)
             case "model":
                 return self._policy(context)
-        raise AssertionError(section.type)
+        made: Tool = load(PLUGINS[section.type].tool, section.type)(section)
+        return made
 
     def _policy(self, context: Context) -> PolicyTool:
         [edge] = context.spec.graph.edges_into(self._node, "policy")

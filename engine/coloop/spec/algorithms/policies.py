@@ -10,6 +10,35 @@ from typing import Any, Final
 
 from coloop.spec.algorithms.record import ARXIV, AdvantageRecord, AlgorithmRecord
 
+REWARDS_BASE: dict[str, Any] = {
+    "advantage": "group_mean_std",
+    "loss": "clipped",
+    "aggregation": "token_mean",
+    "divisor": None,
+    "clip_low": 0.2,
+    "clip_high": 0.2,
+    "dual_clip": None,
+    "ratio_min": None,
+    "ratio_max": None,
+    "reduce": "mean",
+    "epsilon": 1.0e-6,
+    "deviation": None,
+    "whiten": False,
+    "whiten_deviation": "unbiased",
+    "gamma": 1.0,
+    "gae_lambda": 1.0,
+    "length_alpha": None,
+    "reward_clip": None,
+    "entropy": None,
+    "kl": None,
+    "correction": {"method": "token_tis", "max": 2.0},
+    "off_policy": None,
+    "tau_positive": 1.0,
+    "tau_negative": 1.05,
+    "covariance_share": 2.0e-4,
+}
+"""What every algorithm of port `rewards` starts from."""
+
 PLAIN: Final[dict[str, Any]] = {"loss": "policy_gradient", "clip_low": None, "clip_high": None}
 BY_SEQUENCE: Final[dict[str, Any]] = {
     "loss": "sequence_clipped",

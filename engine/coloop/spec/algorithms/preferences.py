@@ -5,9 +5,19 @@ what the algorithm computes where its preset is not changed.
 """
 
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from coloop.spec.algorithms.record import ARXIV, AlgorithmRecord
+
+PREFERENCE_BASE: dict[str, Any] = {
+    "beta": 0.1,
+    "loss": "sigmoid",
+    "label_smoothing": 0.0,
+    "reduce": "sum",
+    "sft": 0.0,
+    "gamma": 0.0,
+}
+"""What every preference algorithm of port `pairs` starts from."""
 
 _preference = partial(AlgorithmRecord, fields="preference", recipe="preference")
 
