@@ -62,13 +62,13 @@ collect: $(STAMPS)/dev
 	@found="$$($(BIN)/python -m pytest --collect-only -qq -m "not slow and not network")" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
-	@$(BIN)/ruff check -q engine backend tests tools
-	@$(BIN)/ruff format -q --check engine backend tests tools
-	@$(BIN)/mypy --no-error-summary engine/coloop backend/coloop_server
+	@$(BIN)/ruff check -q engine backend examples tests tools
+	@$(BIN)/ruff format -q --check engine backend examples tests tools
+	@$(BIN)/mypy --no-error-summary engine/coloop backend/coloop_server examples/coloop-example-plugin/coloop_example
 
 format: $(STAMPS)/dev $(STAMPS)/web-deps ## Format Python and TypeScript
-	@$(BIN)/ruff check -q --fix engine backend tests tools
-	@$(BIN)/ruff format -q engine backend tests tools
+	@$(BIN)/ruff check -q --fix engine backend examples tests tools
+	@$(BIN)/ruff format -q engine backend examples tests tools
 	@cd frontend && npm run --silent format
 
 bench: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/bench ## Measure speed and learning; writes tests/bench/README.md

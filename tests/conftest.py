@@ -37,6 +37,8 @@ CHROMIUM_OPTIONS = (
     "--host-resolver-rules=MAP elsewhere.example 127.0.0.1",
 )
 
+os.environ["COLOOP_PLUGINS"] = "off"
+"""The language of the tests is that of coloop alone, whatever else is installed."""
 os.environ["COLOOP_CORES"] = "1"
 os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_VNNI"
 """The machine of the tests, whichever it is: one core without products in bfloat16. So plans, bits

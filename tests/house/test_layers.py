@@ -11,6 +11,7 @@ ENGINE = ROOT / "engine" / "coloop"
 LIGHT = {
     "errors",
     "spec",
+    "plugins",
     "data.chats",
     "data.json_schemas",
     "data.files",
@@ -32,6 +33,7 @@ LIGHT = {
 OURS: dict[str, set[str]] = {
     "errors": set(),
     "spec": {"errors"},
+    "plugins": {"spec"},
     "data.arrays": set(),
     "data.chats": set(),
     "data.json_schemas": set(),

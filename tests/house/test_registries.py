@@ -11,10 +11,12 @@ from coloop.data.rewards.checkers import CHECKERS as CHECKER_FILES
 from coloop.data.rewards.checkers import source_of
 from coloop.data.tasks import TASKS
 from coloop.plan.reads import OF_SEARCHES
-from coloop.spec.algorithm import PREFERENCE_NAMES, PRESETS, REWARDS_NAMES, family_of
+from coloop.spec.algorithm import PRESETS, family_of
 from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm_presets import PREFERENCE_BASE, REWARDS_BASE
+from coloop.spec.algorithms.registry import ADVANTAGES, ALGORITHMS, FRAMEWORKS, families
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
-from coloop.spec.catalog_texts import ALGORITHM_TEXTS, KIND_TEXTS, PORT_TEXTS
+from coloop.spec.catalog_texts import KIND_TEXTS, PORT_TEXTS
 from coloop.spec.nodes import NODE_CLASSES, SearchNode
 from coloop.spec.ports import PORTS, PortType
 from coloop.spec.rollout import Engine
@@ -32,11 +34,7 @@ TASK_CLASSES: dict[str, Any] = {
     get_args(section.model_fields["task"].annotation)[0]: section
     for section in get_args(get_args(TaskSource)[0])
 }
-FAMILIES = {
-    family_of(name)
-    for section in PORTS_OF
-    for name in get_args(section.model_fields["name"].annotation)
-}
+NAMES = {name for section in PORTS_OF for name in get_args(section.model_fields["name"].annotation)}
 
 
 def test_kinds_have_sections_ports_and_words() -> None:
@@ -45,17 +43,37 @@ def test_kinds_have_sections_ports_and_words() -> None:
     assert set(PORT_TEXTS) == {str(port) for port in PortType}
 
 
-def test_algorithms_have_presets_and_words() -> None:
-    assert set(PRESETS) == {*REWARDS_NAMES, *PREFERENCE_NAMES}
-    assert set(ALGORITHM_TEXTS) == FAMILIES
-    assert FAMILIES >= RUNNABLE_ALGORITHMS
+def test_the_algorithms_of_the_language_are_those_that_have_a_record() -> None:
+    assert set(ALGORITHMS) == NAMES
+    assert {record.name for record in families()} == {family_of(name) for name in NAMES}
+    for record in ALGORITHMS.values():
+        assert (record.framework in FRAMEWORKS) == bool(record.family), record.name
 
 
-def test_every_algorithm_that_runs_has_a_recipe_and_every_recipe_a_name() -> None:
+def test_every_algorithm_has_words() -> None:
+    for record in families():
+        assert all((record.title, record.help, record.formula, record.paper)), record.name
+
+
+def test_presets_set_fields_that_there_are() -> None:
+    bases = {"rewards": REWARDS_BASE, "preference": PREFERENCE_BASE}
+    for name, preset in PRESETS.items():
+        assert preset.keys() <= bases[ALGORITHMS[name].fields].keys(), name
+        assert preset.get("advantage", "none") in ADVANTAGES, name
+
+
+def test_every_algorithm_that_runs_has_a_recipe() -> None:
     recipes = pytest.importorskip("coloop.algorithms.recipes").RECIPES
 
-    assert set(recipes) >= RUNNABLE_ALGORITHMS
-    assert set(recipes) <= FAMILIES
+    assert set(recipes) == RUNNABLE_ALGORITHMS
+
+
+def test_every_comparison_of_a_group_has_a_function_and_a_formula() -> None:
+    estimators = pytest.importorskip("coloop.algorithms.recipes.estimators").ESTIMATORS
+    compared = {name: record for name, record in ADVANTAGES.items() if record.needs == "group"}
+
+    assert set(estimators) == set(compared)
+    assert all(record.formula and record.note for record in compared.values())
 
 
 def test_every_method_of_a_search_is_carried_out() -> None:

@@ -28,6 +28,7 @@ from coloop.plan.settings.threads import WIDTH_OF_THREAD
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import wall_here
 from coloop.sandbox.words import WORDS
+from coloop.spec.installed import LOADED, PROBLEMS
 from coloop.spec.presets import hardware
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
@@ -85,6 +86,7 @@ def examine() -> dict[str, Any]:
             level="warning",
         ),
         _check("gpus", bool(gpus), _names(gpus), "runs use the CPU", level="absent"),
+        *_plugin_checks(),
     ]
     return {
         "ok": all(check["state"] != "error" for check in checks),
@@ -97,6 +99,17 @@ def examine() -> dict[str, Any]:
         "libraries": libraries,
         "checks": checks,
     }
+
+
+def _plugin_checks() -> list[dict[str, str]]:
+    """What installed packages add to the language, and what of it cannot be used."""
+    return [
+        *(_check(f"plugin {one.name}", True, f"{one.package}, {one.group}", "") for one in LOADED),
+        *(
+            _check(f"plugin {one.name}", False, f"{one.package}, {one.group}", one.reason)
+            for one in PROBLEMS
+        ),
+    ]
 
 
 def _check(name: str, good: bool, found: str, problem: str, level: str = "error") -> dict[str, str]:

@@ -73,7 +73,8 @@ def _algorithm(name: str, settings: list[str], *, as_json: bool) -> int:
     if as_json:
         print_json(found.model_dump(mode="json"))
         return 0
-    _print(f"{found.name}: {found.title}", found.help, f"More: {found.source}")
+    more = [f"More: {found.source}"] if found.source else []
+    _print(f"{found.name}: {found.title}", found.help, *more)
     for formula in found.formulas:
         _print(formula.name, _indented(formula.text), *([formula.note] if formula.note else []))
     _print(found.reads)

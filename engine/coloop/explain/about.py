@@ -19,8 +19,8 @@ from coloop.explain.nodes import describe_node
 from coloop.plan.cost import Explanation
 from coloop.plan.cost import explain as explain_estimate
 from coloop.spec import presets
-from coloop.spec.algorithm import family_of, node_algorithms
-from coloop.spec.catalog_texts import ALGORITHM_TEXTS
+from coloop.spec.algorithm import node_algorithms
+from coloop.spec.algorithms.registry import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.modes import ModeName
@@ -184,7 +184,7 @@ def _algorithms(spec: LoopSpec) -> list[str]:
         for entry in entries
     ]
     telling = [name for name in names if name not in ("sft", "value")] or names
-    return list(dict.fromkeys(ALGORITHM_TEXTS[family_of(name)].title for name in telling))
+    return list(dict.fromkeys(title_of(name) for name in telling))
 
 
 def cost_of(spec: LoopSpec) -> Cost:

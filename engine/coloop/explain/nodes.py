@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from coloop.spec.algorithm import family_of, node_algorithms
-from coloop.spec.catalog_texts import ALGORITHM_TEXTS, KIND_TEXTS
+from coloop.spec.algorithm import node_algorithms
+from coloop.spec.algorithms.registry import title_of
+from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import (
     ActorNode,
@@ -143,7 +144,7 @@ def _learns(spec: LoopSpec, name: str) -> Iterator[str]:
     for port, entries in node_algorithms(spec, name).items():
         sources = _sources(spec, name, (port,))
         if sources:
-            titles = _and(ALGORITHM_TEXTS[family_of(one.name)].title for one in entries)
+            titles = _and(title_of(one.name) for one in entries)
             yield f"Learns from {port} of {sources} by {titles}."
 
 

@@ -2,11 +2,12 @@
 
 `resolve_*` turn a section into a frozen value with every field filled; recipes read nothing else.
 `node_algorithms` resolves the short form against the teaching ports that are connected. The
-sections themselves are in `algorithm_fields`, the numbers in `algorithm_presets`.
+sections themselves are in `algorithm_fields`, names and numbers in `algorithms`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +41,17 @@ from coloop.spec.algorithm_fields import (
 )
 from coloop.spec.algorithm_presets import (
     AFTER_BASELINE,
-    FAMILY,
     PREFERENCE_BASE,
     PRESETS,
     REWARDS_BASE,
-    family_of,
 )
+from coloop.spec.algorithms.registry import ADVANTAGES, ALGORITHMS, advantages_that_need, family_of
 from coloop.spec.base import Section, as_tuple
 
 if TYPE_CHECKING:
     from coloop.spec.graph import LoopSpec
 
 __all__ = [
-    "FAMILY",
     "NEEDS_GROUP",
     "PORTS_OF",
     "PREFERENCE_NAMES",
@@ -101,9 +100,7 @@ __all__ = [
     "resolve_rewards_algorithm",
 ]
 
-NEEDS_GROUP = frozenset(
-    {"group_mean_std", "group_mean", "leave_one_out", "length_weighted", "best_minus_second"}
-)
+NEEDS_GROUP = advantages_that_need("group")
 """Advantages that compare the rows of a group."""
 _NULL_COUNTS = frozenset(
     {
@@ -118,7 +115,6 @@ _NULL_COUNTS = frozenset(
     }
 )
 """Fields in which `null` says "none"; in the others it says "the preset's"."""
-_NO_REFERENCE = frozenset({"orpo", "simpo"})
 SMOOTHED_LOSSES = frozenset({"sigmoid", "robust", "exo", "aot", "simpo"})
 """Losses of pairs that read `label_smoothing`."""
 SOFT_LOSSES = frozenset({"sigmoid", "hinge", "ipo"})
@@ -204,12 +200,12 @@ class ResolvedRewards:
     @property
     def needs_values(self) -> bool:
         """Whether it reads values of a critic."""
-        return self.advantage == "gae"
+        return ADVANTAGES[self.advantage].needs == "values"
 
     @property
     def needs_greedy(self) -> bool:
         """Whether it wants one greedy row a prompt."""
-        return self.advantage == "greedy"
+        return ADVANTAGES[self.advantage].needs == "greedy"
 
     @property
     def needs_group(self) -> bool:
@@ -239,7 +235,7 @@ class ResolvedPreference:
     @property
     def needs_reference(self) -> bool:
         """Whether it reads log-probs of a reference."""
-        return self.family not in _NO_REFERENCE
+        return ALGORITHMS[self.family].needs_reference
 
 
 def resolve_rewards_algorithm(
@@ -295,7 +291,7 @@ def reads(entry: Algorithm) -> frozenset[str]:
             wanted = {"reference": full.needs_reference, "values": full.needs_values}
             return frozenset(port for port, needed in wanted.items() if needed)
         case PreferenceAlgorithm():
-            needs_reference = family_of(entry.name) not in _NO_REFERENCE
+            needs_reference = ALGORITHMS[family_of(entry.name)].needs_reference
             return frozenset({"reference"} if needs_reference else ())
         case ImplicitPrm():
             return frozenset({"prior"})
@@ -370,7 +366,9 @@ def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _merged(entry: RewardsAlgorithm, field: str, preset: dict[str, Any]) -> dict[str, Any] | None:
+def _merged(
+    entry: RewardsAlgorithm, field: str, preset: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """A nested section as written; what it leaves open is the preset's."""
     if field not in entry.model_fields_set:
         found: dict[str, Any] | None = preset[field]
@@ -388,7 +386,7 @@ def _merged(entry: RewardsAlgorithm, field: str, preset: dict[str, Any]) -> dict
 
 def deviation_of(advantage: str) -> str:
     """Which deviation scales an advantage where the loop does not say."""
-    return "unbiased" if advantage in ("group_mean_std", "best_minus_second") else "none"
+    return ADVANTAGES[advantage].deviation
 
 
 def _resolve_kl(kl: dict[str, Any]) -> ResolvedKl:

@@ -8,24 +8,14 @@ and `null` differ. Formulas live in the recipes; this module only says what can 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from coloop.spec.algorithm_presets import PRESETS
+from coloop.spec.algorithms.registry import ADVANTAGES, names_with
 from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, problem, setting
 
-Advantage = Literal[
-    "gae",
-    "group_mean_std",
-    "group_mean",
-    "leave_one_out",
-    "length_weighted",
-    "greedy",
-    "discounted_return",
-    "best_minus_second",
-    "none",
-]
 PolicyLoss = Literal[
     "clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo", "clip_cov", "kl_cov"
 ]
@@ -45,67 +35,17 @@ PreferenceLoss = Literal[
     "discopop",
 ]
 
-RewardsName = Literal[
-    "grpo",
-    "dr_grpo",
-    "dapo",
-    "gspo",
-    "cispo",
-    "rloo",
-    "opo",
-    "remax",
-    "reinforce",
-    "reinforce_pp",
-    "reinforce_pp_baseline",
-    "ppo",
-    "vapo",
-    "pf_ppo",
-    "trl-grpo",
-    "trl-dr_grpo",
-    "trl-gspo",
-    "trl-cispo",
-    "trl-sapo",
-    "trl-rloo",
-    "trl-ppo",
-    "verl-grpo",
-    "verl-dr_grpo",
-    "verl-dapo",
-    "verl-gspo",
-    "verl-cispo",
-    "verl-rloo",
-    "verl-opo",
-    "verl-remax",
-    "verl-reinforce_pp",
-    "verl-reinforce_pp_baseline",
-    "verl-ppo",
-    "openrlhf-ppo",
-    "openrlhf-reinforce-pp",
-    "openrlhf-reinforce-pp-baseline",
-    "openrlhf-rloo",
-    "openrlhf-grpo",
-    "openrlhf-dr_grpo",
-    "openrlhf-gspo",
-    "nemo-grpo",
-    "nemo-gspo",
-    "nemo-reinforce_pp_baseline",
-    "nemo-ppo",
-]
-PreferenceName = Literal[
-    "dpo",
-    "ipo",
-    "kto",
-    "orpo",
-    "simpo",
-    "spin",
-    "online_dpo",
-    "trl-dpo",
-    "trl-ipo",
-    "trl-kto",
-    "openrlhf-dpo",
-    "openrlhf-ipo",
-    "nemo-dpo",
-    "verl-spin",
-]
+REWARDS_NAMES: tuple[str, ...] = names_with("rewards")
+PREFERENCE_NAMES: tuple[str, ...] = names_with("preference")
+
+if TYPE_CHECKING:
+    Advantage = str
+    RewardsName = str
+    PreferenceName = str
+else:
+    Advantage = Literal[tuple(ADVANTAGES)]
+    RewardsName = Literal[REWARDS_NAMES]
+    PreferenceName = Literal[PREFERENCE_NAMES]
 
 
 class Kl(Section, title="KL"):
@@ -475,6 +415,3 @@ PORTS_OF: dict[type[Section], tuple[str, ...]] = {
     ValueLoss: ("returns",),
 }
 """Which teaching ports an algorithm may serve."""
-
-REWARDS_NAMES: tuple[str, ...] = get_args(RewardsName)
-PREFERENCE_NAMES: tuple[str, ...] = get_args(PreferenceName)

@@ -1,4 +1,4 @@
-"""The built-in rewards and their options: one class for each name.
+"""The built-in rewards and their options: one class for each name, then those of packages.
 
 The functions are in the rewards package; a test compares its registry with `BUILTIN_NAMES`. The
 last group reads the scores that come in at port `scores` under their node's name.
@@ -6,11 +6,15 @@ last group reads the scores that come in at port `scores` under their node's nam
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from coloop.spec.base import Flag, NodeId, Number, Section, Text, Whole, problem, setting, title_of
+from coloop.spec.base import Flag, NodeId, Number, Text, Whole, problem, setting
+from coloop.spec.installed import records
+from coloop.spec.plugin_records import Builtin, RewardPlugin
 from coloop.spec.regexes import says_no_number
 
 LanguageCode = Literal[
@@ -19,19 +23,6 @@ LanguageCode = Literal[
     "ta", "te", "ur", "sw", "ms", "bg", "hr", "sk", "sl", "lt", "lv", "et", "ca", "sr", "tl",
 ]  # fmt: skip
 """Languages that a text can be told to be in."""
-
-
-def _title_of(name: str, info: object = None) -> str:
-    return "Reward name" if name == "name" else title_of(name, info)
-
-
-class Builtin(Section):
-    """What every built-in reward has."""
-
-    model_config = ConfigDict(field_title_generator=_title_of)
-
-    type: Literal["builtin"]
-    """A reward that coloop brings."""
 
 
 class TaskReward(Builtin):
@@ -357,12 +348,28 @@ BuiltinSource = Annotated[
     Field(discriminator="name"),
 ]
 
+_OWN: tuple[type[Builtin], ...] = get_args(get_args(BuiltinSource)[0])
+PLUGINS: dict[str, RewardPlugin] = records(
+    "coloop.rewards",
+    RewardPlugin,
+    [get_args(c.model_fields["name"].annotation)[0] for c in _OWN],
+)
+"""Rewards of installed packages."""
+
+if not TYPE_CHECKING and PLUGINS:
+    _options = (plugin.options for plugin in PLUGINS.values())
+    BuiltinSource = Annotated[reduce(or_, (*_OWN, *_options)), Field(discriminator="name")]
+
 BUILTINS: dict[str, type[Builtin]] = {
     get_args(cls.model_fields["name"].annotation)[0]: cls
     for cls in get_args(get_args(BuiltinSource)[0])
 }
 BUILTIN_NAMES: tuple[str, ...] = tuple(BUILTINS)
 SCORE_TO_SCORE: frozenset[str] = frozenset(
-    {"weighted", "one_minus", "band", "margin", "agreement", "gate", "first", "turn_allocation"}
+    {
+        *("weighted", "one_minus", "band", "margin", "agreement", "gate", "first"),
+        "turn_allocation",
+        *(name for name, plugin in PLUGINS.items() if plugin.needs == "scores"),
+    }
 )
 """Built-ins that read scores, not texts."""

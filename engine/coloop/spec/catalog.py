@@ -20,13 +20,12 @@ from coloop.spec.algorithm_fields import (
     PreferenceAlgorithm,
     RewardsAlgorithm,
 )
-from coloop.spec.algorithm_presets import PREFERENCE_BASE, PRESETS, REWARDS_BASE, family_of
+from coloop.spec.algorithm_presets import PREFERENCE_BASE, PRESETS, REWARDS_BASE
+from coloop.spec.algorithms.registry import ALGORITHMS, FRAMEWORKS, family_of, title_of
 from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import (
-    ALGORITHM_TEXTS,
     FORM_SECTIONS,
-    FRAMEWORKS,
     GROUPS,
     KIND_TEXTS,
     PORT_TEXTS,
@@ -227,16 +226,15 @@ def _names(section: type[Section]) -> tuple[str, ...]:
 
 
 def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
-    family = family_of(name)
-    text = ALGORITHM_TEXTS[family]
-    framework = FRAMEWORKS.get(name.partition("-")[0]) if name != family else None
+    family, title = family_of(name), title_of(name)
+    record, framework = ALGORITHMS[family], FRAMEWORKS.get(ALGORITHMS[name].framework or "")
     return {
         "name": name,
         "family": family,
         "framework": framework,
-        "title": f"{text.title} as in {framework}" if framework else text.title,
-        "help": f"{text.help} With the defaults of {framework}." if framework else text.help,
-        "formula": text.formula,
+        "title": f"{title} as in {framework}" if framework else title,
+        "help": f"{record.help} With the defaults of {framework}." if framework else record.help,
+        "formula": record.formula,
         "defaults": _defaults(name, section),
         "runnable": is_runnable_algorithm(name),
     }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from coloop.spec.algorithm_presets import family_of
+from coloop.spec.algorithms.registry import family_of
 from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.ports import PORTS
 

@@ -46,7 +46,7 @@ from coloop.spec.shaping import (
     SideColumns,
     Soft,
 )
-from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack
+from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
 from coloop.spec.training import Credit, Join, Training
 
 _WITH_MODEL = ("generative", "implicit_prm", "discriminative")
@@ -354,7 +354,7 @@ class ToolNode(BaseNode):
 
     kind: Literal["tool"]
     """What a policy may call while it writes."""
-    type: Literal["python", "calculator", "search", "environment", "model"] = setting()
+    type: ToolType = setting()
     """Run code, compute, look up documents, act in an environment, or ask a policy."""
     call: Text | None = setting(None, widget="regex")
     """Regular expression of a call; its named groups are the arguments, and `.` matches line ends

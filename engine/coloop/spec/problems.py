@@ -31,6 +31,7 @@ from coloop.spec.fields import (
     type_at,
     words_of,
 )
+from coloop.spec.installed import problem_with
 from coloop.spec.meanings import Meaning, meant_key, meant_word
 
 Path = tuple[str | int, ...]
@@ -266,7 +267,8 @@ class _Error:
     def _wrong_word(self, code: str, word: Any, words: list[str], more: Path) -> Diagnostic:
         one_of = "one of " if len(words) > 1 else ""
         message = f"found {describe_value(word)}; {one_of}{join_words(words)} is expected"
-        meaning = meant_word(word, words)
+        refused = problem_with(word)
+        meaning = meant_word(word, words) if refused is None else Meaning(refused)
         if meaning.hint is None and "algorithm" in self.path:
             meaning = Meaning(_other_port(word))
         path = join_path((*self.path, *more))

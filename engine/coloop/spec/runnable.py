@@ -6,7 +6,7 @@ not in it.
 
 from __future__ import annotations
 
-from coloop.spec.algorithm import family_of
+from coloop.spec.algorithms.registry import families, family_of
 from coloop.spec.nodes import KINDS
 
 RUNNABLE_KINDS = frozenset(
@@ -15,14 +15,7 @@ RUNNABLE_KINDS = frozenset(
         *("buffer", "tool", "evaluate", "verifier", "search"),
     }
 )
-RUNNABLE_ALGORITHMS = frozenset(
-    {
-        *("grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo", "opo", "remax", "reinforce"),
-        *("reinforce_pp", "reinforce_pp_baseline", "ppo", "vapo", "pf_ppo", "sft"),
-        *("dpo", "ipo", "kto", "orpo", "simpo", "spin", "online_dpo"),
-        *("value", "bradley_terry", "regression", "outcome", "implicit_prm", "label_ce"),
-    }
-)
+RUNNABLE_ALGORITHMS = frozenset(record.name for record in families() if record.recipe is not None)
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_ENGINES = frozenset({"torch", "vllm", "remote"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})

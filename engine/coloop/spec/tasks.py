@@ -7,24 +7,15 @@ phase may make problems harder. A range parameter is a number or `[least, greate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 
 from pydantic import Field
 
-from coloop.spec.base import Flag, Number, Range, Section, Whole, setting
-
-
-class Task(Section):
-    """What every task has."""
-
-    type: Literal["task"]
-    """A built-in task that makes its rows."""
-    split: Literal["train", "test"] = setting("train", hot=True)
-    """Which half of the problems; the halves do not overlap."""
-    size: Whole | None = setting(None, ge=1, le=10_000_000, hot=True, unit="rows")
-    """Rows of the split; null: the task's own number."""
-    seed: Whole = setting(0, ge=0, level="advanced", hot=True)
-    """Another seed is another set of problems; train and test of one seed belong together."""
+from coloop.spec.base import Flag, Number, Range, Whole, setting
+from coloop.spec.installed import records
+from coloop.spec.plugin_records import Task, TaskPlugin
 
 
 class ArithmeticTask(Task):
@@ -201,6 +192,16 @@ TaskSource = Annotated[
 ]
 
 
+_OWN: tuple[type[Task], ...] = get_args(get_args(TaskSource)[0])
+PLUGINS: dict[str, TaskPlugin] = records(
+    "coloop.tasks", TaskPlugin, [get_args(c.model_fields["task"].annotation)[0] for c in _OWN]
+)
+"""Tasks of installed packages."""
+
+if not TYPE_CHECKING and PLUGINS:
+    _parameters = (plugin.parameters for plugin in PLUGINS.values())
+    TaskSource = Annotated[reduce(or_, (*_OWN, *_parameters)), Field(discriminator="task")]
+
 TASK_COLUMNS: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = {
     ("arithmetic", None): ("prompt", "answer", "target"),
     ("arithmetic", "judged"): ("prompt", "answer", "target", "completion", "label"),
@@ -236,6 +237,11 @@ TASK_COLUMNS: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = {
     ("two_halves", None): ("prompt", "answer", "target", "first_half", "second_half"),
     ("images", None): ("figure", "caption"),
     ("images", "items"): ("figure", "prompt", "question", "options", "answer"),
+    **{
+        (name, part): columns
+        for name, plugin in PLUGINS.items()
+        for part, columns in [(None, plugin.columns), *plugin.parts.items()]
+    },
 }
 """Columns of each table of a task: its name, and its part or None. A test holds them against the
 tasks that make the rows."""

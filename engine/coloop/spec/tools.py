@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from coloop.spec.base import Section, Whole, setting
+from coloop.spec.installed import records
+from coloop.spec.plugin_records import ToolPlugin
 
 ENVIRONMENT_SIGNATURE = (
     "class Environment:\n"
@@ -15,11 +17,22 @@ ENVIRONMENT_SIGNATURE = (
     "        return {'observation': '', 'reward': 0.0, 'score': 0.0, 'done': True}\n"
 )
 
+OWN_TYPES: Final = ("python", "calculator", "search", "environment", "model")
+
+PLUGINS: Final[dict[str, ToolPlugin]] = records("coloop.tools", ToolPlugin, OWN_TYPES)
+"""Types of tools of installed packages."""
+
+if TYPE_CHECKING:
+    ToolType = Literal["python", "calculator", "search", "environment", "model"]
+else:
+    ToolType = Literal[(*OWN_TYPES, *PLUGINS)]
+
 ARGUMENTS: Final[Mapping[str, str]] = {
     "search": "query",
     "python": "code",
     "calculator": "expression",
     "environment": "text",
+    **{name: plugin.argument for name, plugin in PLUGINS.items()},
 }
 """By type of tool, the argument that a call of it has."""
 
@@ -28,6 +41,7 @@ OWN_CALLS: Final[Mapping[str, str]] = {
     "python": "<code>(?P<code>.*?)</code>",
     "calculator": "<calculate>(?P<expression>.*?)</calculate>",
     "model": "<ask>(?P<question>.*?)</ask>",
+    **{name: plugin.call for name, plugin in PLUGINS.items()},
 }
 """By type of tool, what a call looks like where the loop does not say it; a model tool that wraps
 others is called like these. An environment is called by all that is written in a turn."""

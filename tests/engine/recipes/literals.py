@@ -30,6 +30,8 @@ class Literal:
     algorithm: str
     test: Test
     given: tuple[str, ...] = ()
+    golden: str = ""
+    """The part whose numbers a framework's own function printed; empty: none."""
 
     def __str__(self) -> str:
         return "-".join((self.algorithm, self.test.__name__, *self.given))
@@ -47,11 +49,15 @@ class Literal:
 DECLARED: Final[list[Literal]] = []
 
 
-def literal(*algorithms: str) -> Callable[[Test], Test]:
-    """Declares a test of literal numbers of these algorithms."""
+def literal(*algorithms: str, golden: str = "") -> Callable[[Test], Test]:
+    """Declares a test of literal numbers of these algorithms.
+
+    Args:
+        golden: `advantage` or `loss`, where the numbers are what a framework's function prints.
+    """
 
     def declared(test: Test) -> Test:
-        DECLARED.extend(Literal(one, test) for one in algorithms)
+        DECLARED.extend(Literal(one, test, golden=golden) for one in algorithms)
         return test
 
     return declared

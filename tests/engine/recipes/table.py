@@ -7,10 +7,12 @@ are off (`literals`).
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import get_args
 
 from tests.engine.algorithm_loops import LOOPS
-from tests.engine.recipes import literals, test_choices, test_labels
+from tests.engine.recipes import literals
 from tests.engine.recipes.test_credit import GOLDEN as ADVANTAGES
 from tests.engine.recipes.test_credit import OPENRLHF
 from tests.engine.recipes.test_recipes import GOLDEN as LOSSES
@@ -26,8 +28,10 @@ from coloop.spec import presets
 from coloop.spec.algorithm import PORTS_OF, family_of, node_algorithms
 from coloop.spec.io import parse, require
 
-DECLARING = (test_choices, test_labels)
-"""Modules whose tests have literal numbers of algorithms, beside those whose tables are read."""
+for _file in sorted(Path(__file__).parent.glob("test_*.py")):
+    if _file.stem != "test_table":
+        import_module(f"tests.engine.recipes.{_file.stem}")  # declares its literal numbers
+
 OWN_PORTS = ("rewards", "pairs", "demonstrations")
 """Of policies: these ports' algorithms are proved one by one."""
 
@@ -64,6 +68,9 @@ def golden(name: str) -> str:
         "loss": {family_of(algorithm) for algorithm, _, _ in LOSSES.values()},
         "value": {"value"},
     }
+    for declared in literals.DECLARED:
+        if declared.golden:
+            kinds[declared.golden].add(declared.algorithm)
     return ", ".join(kind for kind, names in kinds.items() if name in names)
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
 
 import jsonschema
 import pytest
 
+from coloop.explain.algorithm import explain_algorithm
 from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.algorithm_reads import READ_WHERE
+from coloop.spec.algorithms.registry import ALGORITHMS
 from coloop.spec.base import NODE_PATTERN
 from coloop.spec.builtins import BUILTIN_NAMES
-from coloop.spec.catalog import catalog
-from coloop.spec.catalog_texts import ALGORITHM_TEXTS, GROUPS, KIND_TEXTS
+from coloop.spec.catalog import _algorithms, catalog
+from coloop.spec.catalog_texts import GROUPS, KIND_TEXTS
 from coloop.spec.catalog_types import PresetInfo
 from coloop.spec.diagnostics import CODES
 from coloop.spec.io import from_dict
@@ -102,11 +105,23 @@ def test_algorithms_stand_at_their_ports_with_formula_and_defaults() -> None:
     assert {"regression", "outcome", "implicit_prm", "value"} <= runnable
 
 
-def test_every_algorithm_has_words() -> None:
-    names = {entry["family"] for entries in told()["algorithms"].values() for entry in entries}
+def test_every_algorithm_is_in_the_catalog() -> None:
+    names = {entry["name"] for entries in told()["algorithms"].values() for entry in entries}
 
-    assert names == set(ALGORITHM_TEXTS)
+    assert names == set(ALGORITHMS)
     assert {port for ports in PORTS_OF.values() for port in ports} == set(told()["algorithms"])
+
+
+def test_an_algorithm_without_words_is_there_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = replace(ALGORITHMS["grpo"], title="", help="", formula="", paper="")
+    monkeypatch.setitem(ALGORITHMS, "grpo", bare)
+
+    entries = {entry["name"]: entry for entry in _algorithms()["rewards"]}
+
+    assert (entries["grpo"]["title"], entries["grpo"]["help"]) == ("grpo", "")
+    assert entries["trl-grpo"]["title"] == "grpo as in TRL"
+    assert entries["rloo"]["title"] == "RLOO"
+    assert explain_algorithm({"name": "grpo"}).title == "grpo"
 
 
 def test_fields_carry_level_hotness_and_help_into_the_schema() -> None:

@@ -121,7 +121,7 @@ def _advantages_of_rows(
     """What rows learn where each earns once, with its last trained token, and nothing is
     discounted or compared by the token: then all its tokens have what the row has, and nothing of
     the size of (B, T) is made. None where tokens may differ."""
-    by_token = settings.advantage in ("gae", "greedy") or settings.gamma != 1.0
+    by_token = settings.needs_values or settings.needs_greedy or settings.gamma != 1.0
     if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
         return None
     own = torch.zeros(staying.size).index_put((events.rows,), events.values.float())
@@ -221,10 +221,10 @@ def _look_ahead(
 ) -> tuple[Tensor, Tensor | None, dict[float, Tensor]]:
     """Advantages and, where there are values, returns, and those of critics with a lambda of their
     own. (B, T) each."""
-    if settings.advantage == "gae":
+    if settings.needs_values:
         return _gae(token_rewards, rows, staying, settings)
     ahead = estimate.discounted_returns(token_rewards, staying.mask, gamma=settings.gamma)
-    if settings.advantage != "greedy":
+    if not settings.needs_greedy:
         return ahead, None, {}
     if rows.greedy_scores is None:
         raise ValueError("advantage 'greedy' needs the score of each prompt's greedy row")

@@ -7,13 +7,17 @@ supervision, where baseline and deviation are taken over all events of the group
 (arXiv 2402.03300, 4.1.3).
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from coloop.algorithms import advantages as estimate
 from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.algorithms.registry import ADVANTAGES, ESTIMATORS_OF_PLUGINS
+from coloop.spec.installed import WithPlugins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,38 @@ class Events:
         return rewards.index_put((self.rows, self.positions), self.values).float()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedRewards:
+    """Rewards that are compared within their groups."""
+
+    values: Tensor
+    """(E,) float64."""
+    groups: Tensor
+    """(E,) long: dense numbers of the groups."""
+    rows: Tensor
+    """(E,) long: whose rewards they are."""
+    lengths: Tensor
+    """(E,) long: trained tokens of those rows."""
+
+
+Estimator = Callable[[GroupedRewards], Tensor]
+"""From rewards to advantages before any deviation, (E,)."""
+
+OWN_ESTIMATORS: Final[Mapping[str, Estimator]] = {
+    "group_mean_std": lambda given: estimate.group_mean(given.values, given.groups),
+    "group_mean": lambda given: estimate.group_mean(given.values, given.groups),
+    "leave_one_out": lambda given: estimate.leave_one_out(given.values, given.groups, given.rows),
+    "length_weighted": lambda given: estimate.length_weighted(
+        given.values, given.groups, given.lengths
+    ),
+    "best_minus_second": lambda given: estimate.best_minus_second(given.values, given.groups),
+    "mean_normalised": lambda given: estimate.mean_normalised(given.values, given.groups),
+}
+
+ESTIMATORS: Final = WithPlugins(OWN_ESTIMATORS, ESTIMATORS_OF_PLUGINS)
+"""By name, how rows of a group are compared; the records are in `spec.algorithms`."""
+
+
 def normalise_events(
     events: Events, groups: Tensor, lengths: Tensor, settings: ResolvedRewards
 ) -> Events:
@@ -48,26 +84,19 @@ def normalise_events(
     `groups` and `lengths` are of rows, (rows,). Estimators that look ahead (returns, GAE) and
     those without a baseline leave the events as they are.
     """
-    if settings.advantage in ("gae", "discounted_return", "none", "greedy"):
+    record = ADVANTAGES[settings.advantage]
+    if record.needs != "group":
         return events
-    if settings.advantage == "best_minus_second":
+    if record.whole_rows:
         events = _whole_rows(events)
-    group = groups[events.rows]
-    match settings.advantage:
-        case "group_mean_std" | "group_mean":
-            centred = estimate.group_mean(events.values, group)
-        case "leave_one_out":
-            centred = estimate.leave_one_out(events.values, group, events.rows)
-        case "length_weighted":
-            centred = estimate.length_weighted(events.values, group, lengths[events.rows])
-        case "best_minus_second":
-            centred = estimate.best_minus_second(events.values, group)
-        case _:
-            raise ValueError(f"unknown advantage {settings.advantage!r}")
+    rows = events.rows
+    given = GroupedRewards(
+        values=events.values, groups=groups[rows], rows=rows, lengths=lengths[rows]
+    )
     scaled = estimate.scale_by_deviation(
-        centred,
+        ESTIMATORS[record.name](given),
         events.values,
-        group,
+        given.groups,
         deviation=settings.deviation,
         epsilon=settings.epsilon,
     )

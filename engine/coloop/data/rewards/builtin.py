@@ -1,7 +1,7 @@
 """The registry of built-in rewards: name, function, what it reads, and who judges what it leaves
 open.
 
-To add one: its options in `coloop.spec.builtins`, a function over rows, and a line in BUILTINS.
+To add one: its options in `coloop.spec.builtins`, a function over rows, and a line in OWN_BUILTINS.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,9 @@ from coloop.data.rewards.judging import Judge, LibraryJudge, Tick, Verdict
 from coloop.data.rewards.scoring import Question, Score, Scorer, ScoringRow
 from coloop.data.rewards.user_code import OnError, RowFailure
 from coloop.errors import DataError
-from coloop.spec.builtins import Builtin
+from coloop.spec.builtins import PLUGINS
+from coloop.spec.installed import WithPlugins
+from coloop.spec.plugin_records import Builtin
 from coloop.spec.reward import ScoreAs
 
 Reads = Literal["rollouts", "rows", "scores"]
@@ -48,7 +50,7 @@ def _library(file: str, library: str) -> Callable[[str, Any], Judge]:
     return lambda node, _: LibraryJudge(file, node, library=library)
 
 
-BUILTINS: Final[Mapping[str, BuiltinReward]] = {
+OWN_BUILTINS: Final[Mapping[str, BuiltinReward]] = {
     "task": _of(texts.task, "rows"),
     "exact_match": _of(texts.exact_match, "rows"),
     "math_equal": _of(texts.math_equal, "rows", _library("mathematics", "math-verify")),
@@ -71,6 +73,12 @@ BUILTINS: Final[Mapping[str, BuiltinReward]] = {
     "first": _of(combine.first, "scores"),
     "turn_allocation": _of(combine.turn_allocation, "scores"),
 }
+
+BUILTINS: Final = WithPlugins(
+    OWN_BUILTINS,
+    {name: plugin.score for name, plugin in PLUGINS.items()},
+    lambda name, score: _of(score, PLUGINS[name].needs),
+)
 """By the name that `source.name` takes."""
 
 

@@ -1,6 +1,6 @@
 """The library of procedural tasks: problems without files, checkers, splits that never overlap.
 
-To add one: its parameters in `coloop.spec.tasks`, a file with a `Task`, and a line in TASKS.
+To add one: its parameters in `coloop.spec.tasks`, a file with a `Task`, and a line in OWN_TASKS.
 Importing this package loads neither torch nor transformers.
 """
 
@@ -22,9 +22,11 @@ from coloop.data.tasks.proof import PROOF
 from coloop.data.tasks.read_debate import READ_DEBATE
 from coloop.data.tasks.sorting import SORTING
 from coloop.data.tasks.two_halves import TWO_HALVES
-from coloop.spec import tasks as spec_tasks
+from coloop.spec import plugin_records as spec_tasks
+from coloop.spec.installed import WithPlugins
+from coloop.spec.tasks import PLUGINS
 
-TASKS: Final[Mapping[str, Task]] = {
+OWN_TASKS: Final[Mapping[str, Task]] = {
     "arithmetic": ARITHMETIC,
     "countdown": COUNTDOWN,
     "sorting": SORTING,
@@ -39,6 +41,8 @@ TASKS: Final[Mapping[str, Task]] = {
     "two_halves": TWO_HALVES,
     "images": IMAGES,
 }
+
+TASKS: Final = WithPlugins(OWN_TASKS, {name: plugin.task for name, plugin in PLUGINS.items()})
 """By the name that `source.task` takes."""
 
 TASK_COLUMN: Final = "task"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from coloop.spec import tasks as spec_tasks
+from coloop.spec import plugin_records as spec_tasks
 
 Split = Literal["train", "test"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coloop.data.tasks.base import Part, Split, Stratum, TaskProblem
-from coloop.spec import tasks as spec_tasks
+from coloop.spec import plugin_records as spec_tasks
 
 TEST_SHARE: Final = 5
 """One key in this many belongs to the test split."""

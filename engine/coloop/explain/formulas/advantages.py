@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coloop.explain.formulas.arithmetic import arithmetic
 from coloop.explain.formulas.formula import (
     ADVANTAGE,
     Formula,
@@ -14,8 +15,9 @@ from coloop.explain.formulas.formula import (
     times,
     total,
 )
-from coloop.explain.maths import Call, Index, Maths, Root, Symbol, maths
+from coloop.explain.maths import Call, Index, Maths, Root, Symbol, Words, maths
 from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.algorithms.registry import ADVANTAGES
 
 REWARD = at("r", "i")
 _DEVIATIONS = {
@@ -52,16 +54,16 @@ def reward_formulas(settings: ResolvedRewards) -> Iterator[Formula]:
 def advantage_formulas(settings: ResolvedRewards) -> Iterator[Formula]:
     """How scores become what multiplies the gradient."""
     yield from reward_formulas(settings)
-    if settings.advantage == "gae":
+    if settings.needs_values:
         yield from _gae(settings)
-    elif settings.advantage in ("discounted_return", "none"):
-        yield _formula(_ahead(settings), "What is earned from this token on.", ("gamma",))
-    elif settings.advantage == "greedy":
+    elif settings.needs_group:
+        yield _compared(settings)
+    elif settings.needs_greedy:
         greedy = at("r", "greedy")
         note = "Compared with the greedy answer to the same prompt."
         yield _formula(maths(_ahead(settings), "−", greedy), note)
     else:
-        yield _compared(settings)
+        yield _formula(_ahead(settings), "What is earned from this token on.", ("gamma",))
     if settings.whiten:
         spread = Root(maths(Call("var", (Symbol("A"),)), "+", 1e-8))
         how = "n − 1" if settings.whiten_deviation == "unbiased" else "n"
@@ -89,36 +91,20 @@ def _ahead(settings: ResolvedRewards) -> Maths:
 
 def _compared(settings: ResolvedRewards) -> Formula:
     """One number a text, compared with the other texts of its group."""
-    mean = Call("mean", (Symbol("group"),))
-    others = Call("mean", (Symbol("others"),))
-    weighted = share(total("j", at("L", "j"), at("r", "j")), total("j", at("L", "j")))
-    centred, note = {
-        "group_mean": (maths(REWARD, "−", mean), "Better or worse than the group's mean."),
-        "group_mean_std": (maths(REWARD, "−", mean), "Better or worse than the group's mean."),
-        "leave_one_out": (
-            maths(REWARD, "−", others),
-            "Better or worse than the mean of the others in the group.",
-        ),
-        "length_weighted": (
-            maths(REWARD, "−", weighted),
-            "Compared with the group's mean, in which long texts count more.",
-        ),
-        "best_minus_second": (
-            maths(at("r", "best"), "−", at("r", "second")),
-            "For the best text of a group; the others have 0.",
-        ),
-    }[settings.advantage]
+    record = ADVANTAGES[settings.advantage]
+    centred = arithmetic(record.formula) if record.formula else Words(record.name)
+    note = record.note
     fields = ["advantage"]
     if settings.deviation in _DEVIATIONS:
         whose, words = _DEVIATIONS[settings.deviation]
         spread = maths(Call("std", (Symbol(whose),)), "+", settings.epsilon)
-        centred, note = share(centred, spread), f"{note} {words}"
+        centred, note = share(centred, spread), f"{note} {words}".lstrip()
         fields += ["deviation", "epsilon"]
     if settings.gamma != 1.0:
         left = maths("L", "−", "t")
         centred = maths(Index(maths(settings.gamma), above=left), "·", bracket(centred))
         fields.append("gamma")
-    note += " The same for all tokens of a text."
+    note = f"{note} The same for all tokens of a text.".lstrip()
     return Formula(
         name="Advantage", tree=equals(ADVANTAGE, centred), note=note, settings=tuple(fields)
     )

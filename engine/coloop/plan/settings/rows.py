@@ -13,7 +13,7 @@ from pathlib import Path
 from coloop.plan.settings.samples import Sample, sample_file, sample_rows
 from coloop.spec.data import FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode
-from coloop.spec.tasks import Task
+from coloop.spec.plugin_records import Task
 
 CHARACTERS_PER_TOKEN = 3.2
 """For vocabularies of words; small vocabularies are taken to be of characters."""

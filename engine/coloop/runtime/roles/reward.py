@@ -24,8 +24,9 @@ from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.steps import StepScores, at_ends, listed, step_ends
 from coloop.runtime.roles.verifiers.classifier import Classifier, bounds_of
 from coloop.runtime.roles.verifiers.reading import finished
-from coloop.spec.builtins import Builtin, Column
+from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
+from coloop.spec.plugin_records import Builtin
 from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.workers.messages import TooLong
 

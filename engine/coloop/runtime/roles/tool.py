@@ -16,7 +16,9 @@ from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.roles.rows.code import read_code_of
 from coloop.runtime.roles.writing.policy_tool import PolicyTool
 from coloop.sandbox.code_files import CodeFile
+from coloop.spec.installed import load
 from coloop.spec.nodes import DatasetNode, ToolNode
+from coloop.spec.tools import PLUGINS
 
 
 class ToolRole(Stateless):
@@ -45,7 +47,8 @@ class ToolRole(Stateless):
                 return self._environment(context)
             case "model":
                 return self._policy(context)
-        raise AssertionError(section.type)
+        made: Tool = load(PLUGINS[section.type].tool, section.type)(section)
+        return made
 
     def _policy(self, context: Context) -> PolicyTool:
         [edge] = context.spec.graph.edges_into(self._node, "policy")

@@ -40,7 +40,7 @@ export function AlgorithmPage({ port, settings, rollout }: AlgorithmPageProps) {
           {port ? <span className="font-normal text-muted"> from {port}</span> : null}
         </h3>
         <p className="text-muted">
-          <RichText text={text} /> <SourceLink href={source} />
+          <RichText text={text} /> {source ? <SourceLink href={source} /> : null}
         </p>
       </header>
       <Formulas help={help.data} />

@@ -1,0 +1,131 @@
+"""Every algorithm and every advantage of the loop language: one record for each.
+
+Names of the language, presets, catalog, help, papers, recipes and what can run are all made from
+these records. To add an algorithm: a record here, its mathematics in `algos` and `recipes` where no
+setting says it, and a test with literal numbers.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from coloop.spec.algorithms.frameworks import (
+    FRAMEWORKS,
+    PREFERENCES_OF_FRAMEWORKS,
+    REWARDS_OF_FRAMEWORKS,
+)
+from coloop.spec.algorithms.policies import ADVANTAGES as _ADVANTAGES
+from coloop.spec.algorithms.policies import POLICIES, REWARDS_BASE
+from coloop.spec.algorithms.preferences import PREFERENCE_BASE, PREFERENCES
+from coloop.spec.algorithms.record import AdvantageRecord, AlgorithmRecord, Fields
+from coloop.spec.algorithms.sections import OF_OWN_SECTION
+from coloop.spec.installed import records
+from coloop.spec.plugin_records import AlgorithmPlugin
+
+__all__ = [
+    "ADVANTAGES",
+    "ALGORITHMS",
+    "ESTIMATORS_OF_PLUGINS",
+    "FRAMEWORKS",
+    "AdvantageRecord",
+    "AlgorithmRecord",
+    "advantages_that_need",
+    "families",
+    "family_of",
+    "names_with",
+    "title_of",
+]
+
+
+def _by_name(records: Iterable[AlgorithmRecord]) -> dict[str, AlgorithmRecord]:
+    return {record.name: record for record in records}
+
+
+_OWN: Final = _by_name(
+    [
+        *POLICIES,
+        *REWARDS_OF_FRAMEWORKS,
+        *PREFERENCES,
+        *PREFERENCES_OF_FRAMEWORKS,
+        *OF_OWN_SECTION,
+    ]
+)
+_OWN_ADVANTAGES: Final = {record.name: record for record in _ADVANTAGES}
+
+
+def _refusal(plugin: AlgorithmPlugin) -> str | None:
+    """Why an algorithm of a package cannot be used."""
+    record, advantage = plugin.algorithm, plugin.advantage
+    if _RECIPES.get(record.fields) != record.recipe or record.recipe is None:
+        return "its `fields` and `recipe` are to be `rewards` and `policy`, or both `preference`"
+    if advantage is not None and advantage.name in _OWN_ADVANTAGES:
+        return f"coloop itself has the advantage `{advantage.name}`"
+    if advantage is not None and (advantage.needs != "group" or not plugin.estimator):
+        return f"its advantage `{advantage.name}` wants `needs: group` and an `estimator`"
+    if advantage is not None and _FIRST.setdefault(advantage.name, record.name) != record.name:
+        return f"`{_FIRST[advantage.name]}` has the advantage `{advantage.name}` as well"
+    others = sorted(record.preset.keys() - _BASES[record.fields].keys())
+    if others:
+        return f"its preset sets what there is not: {', '.join(others)}"
+    wanted = record.preset.get("advantage", "none")
+    if wanted not in _OWN_ADVANTAGES and (advantage is None or advantage.name != wanted):
+        return f"there is no advantage `{wanted}`"
+    return None
+
+
+_RECIPES: Final = {"rewards": "policy", "preference": "preference"}
+_BASES: Final[dict[Fields, dict[str, Any]]] = {
+    "rewards": REWARDS_BASE,
+    "preference": PREFERENCE_BASE,
+    "own": {},
+}
+_FIRST: Final[dict[str, str]] = {}
+"""By advantage of a package, the algorithm that brought it first."""
+
+_PLUGINS: Final = records("coloop.algorithms", AlgorithmPlugin, _OWN, _refusal)
+
+ALGORITHMS: Final[dict[str, AlgorithmRecord]] = {
+    **_OWN,
+    **{name: plugin.algorithm for name, plugin in _PLUGINS.items()},
+}
+"""By name, presets of frameworks included; in the order in which forms and help list them, those of
+installed packages last."""
+
+_OF_PLUGINS: Final = {
+    plugin.advantage.name: plugin for plugin in _PLUGINS.values() if plugin.advantage is not None
+}
+
+ADVANTAGES: Final[dict[str, AdvantageRecord]] = {
+    **_OWN_ADVANTAGES,
+    **{name: plugin.advantage for name, plugin in _OF_PLUGINS.items() if plugin.advantage},
+}
+"""By the name that `advantage` takes."""
+
+ESTIMATORS_OF_PLUGINS: Final = {name: plugin.estimator for name, plugin in _OF_PLUGINS.items()}
+"""Where the functions of advantages of installed packages are, by name."""
+
+
+def families() -> tuple[AlgorithmRecord, ...]:
+    """The algorithms without the presets of frameworks."""
+    return tuple(record for record in ALGORITHMS.values() if not record.family)
+
+
+def names_with(fields: Fields) -> tuple[str, ...]:
+    """The algorithms that have these settings."""
+    return tuple(record.name for record in ALGORITHMS.values() if record.fields == fields)
+
+
+def family_of(name: str) -> str:
+    """The algorithm that a name is a setting of: `trl-grpo` is `grpo`."""
+    record = ALGORITHMS.get(name)
+    return record.family or name if record else name
+
+
+def title_of(name: str) -> str:
+    """What the algorithm is called of which a name is a setting: `trl-grpo` is `GRPO`."""
+    family = family_of(name)
+    return ALGORITHMS[family].title or family
+
+
+def advantages_that_need(what: str) -> frozenset[str]:
+    """The advantages that read a group, the values of a critic, or a greedy row."""
+    return frozenset(record.name for record in ADVANTAGES.values() if record.needs == what)

@@ -1,0 +1,227 @@
+"""What installed packages add to the language: records found by entry points.
+
+The groups are `coloop.rewards`, `coloop.tasks`, `coloop.algorithms` and `coloop.tools`; the name of
+an entry point is the name in the language. Packages are looked for once, when the language is
+imported. One that cannot be used adds nothing, is told by `coloop doctor`, and where a loop wants
+what it would have brought, the diagnostic says why. `COLOOP_PLUGINS=off` loads none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from coloop.errors import BackendMissing
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUPS: Final = ("coloop.rewards", "coloop.tasks", "coloop.algorithms", "coloop.tools")
+NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+OFF: Final = "off"
+
+
+class Record(Protocol):
+    """What an entry point names."""
+
+    @property
+    def name(self) -> str: ...
+
+
+RecordType = TypeVar("RecordType", bound=Record)
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """Something that a package adds."""
+
+    group: str
+    name: str
+    package: str
+    """Name and version of the distribution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginProblem:
+    """Something that a package would add, and cannot."""
+
+    group: str
+    name: str
+    package: str
+    reason: str
+
+
+LOADED: Final[list[Installed]] = []
+"""What is there, in the order in which it was found."""
+PROBLEMS: Final[list[PluginProblem]] = []
+"""What is not there, and why."""
+
+
+def records(
+    group: str,
+    kind: type[RecordType],
+    own_names: Collection[str],
+    refusal: Callable[[RecordType], str | None] = lambda record: None,
+) -> dict[str, RecordType]:
+    """The records of one group, by name.
+
+    Args:
+        own_names: of coloop itself; a package cannot have one of them.
+        refusal: why a record cannot be used, or None.
+    """
+    found: dict[str, RecordType] = {}
+    for package, entries in _by_package(group).items():
+        for entry in entries:
+            reason = _clash(group, entry.name, package, own_names)
+            record = None
+            if reason is None:
+                record, reason = _loaded(entry, kind)
+            if reason is None and record is not None:
+                reason = refusal(record)
+            if reason is not None or record is None:
+                problem = PluginProblem(
+                    group=group, name=entry.name, package=package, reason=reason or "it is empty"
+                )
+                PROBLEMS.append(problem)
+                continue
+            found[entry.name] = record
+            LOADED.append(Installed(group=group, name=entry.name, package=package))
+    return found
+
+
+def problem_with(name: Any) -> str | None:
+    """Why a name that an installed package would bring is not there."""
+    for problem in PROBLEMS:
+        if problem.name == name:
+            return f"`{name}` of the package {problem.package} cannot be used: {problem.reason}"
+    return None
+
+
+class WithPlugins(Mapping[str, Value]):
+    """A registry of our own, and objects of packages that are imported when they are asked for."""
+
+    def __init__(
+        self,
+        own: Mapping[str, Value],
+        places: Mapping[str, str],
+        made: Callable[[str, Any], Value] = lambda name, found: found,
+    ) -> None:
+        """
+        Args:
+            places: of objects of packages, `package.module:object`, by name.
+            made: an entry of the registry, of a name and the object.
+        """
+        self._own = dict(own)
+        self._places = dict(places)
+        self._made = made
+
+    def __getitem__(self, name: str) -> Value:
+        if name not in self._own:
+            self._own[name] = self._made(name, load(self._places[name], name))
+        return self._own[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._own, *self._places]))
+
+    def __len__(self) -> int:
+        return len({*self._own, *self._places})
+
+
+def load(place: str, name: str) -> Any:
+    """An object of an installed package.
+
+    Raises:
+        BackendMissing: it cannot be imported.
+    """
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except Exception as error:
+        raise BackendMissing(f"`{name}` ({place}) cannot be imported: {_said(error)}") from error
+
+
+def _loaded(entry: EntryPoint, kind: type[RecordType]) -> tuple[RecordType | None, str | None]:
+    """A record, or why there is none."""
+    try:
+        record = entry.load()
+        if not isinstance(record, kind):
+            return None, f"{entry.value} is no {kind.__name__}"
+        name = record.name
+    except (Exception, SystemExit) as error:
+        return None, f"{entry.value} cannot be imported: {_said(error)}"
+    if name != entry.name:
+        return None, f"the entry point says `{entry.name}`, its record `{name}`"
+    return record, None
+
+
+def _clash(group: str, name: str, package: str, own_names: Collection[str]) -> str | None:
+    if NAME.fullmatch(name) is None:
+        return "a name has lower-case letters, digits and `_`, and begins with a letter"
+    if name in own_names:
+        return "coloop itself has this name; the package has to choose another"
+    others = [
+        other
+        for other, entries in _by_package(group).items()
+        if other != package and any(entry.name == name for entry in entries)
+    ]
+    if others:
+        return f"the package {others[0]} has the same name; uninstall one of them"
+    return None
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _by_package(group: str) -> dict[str, list[EntryPoint]]:
+    return {
+        package: [entry for entry in entries if entry.group == group]
+        for package, entries in _packages().items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _packages() -> dict[str, list[EntryPoint]]:
+    """Packages that have entry points of coloop, sorted by name.
+
+    Files are looked through for the name of a group first: where there is none, nothing else of the
+    packages is read, and `importlib.metadata` is not imported for it.
+    """
+    if os.environ.get("COLOOP_PLUGINS", "") == OFF:
+        return {}
+    folders = [folder for path in dict.fromkeys(sys.path) for folder in _folders(path)]
+    if not folders:
+        return {}
+    from importlib.metadata import PathDistribution
+
+    found: dict[str, tuple[str, list[EntryPoint]]] = {}
+    for folder in folders:
+        distribution = PathDistribution(folder)
+        name = str(distribution.metadata["Name"])
+        entries = [entry for entry in distribution.entry_points if entry.group in GROUPS]
+        found.setdefault(name.lower(), (f"{name} {distribution.version}", entries))
+    return dict(found[name] for name in sorted(found))
+
+
+def _folders(path: str) -> list[Path]:
+    """Folders of metadata at a path of `sys.path` that name a group of coloop."""
+    try:
+        names = [name for name in os.listdir(path or ".") if name.endswith(".dist-info")]
+    except OSError:
+        return []
+    return [folder for name in names if _names_a_group(folder := Path(path, name))]
+
+
+def _names_a_group(folder: Path) -> bool:
+    try:
+        return b"[coloop." in (folder / "entry_points.txt").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,112 @@
+"""What a package of a third party hands over by an entry point: one record for each thing it adds.
+
+A record is light: it says what is in the language, and names what carries it out as
+`package.module:object`, which is imported when a run needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from pydantic import ConfigDict
+
+from coloop.spec.algorithms.record import AdvantageRecord, AlgorithmRecord
+from coloop.spec.base import Section, Whole, setting, title_of
+
+
+def _title_of(name: str, info: object = None) -> str:
+    return "Reward name" if name == "name" else title_of(name, info)
+
+
+class Builtin(Section):
+    """What every built-in reward has."""
+
+    model_config = ConfigDict(field_title_generator=_title_of)
+
+    type: Literal["builtin"]
+    """A reward that coloop brings."""
+
+
+class Task(Section):
+    """What every task has."""
+
+    type: Literal["task"]
+    """A built-in task that makes its rows."""
+    split: Literal["train", "test"] = setting("train", hot=True)
+    """Which half of the problems; the halves do not overlap."""
+    size: Whole | None = setting(None, ge=1, le=10_000_000, hot=True, unit="rows")
+    """Rows of the split; null: the task's own number."""
+    seed: Whole = setting(0, ge=0, level="advanced", hot=True)
+    """Another seed is another set of problems; train and test of one seed belong together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardPlugin:
+    """A reward: `source: {type: builtin, name: ...}`."""
+
+    options: type[Builtin]
+    """Its section; `name` is a `Literal` of its name alone. The docstring is its help."""
+    score: str
+    """Of a function `(rows: Sequence[ScoringRow], options) -> Sequence[Score]`."""
+    needs: Literal["rollouts", "rows", "scores"] = "rows"
+    """`rollouts` counts tokens, `rows` reads columns, `scores` reads what other scorers said."""
+
+    @property
+    def name(self) -> str:
+        return _only_word(self.options, "name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlugin:
+    """A task: `source: {type: task, task: ...}`."""
+
+    parameters: type[Task]
+    """Its section; `task` is a `Literal` of its name alone. The docstring is its help."""
+    task: str
+    """Of a `coloop.data.tasks.base.Task`."""
+    columns: tuple[str, ...]
+    """Of every row."""
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Columns of further tables, by the name that `part` takes."""
+
+    @property
+    def name(self) -> str:
+        return _only_word(self.parameters, "task")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmPlugin:
+    """An algorithm of port `rewards` or `pairs`: settings of a recipe that coloop has, and where
+    it compares the rows of a group in a way of its own, that advantage."""
+
+    algorithm: AlgorithmRecord
+    advantage: AdvantageRecord | None = None
+    estimator: str = ""
+    """Of the function of its advantage, `(GroupedRewards) -> Tensor` of shape (E,); it is divided
+    by the deviation that the settings name afterwards."""
+
+    @property
+    def name(self) -> str:
+        return self.algorithm.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPlugin:
+    """A type of tool: `kind: tool`, `type: ...`."""
+
+    name: str
+    tool: str
+    """Of a function `(ToolNode) -> Tool` (`coloop.data.tools.protocol`)."""
+    call: str
+    """Regular expression of a call; it has a group named `argument`."""
+    argument: str = "text"
+    """What a call says."""
+
+
+def _only_word(section: type[Section], field_name: str) -> str:
+    words = get_args(section.model_fields[field_name].annotation)
+    if len(words) != 1 or not isinstance(words[0], str):
+        raise TypeError(f"`{field_name}` of {section.__name__} is no `Literal` of one name")
+    return words[0]

@@ -1,0 +1,1 @@
+"""A reward, a task, an algorithm and a tool for coloop."""
