@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from coloop.spec import io
 from coloop.spec.graph import LoopSpec
+from coloop.spec.text import reader
 
 RATE = "lr: 3.0e-4"
 
@@ -245,7 +246,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[object]]:
     """Texts that are read as a loop, and documents that are made a spec, as they come."""
     texts: list[str] = []
     documents: list[object] = []
-    read, validate = io.read, LoopSpec.model_validate
+    read, validate = reader.read, LoopSpec.model_validate
 
     def read_and_note(text: str) -> Any:
         texts.append(text)
