@@ -12,7 +12,7 @@ from coloop.plan.refused import outlook_of
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Change, Diagnostic, Report
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import parse
+from coloop.spec.io import parse, read_document
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.presets import patched
 from coloop.validate import validate
@@ -34,12 +34,12 @@ def invalid(message: str, diagnostics: Iterable[object]) -> Invalid:
 
 def document(text: str) -> dict[str, Any] | None:
     """The text as plain data, drafts with errors too; None for what is no loop at all."""
-    return parse(text).document
+    return read_document(text).document
 
 
 def require_document(text: str) -> dict[str, Any]:
     """The text as plain data; a text that cannot be kept as a loop is the user's to mend."""
-    parsed = parse(text)
+    parsed = read_document(text)
     if parsed.document is None:
         raise invalid("the text is no loop", parsed.diagnostics)
     return parsed.document

@@ -27,6 +27,7 @@ ROUTES = [
     ("POST", "/api/loops"),
     ("POST", "/api/loops/import"),
     ("PUT", "/api/loops/none"),
+    ("PUT", "/api/loops/none/document"),
     ("POST", "/api/runs"),
     ("POST", "/api/runs/import"),
     ("POST", "/api/runs/none/stop"),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
@@ -244,15 +245,30 @@ def test_an_edit_in_the_inspector_changes_its_line_and_nothing_else(
     expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("rows_per_step: 12"))
 
 
+def test_an_edit_is_one_request(editor: Callable[..., Page], saved_yaml: SavedYaml) -> None:
+    page = editor()
+    node(page, "problems").click()
+    page.wait_for_load_state("networkidle")
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(f"{sent.method} {urlsplit(sent.url).path}"))
+
+    page.get_by_label("Rows per step", exact=True).fill("12")
+    assert "rows_per_step: 12" in saved_yaml(page)
+    page.wait_for_load_state("networkidle")
+
+    edits = [re.sub("loops/[^/]+", "loops/ID", one) for one in asked if " /api/" in one]
+    assert edits == ["PUT /api/loops/ID/document"]
+
+
 @pytest.mark.slow
 def test_what_a_check_finds_moves_no_list_from_under_a_press(
     editor: Callable[..., Page], saved_yaml: SavedYaml
 ) -> None:
     page = editor()
     held: list[Route] = []
-    page.route("**/api/check", lambda asked: held.append(asked))
+    page.route("**/api/loops/*/document", lambda asked: held.append(asked))
     node(page, "problems").click()
-    with page.expect_request("**/api/check"):
+    with page.expect_request("**/api/loops/*/document"):
         page.get_by_label("Rows per step", exact=True).fill("0")
     page.get_by_label("Task", exact=True).click()
     page.mouse.move(*middle(page.get_by_role("option", name=re.compile("^countdown"))))
@@ -260,7 +276,7 @@ def test_what_a_check_finds_moves_no_list_from_under_a_press(
 
     for asked in held:
         asked.continue_()
-    page.unroute("**/api/check")
+    page.unroute("**/api/loops/*/document")
     expect(page.locator("[aria-label='1 problem of problems']")).to_be_visible()
     page.mouse.up()
 

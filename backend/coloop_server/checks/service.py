@@ -44,7 +44,10 @@ from coloop_server.settings import Settings
 
 
 def check(body: CheckLoop, settings: Settings) -> CheckResult:
-    parsed = parsed_of(body)
+    return check_parsed(parsed_of(body), settings)
+
+
+def check_parsed(parsed: Parsed, settings: Settings) -> CheckResult:
     if parsed.spec is None:
         unread = report_of(parsed, parsed.diagnostics)
         return CheckResult(report=unread, estimate=None, time=None, plan=None, mode=None)

@@ -4,15 +4,17 @@ from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query, Response
 
-from coloop_server.dependencies import SessionOf
-from coloop_server.loops import repository, search, service
+from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
+from coloop_server.loops import document, repository, search, service
 from coloop_server.loops.schemas import (
+    EditDocument,
     Loop,
     LoopHit,
     LoopSummary,
     LoopText,
     LoopVersion,
     LoopVersionText,
+    SavedDocument,
     VersionDiff,
     VersionLabel,
 )
@@ -84,6 +86,27 @@ def save_loop(
         loop = service.save(session, loop_id, body, if_match)
     response.headers[ETAG] = f'"{loop.revision}"'
     return loop
+
+
+@router.put("/{loop_id}/document", operation_id="saveDocument")
+def save_document(
+    loop_id: LoopId,
+    body: EditDocument,
+    session: SessionOf,
+    settings: SettingsOf,
+    supervisor: SupervisorOf,
+    response: Response,
+) -> SavedDocument:
+    """One edit: write it into the text, check the loop, and save it over the base revision.
+
+    409 with both versions (`theirs`, the loop as it is now, and `mine`, written and checked) when
+    the base is not the newest; 422 with the findings when the text cannot be read.
+    """
+    saved = document.save(session, loop_id, body, settings)
+    if saved.check.plan is not None and saved.check.missing is None:
+        supervisor.warm()
+    response.headers[ETAG] = f'"{saved.revision}"'
+    return saved
 
 
 @router.delete("/{loop_id}", operation_id="deleteLoop", status_code=204)

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from coloop_server.checks.schemas import CheckResult
+
 MAX_YAML = 4 * 1024 * 1024
 MAX_NAME = 200
 
@@ -55,6 +57,42 @@ class Loop(LoopSummary):
     yaml: str
     spec: dict[str, Any] | None
     """The text as data, in the words of the YAML; a draft with errors too."""
+
+
+class EditDocument(Input):
+    base: str | None = Field(max_length=100)
+    """The revision that was edited; null makes a new loop with this id."""
+    yaml: str = Field(max_length=MAX_YAML)
+    """The loop as text."""
+    spec: dict[str, Any] | None = None
+    """The loop as it shall be: the text is changed to say so, comments and number formats elsewhere
+    are kept. Without it the text is the loop."""
+    strict: bool = False
+    """Refuse a loop that is only a draft, one with fields that cannot be read, instead of saving
+    it."""
+    sitting: str | None = Field(default=None, max_length=64)
+    """As in a save of a text: edits of one sitting are one version for a while."""
+
+
+class WrittenDocument(Output):
+    yaml: str
+    """The text as it was saved, or would have been."""
+    spec: dict[str, Any] | None
+    """The text as data; None where the request brought the data."""
+    check: CheckResult
+    """The same as of `POST /check` with this text."""
+
+
+class SavedDocument(WrittenDocument):
+    revision: str
+    """Base of the next edit."""
+
+
+class DocumentConflict(Output):
+    """Detail of the 409: both versions. Nothing was saved."""
+
+    theirs: Loop
+    mine: WrittenDocument
 
 
 class LoopVersion(Output):

@@ -5,7 +5,9 @@ import hashlib
 import re
 import secrets
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -43,7 +45,13 @@ VERSION_FACTS = (
 
 def create(session: Session, new: LoopText, loop_id: str | None = None) -> Loop:
     """A new loop. An id that a page chose beforehand is taken only where nothing has it."""
-    document = language.require_document(new.yaml)
+    return whole(add(session, new, language.require_document(new.yaml), loop_id))
+
+
+def add(
+    session: Session, new: LoopText, document: Mapping[str, Any], loop_id: str | None = None
+) -> LoopRow:
+    """As `create`, of a text that is read already."""
     now = datetime.now(UTC)
     loop_id = loop_id or secrets.token_hex(8)
     known = session.get(LoopRow, loop_id)
@@ -59,20 +67,25 @@ def create(session: Session, new: LoopText, loop_id: str | None = None) -> Loop:
         updated_at=now,
     )
     repository.add_loop(session, row)
-    return whole(row)
+    return row
 
 
 def save(session: Session, loop_id: str, new: LoopText, if_match: str | None) -> Loop:
-    """Save over the newest text. Saving what is there already changes nothing.
+    """Save over the newest text. Saving what is there already changes nothing."""
+    row = require_revision(session, loop_id, if_match)
+    edit(session, row, new, language.require_document(new.yaml))
+    return whole(row)
+
+
+def edit(session: Session, row: LoopRow, new: LoopText, document: Mapping[str, Any]) -> None:
+    """Save a text that is read already over what `row` shows.
 
     The edits of a sitting are one version, which each save writes anew; a version that something
     holds on to (a label, a run, a restore) is left as it is, and the edit begins another.
     """
-    row = require_revision(session, loop_id, if_match)
-    document = language.require_document(new.yaml)
     name = clean_name(new.name) or clean_name(document.get("name")) or row.name
     if name == row.name and new.yaml == row.yaml:
-        return whole(row)
+        return
     at = datetime.now(UTC)
     goes_on = new.sitting is not None and repository.is_working(
         session, row, new.sitting, since=at - SITTING
@@ -83,8 +96,7 @@ def save(session: Session, loop_id: str, new: LoopText, if_match: str | None) ->
         repository.rewrite_version(session, row)
     else:
         repository.add_version(session, row, reason="edited", sitting=new.sitting)
-        repository.prune_versions(session, loop_id, KEPT_VERSIONS)
-    return whole(row)
+        repository.prune_versions(session, row.id, KEPT_VERSIONS)
 
 
 def restore(session: Session, loop_id: str, version: int, if_match: str | None) -> Loop:

@@ -46,6 +46,7 @@ __all__ = [
     "load",
     "parse",
     "patch",
+    "read_document",
     "require",
     "rewrite",
     "to_dict",
@@ -94,10 +95,16 @@ class Parsed:
 
 def parse(text: str) -> Parsed:
     """Read a loop from YAML text."""
+    return _with_spec(read_document(text))
+
+
+def read_document(text: str) -> Parsed:
+    """Read a loop from YAML text as plain data: as `parse`, with no look at its fields and no
+    spec."""
     reading = read(text)
     if reading.diagnostics:
         return Parsed(spec=None, diagnostics=reading.diagnostics)
-    return replace(_from_data(reading.data, reading), reading=reading)
+    return replace(_document_of(reading.data, reading), reading=reading)
 
 
 def from_dict(data: Any) -> Parsed:
@@ -105,7 +112,7 @@ def from_dict(data: Any) -> Parsed:
     unfit = find_unfit(data)
     if unfit is not None:
         return Parsed(spec=None, diagnostics=(at(*unfit),))
-    return _from_data(data, None)
+    return _with_spec(_document_of(data, None))
 
 
 def load(source: str | Path) -> LoopSpec:
@@ -125,7 +132,8 @@ def _read_file(path: Path) -> str:
         raise SpecUnreadable(f"{path} cannot be read: {error}") from error
 
 
-def _from_data(data: Any, reading: Reading | None) -> Parsed:
+def _document_of(data: Any, reading: Reading | None) -> Parsed:
+    """The migrated data, no spec; diagnostics where it can give none."""
     locate = reading.find if reading is not None else None
     if not isinstance(data, dict):
         what = "a list" if isinstance(data, (list, tuple)) else "a single value"
@@ -133,17 +141,24 @@ def _from_data(data: Any, reading: Reading | None) -> Parsed:
         found = at((), "yaml.not_a_mapping", f"the document is {what}, no mapping", hint, locate)
         return Parsed(spec=None, diagnostics=(found,))
     document, problem = migrate(data)
-    if problem is not None:
-        path = ("coloop",) if "coloop" in data else ()
-        place = locate(path) if locate is not None else None
-        if place is not None:
-            problem = problem.model_copy(update={"line": place[0], "column": place[1]})
-        return Parsed(spec=None, diagnostics=(problem,), document=document)
+    if problem is None:
+        return Parsed(spec=None, document=document)
+    place = locate(("coloop",) if "coloop" in data else ()) if locate is not None else None
+    if place is not None:
+        problem = problem.model_copy(update={"line": place[0], "column": place[1]})
+    return Parsed(spec=None, diagnostics=(problem,), document=document)
+
+
+def _with_spec(parsed: Parsed) -> Parsed:
+    """The same with the spec that its document gives, or with what is wrong in it."""
+    if parsed.document is None or parsed.diagnostics:
+        return parsed
     try:
-        return Parsed(spec=LoopSpec.model_validate(document), document=document)
+        return replace(parsed, spec=LoopSpec.model_validate(parsed.document))
     except ValidationError as error:
-        found_all = translate(error, LoopSpec, document, locate=locate)
-        return Parsed(spec=None, diagnostics=found_all, document=document)
+        locate = parsed.reading.find if parsed.reading is not None else None
+        found = translate(error, LoopSpec, parsed.document, locate=locate)
+        return replace(parsed, diagnostics=found)
 
 
 def _positions(path: str, document: Any) -> tuple[str | int, ...]:
@@ -269,7 +284,7 @@ def _hashed(value: Any) -> Any:
 
 def rewrite(text: str, document: dict[str, Any]) -> str:
     """The text, changed just so far that it says what a document says."""
-    old = parse(text).document
+    old = read_document(text).document
     return to_yaml(document) if old is None else patch(text, diff(old, document))
 
 

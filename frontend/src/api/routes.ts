@@ -57,9 +57,6 @@ export const fetchAlgorithmHelp = (settings: JsonObject, rollout: JsonObject | n
 export const check = (body: { spec: JsonObject } | { yaml: string }, signal?: AbortSignal) =>
   read(client.POST("/api/check", { body, ...until(signal) }));
 
-export const parseYaml = (yaml: string, signal?: AbortSignal) =>
-  read(client.POST("/api/spec/parse", { body: { yaml }, ...until(signal) }));
-
 export const patchYaml = (
   body: { yaml: string; spec: JsonObject } | { yaml: string; changes: Change[] },
   signal?: AbortSignal,
@@ -90,23 +87,9 @@ export const fetchLoop = (id: string) => read(client.GET("/api/loops/{loop_id}",
 
 export const createLoop = (body: Bodies["LoopText"]) => read(client.POST("/api/loops", { body }));
 
-/** Saves over a revision; without one the loop is made under this id. */
-export const saveLoop = (
-  id: string,
-  revision: string,
-  body: Bodies["LoopText"],
-  signal?: AbortSignal,
-) =>
-  read(
-    client.PUT("/api/loops/{loop_id}", {
-      params: {
-        path: { loop_id: id },
-        header: revision === "" ? { "if-none-match": "*" } : { "if-match": revision },
-      },
-      body,
-      ...until(signal),
-    }),
-  );
+/** One edit: written into the text, checked, and saved over its base; without a base the loop is made. */
+export const saveDocument = (id: string, body: Bodies["EditDocument"]) =>
+  read(client.PUT("/api/loops/{loop_id}/document", { ...loop(id), body }));
 
 export const fetchVersions = (id: string, before: number | null, limit: number) =>
   readPage(

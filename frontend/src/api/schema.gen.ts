@@ -220,6 +220,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/loops/{loop_id}/document": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Save Document
+         * @description One edit: write it into the text, check the loop, and save it over the base revision.
+         *
+         *     409 with both versions (`theirs`, the loop as it is now, and `mine`, written and checked) when
+         *     the base is not the newest; 422 with the findings when the text cannot be read.
+         */
+        put: operations["saveDocument"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/loops/{loop_id}/versions": {
         parameters: {
             query?: never;
@@ -2032,6 +2055,36 @@ export interface components {
              * @default null
              */
             staleness: number | null;
+        };
+        /** EditDocument */
+        EditDocument: {
+            /**
+             * Base
+             * @description The revision that was edited; null makes a new loop with this id.
+             */
+            base: string | null;
+            /**
+             * Sitting
+             * @description As in a save of a text: edits of one sitting are one version for a while.
+             */
+            sitting?: string | null;
+            /**
+             * Spec
+             * @description The loop as it shall be: the text is changed to say so, comments and number formats elsewhere
+             *     are kept. Without it the text is the loop.
+             */
+            spec?: JsonObject | null;
+            /**
+             * Strict
+             * @description Refuse a loop that is only a draft, one with fields that cannot be read, instead of saving
+             *     it.
+             */
+            strict?: boolean;
+            /**
+             * Yaml
+             * @description The loop as text.
+             */
+            yaml: string;
         };
         /**
          * EditEvent
@@ -4973,6 +5026,26 @@ export interface components {
             /** @description The strongest that this machine gives. */
             wall: components["schemas"]["Wall"];
         };
+        /** SavedDocument */
+        SavedDocument: {
+            /** @description The same as of `POST /check` with this text. */
+            check: components["schemas"]["CheckResult"];
+            /**
+             * Revision
+             * @description Base of the next edit.
+             */
+            revision: string;
+            /**
+             * Spec
+             * @description The text as data; None where the request brought the data.
+             */
+            spec: JsonObject | null;
+            /**
+             * Yaml
+             * @description The text as it was saved, or would have been.
+             */
+            yaml: string;
+        };
         /** ScoredRow */
         ScoredRow: {
             /**
@@ -7293,6 +7366,122 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    saveDocument: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                loop_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditDocument"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedDocument"];
+                };
             };
             /** @description Bad Request */
             400: {

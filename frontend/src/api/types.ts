@@ -18,6 +18,7 @@ export type Bodies = Pick<
   | "AskTokens"
   | "ChangeRun"
   | "CompareValues"
+  | "EditDocument"
   | "EditRun"
   | "FitLoop"
   | "ForkRun"
@@ -66,10 +67,17 @@ export type PlannedPhase = Schemas["PlannedPhase"];
 export type PlannedProbe = Schemas["PlannedProbe"];
 export type PlannedStage = Schemas["PlannedStage"];
 export type CheckAnswer = Schemas["CheckResult"];
-export type ParseAnswer = Schemas["ParseResult"];
 export type PatchAnswer = Schemas["PatchResult"];
 export type LoopSummary = Schemas["LoopSummary"];
 export type Loop = Schemas["Loop"];
+export type SavedDocument = Schemas["SavedDocument"];
+/** A document as the server wrote and checked it. */
+export type WrittenDocument = Omit<SavedDocument, "revision">;
+/** Detail of the answer to a save over another revision than the newest. */
+export interface DocumentConflict {
+  theirs: Loop;
+  mine: WrittenDocument;
+}
 export type LoopVersion = Schemas["LoopVersion"];
 export type VersionDiff = Schemas["VersionDiff"];
 export type LoopPreset = Schemas["LoopPresetEntry"];

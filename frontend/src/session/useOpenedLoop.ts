@@ -15,9 +15,8 @@ import { fetchArranging, fetchPlacing, withPlaces } from "@/document/layout";
 import { createDocumentStore } from "@/document/store";
 import type { SyncApi } from "@/document/sync/api";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
-import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
-import type { PlaceNodes } from "@/document/sync/Reader";
-import { NOT_SAVED } from "@/document/sync/Saver";
+import { DELAYS, LoopSync, type PlaceNodes } from "@/document/sync/LoopSync";
+import { NOT_SAVED } from "@/document/sync/state";
 import { EMPTY_DOCUMENT, type LoopDocument } from "@/document/types";
 import { usePreferences } from "@/session/preferences";
 import { presetOf } from "@/session/presetAddress";
@@ -133,13 +132,18 @@ function savedDocument(loop: Loop): LoopDocument {
 /** What is read may hold nodes without places: it comes together with what arranges them. */
 const READING: SyncApi = {
   ...routes,
-  parseYaml: withArranging(routes.parseYaml),
+  saveDocument: withArranging(routes.saveDocument),
   fetchLoop: withArranging(routes.fetchLoop),
 };
 
 function withArranging<A extends unknown[], T>(read: (...args: A) => Promise<T>) {
-  return async (...args: A): Promise<T> =>
-    (await Promise.all([read(...args), fetchArranging()]))[0];
+  return async (...args: A): Promise<T> => {
+    try {
+      return await read(...args);
+    } finally {
+      await fetchArranging();
+    }
+  };
 }
 
 function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {

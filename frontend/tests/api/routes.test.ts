@@ -56,20 +56,18 @@ afterAll(() => {
 it("a save says which revision it replaces, or that there is none", async () => {
   answer = json(200, { id: "a b", revision: "2" });
 
-  await routes.saveLoop("a b", "1", { yaml: "name: x", sitting: "tab" });
-  const saved = await routes.saveLoop("new", "", { yaml: "name: x" });
+  const edit = { base: "1", yaml: "name: x", strict: true, sitting: "tab" };
+  const saved = await routes.saveDocument("a b", edit);
+  await routes.saveDocument("new", { base: null, yaml: "name: x", strict: false });
 
   expect(saved.revision).toBe("2");
-  expect(sent[0]).toMatchObject({ method: "PUT", url: "/api/loops/a%20b" });
-  expect(JSON.parse(sent[0]?.body ?? "")).toEqual({ yaml: "name: x", sitting: "tab" });
+  expect(sent[0]).toMatchObject({ method: "PUT", url: "/api/loops/a%20b/document" });
+  expect(JSON.parse(sent[0]?.body ?? "")).toEqual(edit);
   expect(sent[0]?.headers).toMatchObject({
     accept: "application/json",
     "content-type": "application/json",
-    "if-match": "1",
   });
-  expect(sent[0]?.headers["if-none-match"]).toBeUndefined();
-  expect(sent[1]?.headers["if-none-match"]).toBe("*");
-  expect(sent[1]?.headers["if-match"]).toBeUndefined();
+  expect(JSON.parse(sent[1]?.body ?? "")).toMatchObject({ base: null });
 });
 
 it("restoring a version names the revision and sends no body", async () => {
@@ -109,7 +107,8 @@ it("a loop's file is text, and an answer without a body is nothing", async () =>
 it("an error is the service's code, words and detail", async () => {
   answer = json(409, { code: "loop.conflict", message: "changed elsewhere", detail: { now: "2" } });
 
-  const error = await routes.saveLoop("a", "1", { yaml: "" }).catch((failed: unknown) => failed);
+  const edit = { base: "1", yaml: "", strict: false };
+  const error = await routes.saveDocument("a", edit).catch((failed: unknown) => failed);
 
   expect(error).toBeInstanceOf(api.ApiError);
   expect(error).toMatchObject({

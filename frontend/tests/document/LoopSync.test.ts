@@ -1,15 +1,22 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, OfflineError } from "@/api/client";
-import type { Change, JsonObject, Loop } from "@/api/types";
+import type { Change, CheckAnswer, JsonObject, Loop } from "@/api/types";
 import { setValue } from "@/document/commands/setValue";
 import { fromSpec, toSpec } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
 import type { SyncApi } from "@/document/sync/api";
 import type { Draft, DraftStore } from "@/document/sync/drafts";
 import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
-import { NOT_SAVED } from "@/document/sync/Saver";
+import { NOT_SAVED } from "@/document/sync/state";
 import { smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
+
+const CHECK: CheckAnswer = {
+  report: { ok: true, diagnostics: [] },
+  estimate: null,
+  plan: null,
+  mode: null,
+};
 
 /** Stands for the server: JSON is the text, a revision counts the saves. */
 function fakeServer() {
@@ -36,6 +43,14 @@ function fakeServer() {
   const reach = () => {
     if (state.isAway) throw new OfflineError();
   };
+  const read = (text: string) => {
+    try {
+      return JSON.parse(text) as JsonObject;
+    } catch {
+      const diagnostics = [aProblem({ code: "yaml.syntax", line: 1 })];
+      throw new ApiError(422, "spec.invalid", "no loop", { ok: false, diagnostics });
+    }
+  };
   const changed = (yaml: string, changes: readonly Change[]) =>
     Object.assign(
       JSON.parse(yaml) as JsonObject,
@@ -45,36 +60,27 @@ function fakeServer() {
     check: async () => {
       reach();
       state.checks += 1;
-      return { report: { ok: true, diagnostics: [] }, estimate: null, plan: null, mode: null };
+      return CHECK;
     },
-    parseYaml: async (text, signal) => {
+    saveDocument: async (_id, { base, yaml, spec, strict }) => {
       reach();
       if (state.refusal) throw state.refusal;
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      signal?.throwIfAborted();
-      try {
-        return { spec: JSON.parse(text) as JsonObject, diagnostics: [], layout: null };
-      } catch {
-        return {
-          spec: null,
-          diagnostics: [aProblem({ code: "yaml.syntax", line: 1 })],
-          layout: null,
-        };
+      if (strict) await new Promise((resolve) => setTimeout(resolve, 10));
+      const text = spec ? write(spec) : yaml;
+      const written = { yaml: text, spec: spec ? null : read(text), check: CHECK };
+      const detail = { theirs: loop(), mine: written };
+      if (base !== `r${state.revision}`) throw new ApiError(409, "loop.stale", "changed", detail);
+      if (text !== state.yaml) {
+        state.revision += 1;
+        state.saves += 1;
       }
+      state.yaml = text;
+      return { ...written, revision: `r${state.revision}` };
     },
     patchYaml: async (body) => {
       reach();
       const spec = "spec" in body ? body.spec : changed(body.yaml, body.changes);
       return { yaml: write(spec), spec: null, diagnostics: [] };
-    },
-    dumpSpec: async (given) => ({ yaml: write(given) }),
-    saveLoop: async (_id, revision, body) => {
-      reach();
-      if (revision !== `r${state.revision}`) throw new ApiError(409, "conflict", "changed", null);
-      state.revision += 1;
-      state.saves += 1;
-      state.yaml = body.yaml;
-      return loop();
     },
     fetchLoop: async () => {
       reach();
@@ -383,8 +389,8 @@ describe("keeping a loop and the server in step", () => {
     }
     vi.stubGlobal("BroadcastChannel", Channel);
     const { sync, seed, state, api, kept, status } = setup();
-    const save = api.saveLoop;
-    vi.spyOn(api, "saveLoop").mockImplementation(async (...given) => {
+    const save = api.saveDocument;
+    vi.spyOn(api, "saveDocument").mockImplementation(async (...given) => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       return save(...given);
     });
@@ -512,11 +518,10 @@ describe("keeping a loop and the server in step", () => {
 
   it("a flush is over when the last edit is written, checked and saved, though newer ones came", async () => {
     const { sync, seed, state, api, document } = setup();
-    const patch = api.patchYaml;
-    vi.spyOn(api, "patchYaml").mockImplementation(async (body, signal) => {
+    const save = api.saveDocument;
+    vi.spyOn(api, "saveDocument").mockImplementation(async (...given) => {
       await new Promise((resolve) => setTimeout(resolve, 200));
-      signal?.throwIfAborted();
-      return patch(body, signal);
+      return save(...given);
     });
     sync.start();
     await vi.advanceTimersByTimeAsync(1);
@@ -565,7 +570,7 @@ describe("keeping a loop and the server in step", () => {
       if (end === "offline") state.isAway = true;
       if (end === "conflict") state.revision = 7;
       if (end === "refused") {
-        vi.spyOn(api, "saveLoop").mockRejectedValue(new ApiError(422, "no", "no", null));
+        vi.spyOn(api, "saveDocument").mockRejectedValue(new ApiError(422, "no", "no", null));
       }
       seed(5);
 
@@ -578,11 +583,11 @@ describe("keeping a loop and the server in step", () => {
     },
   );
 
-  it("a save that fails beside a check that does not ends a flush too", async () => {
+  it("a save that gets no answer ends a flush too", async () => {
     const { sync, seed, api, status } = setup();
     sync.start();
     await vi.advanceTimersByTimeAsync(1);
-    vi.spyOn(api, "saveLoop").mockRejectedValue(new OfflineError());
+    vi.spyOn(api, "saveDocument").mockRejectedValue(new OfflineError());
     seed(5);
 
     const flushed = sync.flush();
@@ -613,8 +618,8 @@ describe("keeping a loop and the server in step", () => {
 
   it("an edit during a save is saved after it, once", async () => {
     const { sync, seed, state, api, status } = setup();
-    const save = api.saveLoop;
-    vi.spyOn(api, "saveLoop").mockImplementation(async (...given) => {
+    const save = api.saveDocument;
+    vi.spyOn(api, "saveDocument").mockImplementation(async (...given) => {
       await new Promise((resolve) => setTimeout(resolve, 300));
       return save(...given);
     });
@@ -634,19 +639,132 @@ describe("keeping a loop and the server in step", () => {
   });
 });
 
+describe("how often the server is asked", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+    vi.stubGlobal("BroadcastChannel", undefined);
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+
+  async function counted() {
+    const server = fakeServer();
+    const asked: string[] = [];
+    const note =
+      <A extends unknown[], T>(name: string, route: (...args: A) => T) =>
+      (...args: A) => {
+        asked.push(name);
+        return route(...args);
+      };
+    const entries = Object.entries(server.api).map(([name, route]) => [
+      name,
+      note(name, route as (...args: unknown[]) => unknown),
+    ]);
+    const api = Object.fromEntries(entries) as unknown as SyncApi;
+    const made = setup({ ...server, api });
+    made.sync.start();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(asked.splice(0)).toEqual(["check"]);
+    return { ...made, asked };
+  }
+
+  it.each([
+    ["of the graph", ({ seed }: Awaited<ReturnType<typeof counted>>) => seed(5)],
+    [
+      "of the text",
+      ({ sync, state }: Awaited<ReturnType<typeof counted>>) =>
+        sync.typeText(state.yaml.replace('"seed":0', '"seed":5')),
+    ],
+    ["that does not read", ({ sync }: Awaited<ReturnType<typeof counted>>) => sync.typeText("{")],
+    [
+      "that collides with another one",
+      ({ seed, state }: Awaited<ReturnType<typeof counted>>) => {
+        state.revision = 7;
+        seed(5);
+      },
+    ],
+  ])("once for an edit %s", async (_what, edit) => {
+    const made = await counted();
+
+    edit(made);
+    await vi.advanceTimersByTimeAsync(5000);
+
+    expect(made.asked).toEqual(["saveDocument"]);
+    made.sync.stop();
+  });
+
+  it("once for an undo, which sends the text of before as it was", async () => {
+    const { asked, document, seed, state, sync } = await counted();
+    const { yaml } = state;
+    seed(5);
+    await vi.advanceTimersByTimeAsync(1000);
+
+    document.getState().undo();
+    await vi.advanceTimersByTimeAsync(1000);
+
+    expect(asked).toEqual(["saveDocument", "saveDocument"]);
+    expect(state.yaml).toBe(yaml);
+    sync.stop();
+  });
+
+  it("once more for edits during a save, however many", async () => {
+    const { asked, api, seed, state, sync } = await counted();
+    const save = api.saveDocument;
+    vi.spyOn(api, "saveDocument").mockImplementation(async (...given) => {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      return save(...given);
+    });
+    seed(5);
+    await vi.advanceTimersByTimeAsync(200);
+
+    for (const value of [6, 7, 8]) {
+      seed(value);
+      await vi.advanceTimersByTimeAsync(150);
+    }
+    await vi.advanceTimersByTimeAsync(5000);
+
+    expect(asked).toEqual(["saveDocument", "saveDocument"]);
+    expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 8 } });
+    sync.stop();
+  });
+
+  it("a save without an answer is known again, though more was edited since", async () => {
+    const { asked, api, seed, state, status, sync } = await counted();
+    const save = api.saveDocument;
+    vi.spyOn(api, "saveDocument").mockImplementationOnce(async (...given) => {
+      await save(...given);
+      throw new OfflineError();
+    });
+    seed(5);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(status()).toBe("offline");
+    expect(state.revision).toBe(2);
+
+    seed(6);
+    await vi.advanceTimersByTimeAsync(3000);
+
+    expect(status()).toBe("saved");
+    expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 6 } });
+    expect(asked).toEqual(["saveDocument", "saveDocument", "patchYaml", "saveDocument"]);
+    sync.stop();
+  });
+});
+
 describe("a preset that is looked at", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
   function look() {
     const server = fakeServer();
-    const made: { revision: string; sitting?: string | null | undefined }[] = [];
+    const made: { base: string | null; sitting?: string | null | undefined }[] = [];
     const api: SyncApi = {
       ...server.api,
-      saveLoop: async (id, revision, body) => {
-        made.push({ revision, sitting: body.sitting });
-        const known = revision === NOT_SAVED ? `r${server.state.revision}` : revision;
-        return server.api.saveLoop(id, known, body);
+      saveDocument: async (id, body) => {
+        made.push({ base: body.base, sitting: body.sitting });
+        const base = body.base ?? `r${server.state.revision}`;
+        return server.api.saveDocument(id, { ...body, base });
       },
     };
     return { made, ...setup({ ...server, api }, { ...server.loop(), revision: NOT_SAVED }) };
@@ -670,7 +788,7 @@ describe("a preset that is looked at", () => {
     await vi.advanceTimersByTimeAsync(1000);
     seed(2);
     await vi.advanceTimersByTimeAsync(1000);
-    expect(made.map(({ revision }) => revision)).toEqual([NOT_SAVED, "r2"]);
+    expect(made.map(({ base }) => base)).toEqual([null, "r2"]);
     expect(status()).toBe("saved");
     sync.stop();
   });
@@ -684,7 +802,7 @@ describe("a preset that is looked at", () => {
     const again = sync.keep();
     await vi.advanceTimersByTimeAsync(1000);
     await again;
-    expect(made.map(({ revision }) => revision)).toEqual([NOT_SAVED]);
+    expect(made.map(({ base }) => base)).toEqual([null]);
     expect(sync.present()).not.toBeNull();
     sync.stop();
   });

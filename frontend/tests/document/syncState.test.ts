@@ -25,7 +25,6 @@ const EVENTS: SyncEvent[] = [
   { type: "opened", text: "b" },
   { type: "settled" },
   { type: "unreadable", text: "a", diagnostics: [problem] },
-  { type: "unwritable", message: "no" },
   { type: "checking" },
   { type: "checked", check, text: "a" },
   { type: "saving" },

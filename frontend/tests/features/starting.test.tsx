@@ -39,21 +39,15 @@ const NO_DRAFTS: DraftStore = {
   remove: async () => {},
 };
 
+const CHECK = { report: { ok: true, diagnostics: [] }, estimate: null, plan: null, mode: null };
+
 /** The server writes the seed of a loop as its text, and takes its time. */
 const server = {
-  check: async () => ({
-    report: { ok: true, diagnostics: [] },
-    estimate: null,
-    plan: null,
-    mode: null,
-  }),
-  parseYaml: async () => ({ spec: null, diagnostics: [], layout: null }),
-  patchYaml: async (body: object, signal?: AbortSignal) => {
+  check: async () => CHECK,
+  saveDocument: async (_id: string, { yaml, spec }: { yaml: string; spec?: JsonObject }) => {
     await new Promise((resolve) => setTimeout(resolve, 20));
-    signal?.throwIfAborted();
-    return { yaml: seedOf((body as { spec: JsonObject }).spec), spec: null, diagnostics: [] };
+    return { revision: "r1", yaml: spec ? seedOf(spec) : yaml, spec: null, check: CHECK };
   },
-  saveLoop: async () => loop,
   fetchLoop: async () => loop,
 } as unknown as SyncApi;
 

@@ -1,8 +1,8 @@
 // @vitest-environment jsdom
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { OfflineError } from "@/api/client";
-import type { JsonObject, Loop } from "@/api/types";
+import { ApiError, OfflineError } from "@/api/client";
+import type { CheckAnswer, JsonObject, Loop } from "@/api/types";
 import { setValue } from "@/document/commands/setValue";
 import { OpenLoopProvider } from "@/document/context";
 import { fromSpec, toSpec } from "@/document/convert";
@@ -31,6 +31,13 @@ vi.mock("@/ui/code/CodeEditor", () => ({
   },
 }));
 
+const CHECK: CheckAnswer = {
+  report: { ok: true, diagnostics: [] },
+  estimate: null,
+  plan: null,
+  mode: null,
+};
+
 const NO_DRAFTS: DraftStore = {
   read: async () => undefined,
   write: async () => {},
@@ -48,14 +55,16 @@ async function show() {
   const api: SyncApi = {
     check: away,
     patchYaml: away,
-    dumpSpec: away,
-    saveLoop: away,
     fetchLoop: away,
     createLoop: away,
-    parseYaml: async (text) =>
-      text.startsWith("{")
-        ? { spec: JSON.parse(text) as JsonObject, diagnostics: [], layout: null }
-        : { spec: null, diagnostics: [aProblem({ message: "no loop" })], layout: null },
+    saveDocument: async (_id, { yaml, spec, strict }) => {
+      if (!strict || spec) return away();
+      if (!yaml.startsWith("{")) {
+        const diagnostics = [aProblem({ message: "no loop" })];
+        throw new ApiError(422, "spec.invalid", "no loop", { ok: false, diagnostics });
+      }
+      return { revision: "r2", yaml, spec: JSON.parse(yaml) as JsonObject, check: CHECK };
+    },
   };
   const sync = new LoopSync(loop, store, api, NO_DRAFTS);
   const value = { loopId: "l", runId: null, store, syncStore: sync.store, sync, catalog };

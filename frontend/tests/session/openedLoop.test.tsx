@@ -60,25 +60,31 @@ function service() {
   const fine = (body: unknown) => ({ status: 200, body });
   const answer = (request: Request, body: JsonObject) => {
     const path = new URL(request.url).pathname;
-    const [, id = ""] = /^\/api\/loops\/(\w+)$/.exec(path) ?? [];
+    const [, id = ""] = /^\/api\/loops\/(\w+)(?:\/document)?$/.exec(path) ?? [];
     if (path === "/api/catalog") return fine(catalog);
     if (path === "/api/spec/patch")
       return fine({ yaml: JSON.stringify(body.spec), spec: null, diagnostics: [] });
-    if (path === "/api/check")
-      return fine({
-        report: { ok: true, diagnostics: [] },
-        estimate: null,
-        plan: null,
-        mode: null,
-      });
+    const check = {
+      report: { ok: true, diagnostics: [] },
+      estimate: null,
+      plan: null,
+      mode: null,
+    };
+    if (path === "/api/check") return fine(check);
     const kept = loops.get(id);
     if (kept === undefined) return wrong(404);
     if (request.method === "GET") return fine(loop(id, kept));
-    if (request.headers.get("if-match") !== `r${kept.revision}`) return wrong(409);
-    const next = { revision: kept.revision + 1, yaml: body.yaml as string };
+    const yaml = body.spec ? JSON.stringify(body.spec) : (body.yaml as string);
+    const written = { yaml, spec: body.spec ? null : JSON.parse(yaml), check };
+    if (body.base !== `r${kept.revision}`) {
+      const detail = { theirs: loop(id, kept), mine: written };
+      return { status: 409, body: { code: "loop.stale", message: "no", detail } };
+    }
+    if (yaml === kept.yaml) return fine({ ...written, revision: body.base });
+    const next = { revision: kept.revision + 1, yaml };
     loops.set(id, next);
     network.saves += 1;
-    return fine(loop(id, next));
+    return fine({ ...written, revision: `r${next.revision}` });
   };
   const wait = () => new Promise((resolve) => setTimeout(resolve, LATENCY));
   const fetch = async (request: Request) => {

@@ -1,7 +1,6 @@
 import { Check, CloudOff, Eye, LoaderCircle, TriangleAlert } from "lucide-react";
 import { useSync } from "@/document/context";
-import { NOT_SAVED } from "@/document/sync/Saver";
-import type { SyncState } from "@/document/sync/state";
+import { NOT_SAVED, type SyncState } from "@/document/sync/state";
 import { Tooltip } from "@/ui/Tooltip";
 
 const LOOK = {

@@ -6,9 +6,10 @@ import { del, get, keys, set } from "idb-keyval";
 import type { LoopDocument } from "../types";
 import { openTab } from "./tab";
 
+/** What was sent to be saved: the text, and the document that it shall say where the text was older. */
 export interface Sent {
   yaml: string;
-  document: LoopDocument;
+  document: LoopDocument | null;
 }
 
 export interface Draft {

@@ -10,6 +10,9 @@
 import { createStore, type StoreApi } from "zustand/vanilla";
 import type { CheckAnswer, Diagnostic, Loop } from "@/api/types";
 
+/** The revision of a loop that the server does not have yet. It gets it with the first change. */
+export const NOT_SAVED = "";
+
 export type SaveStatus = "saved" | "unsaved" | "saving" | "offline" | "conflict" | "refused";
 
 export type CheckStatus = "idle" | "checking" | "done" | "offline";
@@ -42,12 +45,12 @@ export type SyncEvent =
   /** What was typed is the document now, or was given up. */
   | { type: "settled" }
   | { type: "unreadable"; text: string; diagnostics: Diagnostic[] }
-  /** The server cannot write the graph as text. */
-  | { type: "unwritable"; message: string }
   | { type: "checking" }
   | { type: "checked"; check: CheckAnswer; text: string | null }
+  /** Sent, to be written, checked and saved. */
   | { type: "saving" }
   | { type: "saved"; revision: string; at: number | null }
+  /** The server cannot write the graph as text, or does not take it. */
   | { type: "refused"; message: string }
   /** Another version than the one that was known. */
   | { type: "met"; theirs: Loop }
@@ -93,9 +96,11 @@ export function nextState(state: SyncState, event: SyncEvent): SyncState {
       return { ...state, typedText: null, brokenText: null, checkStatus: "idle" };
     case "unreadable": {
       const { text, diagnostics } = event;
-      return { ...state, typedText: null, brokenText: { text, diagnostics }, checkStatus: "idle" };
+      const brokenText = { text, diagnostics };
+      // What was checked last is the loop still.
+      const checkStatus = state.check === null ? "idle" : "done";
+      return { ...withSave(state, "unsaved"), typedText: null, brokenText, checkStatus };
     }
-    case "unwritable":
     case "refused":
       return withSave(state, "refused", event.message);
     case "checking":
@@ -108,7 +113,7 @@ export function nextState(state: SyncState, event: SyncEvent): SyncState {
       return { ...state, checkStatus: "done", check, checkedText: text, lastRead };
     }
     case "saving":
-      return withSave(state, "saving");
+      return { ...withSave(state, "saving"), checkStatus: "checking" };
     case "saved":
       return {
         ...state,

@@ -1,8 +1,7 @@
 import { useCallback } from "react";
 import { fetchLoopYaml } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
-import { NOT_SAVED } from "@/document/sync/Saver";
-import { pendingText } from "@/document/sync/state";
+import { NOT_SAVED, pendingText } from "@/document/sync/state";
 import { leaveField } from "@/session/leaveField";
 
 /** The YAML that the user sees: as the server has it after saving what is new, or as it was typed. */
