@@ -19,6 +19,7 @@ from coloop.run_lock import holder
 from coloop.runtime.checkpoint import STEP, every_checkpoint
 from coloop.runtime.control import CONTROL_FILE
 from coloop.runtime.event_file import EVENT_FILE, lines_of, torn_bytes
+from coloop.runtime.gauge_file import GAUGE_LINES
 from coloop.runtime.kept_plan import MACHINE_FILE, PLAN_FILE
 from coloop.runtime.manifest import MANIFEST
 from coloop.runtime.origin import ORIGIN_FILE
@@ -67,7 +68,8 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield from _events(folder, is_live=is_live)
     for path in sorted((folder / "samples").glob("*.jsonl")):
         yield from _lines(folder, path, is_live=is_live)
-    yield from _lines(folder, folder / CONTROL_FILE, is_live=is_live)
+    for name in (GAUGE_LINES, CONTROL_FILE):
+        yield from _lines(folder, folder / name, is_live=is_live)
     yield from _checkpoints(folder)
     if spec is not None:
         yield from _copies(folder, spec)
