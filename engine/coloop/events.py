@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 MARK = "@@coloop "
-"""A line on the driver's standard output that begins so carries one event or the gauges as JSON."""
+"""A line on the driver's standard output that begins so carries one event, the gauges, or those of
+a step, as JSON."""
 
 
 class RunStateName(StrEnum):

@@ -11,7 +11,7 @@ step, an evaluation or the run ends; of late steps only every second, fourth, ..
 import json
 import os
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 GAUGE_LINES: Final = "gauges.jsonl"
 EACH_BELOW_BITS: Final = 12
@@ -34,21 +34,35 @@ def cut_end(path: Path, last_seq: int) -> None:
     if not path.exists():
         return
     with path.open("r+b") as file:
-        size = end = file.seek(0, os.SEEK_END)
-        while end and not _is_whole(line := _last_line(file, end), last_seq):
-            end -= len(line)
-        if end < size:
-            file.truncate(end)
+        cut_open(file, last_seq)
 
 
-def _is_whole(line: bytes, last_seq: int) -> bool:
+def cut_open(file: IO[bytes], last_seq: int) -> int:
+    """The same of a file that is open for reading and writing; the `seq` of its last line, 0 where
+    none is left."""
+    size = end = file.seek(0, os.SEEK_END)
+    seq = 0
+    while end:
+        line = _last_line(file, end)
+        seq = _seq_of(line)
+        if 1 <= seq <= last_seq:
+            break
+        end -= len(line)
+    if end < size:
+        file.truncate(end)
+    return seq if end else 0
+
+
+def _seq_of(line: bytes) -> int:
+    """0 for what is no whole line."""
     try:
-        return line.endswith(b"\n") and json.loads(line)["seq"] <= last_seq
+        seq = json.loads(line)["seq"] if line.endswith(b"\n") else 0
     except (ValueError, RecursionError, KeyError, TypeError):
-        return False
+        return 0
+    return seq if type(seq) is int else 0
 
 
-def _last_line(file: BinaryIO, end: int) -> bytes:
+def _last_line(file: IO[bytes], end: int) -> bytes:
     """The last line before a place of the file, with its end if it has one."""
     block = b""
     while len(block) < end and b"\n" not in block[:-1]:

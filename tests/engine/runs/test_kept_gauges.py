@@ -1,8 +1,12 @@
 """What a run showed at the end of its steps is kept as it was shown, also where steps are done
-again."""
+again.
+
+`--update-golden` records a run anew for the tests of the page.
+"""
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,10 @@ from coloop.runtime.recorder import Recorder
 
 Run = Callable[..., Any]
 Text = Callable[..., str]
+
+RECORDED = Path(__file__).resolve().parents[3] / "frontend/tests/fixtures/recordedRun.json"
+"""Events of a run, and what it kept: what was shown after which of them, as the first test has
+it."""
 
 
 def kept(ended: Any) -> list[dict[str, Any]]:
@@ -69,3 +77,33 @@ def test_of_steps_that_are_done_again_both_are_kept_the_later_behind(
     assert {one["attempt"] for one in lines} == {1, 2}
     assert {one["gauges"]["attempt"] == one["attempt"] for one in lines} == {True}
     assert lines[-1]["step"] == 7
+
+
+def test_the_recorded_run_of_the_page_s_tests_is_one_as_runs_are_now(
+    runner: Run, small: str, finished: Run, update_golden: bool
+) -> None:
+    text = small.replace("steps: 2", "steps: 4").replace("every: 9", "every: 2")
+    ended = finished(runner(text))
+    now = {"events": ended.events, "kept": kept(ended)}
+    if update_golden:
+        RECORDED.write_text(json.dumps(now, separators=(",", ":")) + "\n", encoding="utf-8")
+
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+
+    assert outline(recorded) == outline(now), "record it anew with --update-golden"
+
+
+def outline(recorded: dict[str, Any]) -> dict[str, Any]:
+    """What two runs of one loop have in common."""
+    last = recorded["kept"][-1]["gauges"]
+    return {
+        "events": sorted(
+            (one["type"], one.get("step") or 0, str(one.get("stage") or one.get("node")))
+            for one in recorded["events"]
+        ),
+        "kept": [(one["step"], one["attempt"], sorted(one["gauges"])) for one in recorded["kept"]],
+        "parts": {
+            part: {name: sorted(gauge) for name, gauge in last[part].items()}
+            for part in ("nodes", "stages", "edges")
+        },
+    }
