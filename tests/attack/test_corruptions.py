@@ -427,6 +427,9 @@ CASES = [
     Case("no origin", gone("origin.json"), "same", "origin.json"),
     Case("half an origin", cut("origin.json", 0.5), "same", "origin.json"),
     Case("half the gauges", cut("gauges.json", 0.5), "same", "gauges.json"),
+    Case("half the kept gauges", cut("gauges.jsonl", 0.5), "same", "gauges.jsonl"),
+    Case("kept gauges of zeros", zeros("gauges.jsonl"), "same", "gauges.jsonl"),
+    Case("no kept gauges", gone("gauges.jsonl"), "same", ""),
     Case("half a report", cut("report.json", 0.5), "same", "report.json"),
     Case("half a sample", cut("samples/step-1.jsonl", 0.5), "same", "samples/step-1.jsonl"),
     Case("no sample", gone("samples/step-1.jsonl"), "same", "samples/step-1.jsonl"),
@@ -503,7 +506,7 @@ def content(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-@pytest.mark.parametrize("name", ["events.jsonl", "spec.yaml", "gauges.json"])
+@pytest.mark.parametrize("name", ["events.jsonl", "spec.yaml", "gauges.json", "gauges.jsonl"])
 def test_a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody(name: str, damaged: Path) -> None:
     (damaged / name).unlink()
     os.mkfifo(damaged / name)
@@ -512,7 +515,15 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody(name: str, dama
 
 
 @pytest.mark.parametrize(
-    "name", ["events.jsonl", "engine.log", "gauges.json.new", "samples", "samples/step-6.jsonl"]
+    "name",
+    [
+        "events.jsonl",
+        "engine.log",
+        "gauges.json.new",
+        "gauges.jsonl",
+        "samples",
+        "samples/step-6.jsonl",
+    ],
 )
 def test_nothing_is_written_through_a_link(name: str, damaged: Path, tmp_path: Path) -> None:
     link, outside = damaged / name, tmp_path / "outside"

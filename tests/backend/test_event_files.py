@@ -11,6 +11,7 @@ from coloop.runtime.run_files.events import MARK, EditRequest, StopRequest
 from coloop_server.launchers.follow import MarkedLog
 from coloop_server.runs.eventlog import RECENT, RECENT_BYTES, EventLog, entry_of
 from coloop_server.runs.folder import RunFolder
+from coloop_server.runs.gauges import read_gauges
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.summary import Summary
 from coloop_server.runs.watch import Watch
@@ -192,14 +193,36 @@ def test_gauges_do_not_go_back_when_a_log_comes_again(tmp_path: Path) -> None:
         assert json.loads(folder.gauges.read_text())["step"] == 3
 
 
+def test_gauges_of_steps_come_once_however_often_a_log_comes(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    text = "".join(
+        line(2 * step - 1).join([MARK, MARK])
+        + json.dumps({"type": "step_gauges", "seq": 2 * step - 1, "step": step, "gauges": {}})
+        + "\n"
+        for step in (1, 2)
+    )
+    MarkedLog(folder).take(text)
+    with folder.gauge_lines.open("a") as file:
+        file.write('{"seq": 5, "attem')
+
+    later = MarkedLog(folder)
+    later.restart()
+    later.take(text + MARK + '{"type": "step_gauges", "seq": "no"}\n')
+
+    kept = [json.loads(one) for one in folder.gauge_lines.read_text().splitlines()]
+    assert [(one["seq"], one["step"], one["gauges"]) for one in kept] == [(1, 1, {}), (3, 2, {})]
+
+
 def test_what_is_no_plain_file_holds_no_reader(tmp_path: Path) -> None:
-    for name in ("events.jsonl", "gauges.json", "spec.yaml", "report.json", "control.jsonl"):
+    files = ("events.jsonl", "gauges.json", "gauges.jsonl", "spec.yaml", "report.json")
+    for name in (*files, "control.jsonl"):
         os.mkfifo(tmp_path / name)
     folder = RunFolder(tmp_path)
 
     assert Watch(tmp_path).poll() is False
     assert folder.spec_text() is None
     assert folder.report() is None
+    assert read_gauges(folder.gauge_lines, 1, 1) is None
     with pytest.raises(OSError, match=r"plain file|No such device"):
         folder.ask(StopRequest())
 

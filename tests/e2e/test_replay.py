@@ -27,6 +27,13 @@ CUTS = {
 """The same eight prompts in every step."""
 
 
+def rates_in(page: Page) -> list[float]:
+    """Rates that stand somewhere on the page."""
+    texts = page.get_by_text(re.compile(r"^[1-9][\d.,k]*/s$")).all_inner_texts()
+    plain = [text.removesuffix("/s").replace(",", "") for text in texts]
+    return [1000 * float(one[:-1]) if one.endswith("k") else float(one) for one in plain]
+
+
 def test_a_finished_run_is_replayed_step_by_step_and_at_its_end_is_what_it_was(
     server: "Server",
     headless: Callable[..., dict[str, Any]],
@@ -53,6 +60,18 @@ def test_a_finished_run_is_replayed_step_by_step_and_at_its_end_is_what_it_was(
     expect(page.get_by_test_id("replay-step")).to_have_text("4")
     expect(samples).to_contain_text("step 4 ·")
     expect(page.get_by_text(re.compile(r"^[1-9][\d.,k]*/s$")).first).to_be_visible()
+    # The rates of that step, as the run kept them.
+    events = server.get("/runs/replayed/events?limit=5000")["events"]
+    end = max(event["seq"] for event in events if (event.get("step") or 0) <= 4)
+    [held] = server.get(f"/runs/replayed/gauges?seq={end}&limit=1")["gauges"]
+    assert held["step"] == 4
+    rate = held["gauges"]["edges"]["actor.rollouts->exact.rollouts"]["rows_per_second"]
+    for _ in range(50):
+        if any(told == pytest.approx(rate, rel=0.06) for told in rates_in(page)):
+            break
+        page.wait_for_timeout(100)
+    else:
+        pytest.fail(f"{rate} rows a second are not among {rates_in(page)}")
     assert violations(page) == []
     page.get_by_role("button", name="Fork from here").click()
     fork = page.get_by_role("dialog", name="Fork this run")

@@ -2,7 +2,7 @@
 
 Marked lines are events and gauges, everything else belongs to `engine.log`. A connection that
 breaks is opened again and the log comes from its start: events that are written already are known
-by `seq`, and gauges never go back behind those that lie there.
+by `seq`, as are gauges of steps, and the latest gauges never go back behind those that lie there.
 """
 
 import asyncio
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coloop.runtime.run_files.events import MARK
+from coloop.runtime.run_files.gauge_file import cut_open
 from coloop_server.private import open_plain, write_private
 from coloop_server.runs.eventlog import EventLog, parse_event
 from coloop_server.runs.folder import MAX_GAUGES_BYTES, RunFolder, plain_json, read_text
-from coloop_server.runs.summary import read_time
+from coloop_server.runs.summary import read_time, whole
 
 if TYPE_CHECKING:
     from coloop_server.launchers.ray_client import JobsClient
@@ -45,6 +46,11 @@ class MarkedLog:
         if folder.events.exists():
             with open_plain(folder.events, os.O_RDWR) as file:
                 file.truncate(log.end)  # a line that an earlier reader did not finish
+        self.step_gauges_seq = 0
+        """Of the last line of `gauges.jsonl`."""
+        if folder.gauge_lines.exists():
+            with open_plain(folder.gauge_lines, os.O_RDWR) as file:
+                self.step_gauges_seq = cut_open(file, self.last_seq)
         self.other_lines = 0
         """Lines of `engine.log` that were written already."""
         self.gauges_at = time_of(plain_json(read_text(folder.gauges, MAX_GAUGES_BYTES) or ""))
@@ -76,11 +82,22 @@ class MarkedLog:
                 return
             write_private(self.folder.path / f"{kind}.json", json.dumps(value.get(kind)))
             return
+        if kind == "step_gauges":
+            self.take_step_gauges(value)
+            return
         parsed = parse_event(text.encode())
         if parsed is None or parsed[0] <= self.last_seq:
             return
         self.last_seq = parsed[0]
         append(self.folder.events, parsed[1])
+
+    def take_step_gauges(self, kept: dict[str, Any]) -> None:
+        seq = whole(kept.get("seq"))
+        if seq is None or seq <= self.step_gauges_seq:
+            return
+        self.step_gauges_seq = seq
+        told = {name: kept.get(name) for name in ("seq", "attempt", "step", "gauges")}
+        append(self.folder.gauge_lines, json.dumps(told))
 
     def are_newer(self, gauges: Any) -> bool:
         """Whether the gauges are not older than the last ones; then they are the last ones."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coloop.runtime.run_files.events import ControlRequest, Event, utc_now
+from coloop.runtime.run_files.gauge_file import GAUGE_LINES
 from coloop_server.private import open_plain
 
 MAX_GAUGES_BYTES = 4 * 1024 * 1024
@@ -44,6 +45,10 @@ class RunFolder:
     @property
     def gauges(self) -> Path:
         return self.path / "gauges.json"
+
+    @property
+    def gauge_lines(self) -> Path:
+        return self.path / GAUGE_LINES
 
     @property
     def control(self) -> Path:

@@ -1,5 +1,6 @@
 """Runs over HTTP and WebSocket."""
 
+import json
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from coloop_server.errors import NotFound
 from coloop_server.routers import router_of
 from coloop_server.runs import forking, removal, repository, service
 from coloop_server.runs.charts import LAST_STEP, curves_of
+from coloop_server.runs.gauges import GaugeLines, read_gauges
 from coloop_server.runs.listing import Filter, Sort, list_page, list_tags
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.schemas import (
@@ -32,6 +34,7 @@ from coloop_server.runs.schemas import (
     RunCheckpoints,
     RunCurves,
     RunEvents,
+    RunGauges,
     RunMarks,
     RunReport,
     RunSpec,
@@ -282,6 +285,21 @@ def list_run_events(
     texts = ",".join(text for _, text in found)
     has_more = "true" if found and found[-1][0] < last else "false"
     body = f'{{"events":[{texts}],"last_seq":{last},"has_more":{has_more}}}'
+    return Response(body, media_type="application/json")
+
+
+@router.get("/{run_id}/gauges", operation_id="listRunGauges", response_model=RunGauges)
+def list_run_gauges(
+    watch: WatchOf,
+    seq: Annotated[int, Query(ge=0, description="`seq` of the event at which the run is shown")],
+    limit: Annotated[int, Query(ge=1, le=32)] = 16,
+) -> Response:
+    """How the run stood at one of its events, and at the end of the steps after it."""
+    last = watch.log.last_seq
+    found = read_gauges(watch.folder.gauge_lines, seq, limit)
+    texts, has_more = found or GaugeLines([], has_more=False)
+    body = f'{{"gauges":[{",".join(texts)}],"last_seq":{last},"has_more":{json.dumps(has_more)},'
+    body += f'"is_recorded":{json.dumps(found is not None)}}}'
     return Response(body, media_type="application/json")
 
 

@@ -12,7 +12,7 @@ from pydantic import (
     StringConstraints,
 )
 
-from coloop.runtime.run_files.events import Gauges, RunError, RunEvent, RunStateName
+from coloop.runtime.run_files.events import Gauges, RunError, RunEvent, RunStateName, StepGauges
 from coloop_server.runs.summary import finite_or_none, is_number
 
 MAX_YAML = 4 * 1024 * 1024
@@ -185,6 +185,18 @@ class RunEvents(Output):
     """`seq` of the newest event of the run."""
     has_more: bool
     """Whether there are events after the last one given here."""
+
+
+class RunGauges(Output):
+    gauges: list[StepGauges]
+    """In order: those that held at the event that was asked for, then the following ones. Where no
+    step had ended by then, the first ones of the run."""
+    last_seq: int
+    """`seq` of the newest event of the run."""
+    has_more: bool
+    """Whether there are gauges after the last ones given here."""
+    is_recorded: bool
+    """False for a run of a version that kept no gauges."""
 
 
 class RunMarks(Output):

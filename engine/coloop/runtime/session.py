@@ -409,9 +409,7 @@ class Session:
 
     def show_last(self, state: RunStateName) -> None:
         """The gauges of a run that has ended."""
-        self._event_reporter.state = state
-        self._event_reporter.at_work([])
-        self._event_reporter.show()
+        self._event_reporter.show_last(state)
 
     def tick(self, poll: Poll | None) -> bool:
         """While a host is waited for between two steps; nothing there is given up."""

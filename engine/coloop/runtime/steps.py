@@ -184,7 +184,7 @@ class Steps:
         self._event_reporter.step_finished(position.step, seconds, scheduler.take_idle_seconds())
         self._evaluations.read_tables(flight, position)
         self._show_samples(flight)
-        self._event_reporter.show_if_due()
+        self._event_reporter.keep_gauges(position.step)
         goals = [
             (record.stage.name, record.outcome.is_idle)
             for record in flight.in_order

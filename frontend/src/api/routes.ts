@@ -7,6 +7,7 @@ import type {
   CurveQuery,
   CurvesQuery,
   EventPage,
+  GaugesPage,
   JsonObject,
   MarksPage,
   RunQuery,
@@ -230,6 +231,12 @@ export const fetchEventsOfStep = (
 /** States, phases, checkpoints, edits, alerts and findings of the whole run. */
 export const fetchMarks = (id: string, signal?: AbortSignal): Promise<MarksPage> =>
   read(client.GET("/api/runs/{run_id}/marks", { ...run(id), ...until(signal) }));
+
+/** How a run stood at one of its events, and at the end of the steps after it. */
+export const fetchGauges = (id: string, seq: number): Promise<GaugesPage> =>
+  read(
+    client.GET("/api/runs/{run_id}/gauges", { params: { path: { run_id: id }, query: { seq } } }),
+  );
 
 /** Curves of a run in buckets; of none, which there are. */
 export const fetchCurves = (id: string, query: CurvesQuery, signal?: AbortSignal) =>

@@ -812,6 +812,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{run_id}/gauges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Gauges
+         * @description How the run stood at one of its events, and at the end of the steps after it.
+         */
+        get: operations["listRunGauges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}/marks": {
         parameters: {
             query?: never;
@@ -2045,16 +2065,14 @@ export interface components {
              * Rows Per Second
              * @description Over the whole time of the last steps of the phase: times `step_seconds` it is what a step
              *     brings, 0 where nothing flows in this phase, null before the phase's first step is done.
-             * @default null
              */
-            rows_per_second: number | null;
+            rows_per_second?: number | null;
             /**
              * Staleness
              * @description Into a learner's teaching port: versions by which its weights were ahead of those that wrote
              *     what it learned from last; null before it learned.
-             * @default null
              */
-            staleness: number | null;
+            staleness?: number | null;
         };
         /** EditDocument */
         EditDocument: {
@@ -2542,7 +2560,7 @@ export interface components {
         };
         /**
          * Gauges
-         * @description The latest state of a run: replaced whole, never replayed.
+         * @description The latest state of a run: replaced whole.
          */
         Gauges: {
             /** At */
@@ -2561,9 +2579,8 @@ export interface components {
             /**
              * Bottleneck
              * @description The stage that takes most of a step.
-             * @default null
              */
-            bottleneck: string | null;
+            bottleneck?: string | null;
             /**
              * Edges
              * @description By `node.port->node.port`, or the edge's id.
@@ -2575,9 +2592,8 @@ export interface components {
             /**
              * Eta Seconds
              * @description Steps and evaluations that are left, by the mean of those measured last.
-             * @default null
              */
-            eta_seconds: number | null;
+            eta_seconds?: number | null;
             /**
              * Evaluation Share
              * @description Share of the time that went into evaluations, 0 to 1.
@@ -2605,37 +2621,25 @@ export interface components {
             nodes: {
                 [key: string]: components["schemas"]["NodeGauge"];
             };
-            /**
-             * Phase
-             * @default null
-             */
-            phase: string | null;
-            /**
-             * Phase Step
-             * @default null
-             */
-            phase_step: number | null;
+            /** Phase */
+            phase?: string | null;
+            /** Phase Step */
+            phase_step?: number | null;
             /**
              * Phase Step Seconds
              * @description Mean of all steps of the phase that this attempt took, without evaluations.
-             * @default null
              */
-            phase_step_seconds: number | null;
-            /**
-             * Phase Steps
-             * @default null
-             */
-            phase_steps: number | null;
-            /** @default null */
-            progress: components["schemas"]["Progress"] | null;
+            phase_step_seconds?: number | null;
+            /** Phase Steps */
+            phase_steps?: number | null;
+            progress?: components["schemas"]["Progress"] | null;
             /** Run */
             run: string;
             /**
              * Stage
              * @description The first of those at work, in the order of the plan.
-             * @default null
              */
-            stage: string | null;
+            stage?: string | null;
             /**
              * Stages
              * @default {}
@@ -2649,15 +2653,13 @@ export interface components {
             /**
              * Step Seconds
              * @description Mean of the phase's last steps, without the evaluations between them.
-             * @default null
              */
-            step_seconds: number | null;
+            step_seconds?: number | null;
             /**
              * Steps Total
              * @description Of the whole run; null where that is not known.
-             * @default null
              */
-            steps_total: number | null;
+            steps_total?: number | null;
             /**
              * Window Steps
              * @description Of how many steps `step_seconds` is the mean.
@@ -3636,15 +3638,13 @@ export interface components {
             /**
              * Blocked
              * @description Share of that time in which what it reads was there, but others were at work in its pool.
-             * @default null
              */
-            blocked: number | null;
+            blocked?: number | null;
             /**
              * Busy
              * @description Share of the last steps' time that this node's stages took, 0 to 1.
-             * @default null
              */
-            busy: number | null;
+            busy?: number | null;
             /**
              * Evaluation
              * @description Works in evaluations only: time and shares are those between evaluations, up to now.
@@ -3654,46 +3654,39 @@ export interface components {
             /**
              * Queue
              * @description Rows that wait to be read by it.
-             * @default null
              */
-            queue: number | null;
+            queue?: number | null;
             /**
              * Samples Per Second
              * @description While that stage runs: how fast it is, not how much the loop gets of it.
-             * @default null
              */
-            samples_per_second: number | null;
+            samples_per_second?: number | null;
             /**
              * Staleness
              * @description A learner: versions by which its weights were ahead of those that wrote what it learned from
              *     last.
-             * @default null
              */
-            staleness: number | null;
+            staleness?: number | null;
             /**
              * Starved
              * @description Share of that time in which it could have worked, but what it reads was not there yet.
-             * @default null
              */
-            starved: number | null;
+            starved?: number | null;
             /**
              * Tokens Per Second
              * @description While that stage runs.
-             * @default null
              */
-            tokens_per_second: number | null;
+            tokens_per_second?: number | null;
             /**
              * Wall Samples Per Second
              * @description Over the whole time of the last steps: times `step_seconds` it is what a step brings.
-             * @default null
              */
-            wall_samples_per_second: number | null;
+            wall_samples_per_second?: number | null;
             /**
              * Wall Tokens Per Second
              * @description Over the whole time of the last steps.
-             * @default null
              */
-            wall_tokens_per_second: number | null;
+            wall_tokens_per_second?: number | null;
         };
         /**
          * OutputInfo
@@ -4612,6 +4605,30 @@ export interface components {
              */
             last_seq: number;
         };
+        /** RunGauges */
+        RunGauges: {
+            /**
+             * Gauges
+             * @description In order: those that held at the event that was asked for, then the following ones. Where no
+             *     step had ended by then, the first ones of the run.
+             */
+            gauges: components["schemas"]["StepGauges"][];
+            /**
+             * Has More
+             * @description Whether there are gauges after the last ones given here.
+             */
+            has_more: boolean;
+            /**
+             * Is Recorded
+             * @description False for a run of a version that kept no gauges.
+             */
+            is_recorded: boolean;
+            /**
+             * Last Seq
+             * @description `seq` of the newest event of the run.
+             */
+            last_seq: number;
+        };
         /** RunMarks */
         RunMarks: {
             /**
@@ -5266,27 +5283,21 @@ export interface components {
          * @description A stage that is running.
          */
         StageAtWork: {
-            /**
-             * Evaluation
-             * @default null
-             */
-            evaluation: string | null;
+            /** Evaluation */
+            evaluation?: string | null;
             /** Node */
             node: string;
             /**
              * Pool
              * @description Null: in the driver.
-             * @default null
              */
-            pool: string | null;
-            /** @default null */
-            progress: components["schemas"]["Progress"] | null;
+            pool?: string | null;
+            progress?: components["schemas"]["Progress"] | null;
             /**
              * Round
              * @description Where edges with `rounds` repeat it: in which round.
-             * @default null
              */
-            round: number | null;
+            round?: number | null;
             /** Stage */
             stage: string;
             /** Step */
@@ -5447,9 +5458,8 @@ export interface components {
             /**
              * Samples Per Second
              * @description While it runs.
-             * @default null
              */
-            samples_per_second: number | null;
+            samples_per_second?: number | null;
             /**
              * Seconds
              * @description Mean of a run of the stage.
@@ -5469,21 +5479,18 @@ export interface components {
             /**
              * Tokens Per Second
              * @description While it runs.
-             * @default null
              */
-            tokens_per_second: number | null;
+            tokens_per_second?: number | null;
             /**
              * Wall Samples Per Second
              * @description Over the whole time of the last steps: times `step_seconds` it is what a step brings.
-             * @default null
              */
-            wall_samples_per_second: number | null;
+            wall_samples_per_second?: number | null;
             /**
              * Wall Tokens Per Second
              * @description Over the whole time of the last steps.
-             * @default null
              */
-            wall_tokens_per_second: number | null;
+            wall_tokens_per_second?: number | null;
         };
         /**
          * StageSeconds
@@ -5591,6 +5598,28 @@ export interface components {
              * @enum {string}
              */
             type: "stage.started";
+        };
+        /**
+         * StepGauges
+         * @description How a run stood when a step, an evaluation after it, or the run ended.
+         */
+        StepGauges: {
+            /**
+             * Attempt
+             * @default 1
+             */
+            attempt: number;
+            gauges: components["schemas"]["Gauges"];
+            /**
+             * Seq
+             * @description Of the newest event by then.
+             */
+            seq: number;
+            /**
+             * Step
+             * @description The newest step that was done; of steps that overlap `gauges.step` is the one begun last.
+             */
+            step: number;
         };
         /**
          * StopRequest
@@ -11355,6 +11384,122 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunGauges: {
+        parameters: {
+            query: {
+                /** @description `seq` of the event at which the run is shown */
+                seq: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunGauges"];
                 };
             };
             /** @description Bad Request */

@@ -100,6 +100,7 @@ export type CurvesQuery = NonNullable<operations["getRunSeries"]["parameters"]["
 export type SampleTokens = Schemas["SampleTokens"];
 export type SampleRow = Schemas["SampleRow"];
 export type Gauges = Schemas["Gauges"];
+export type GaugesPage = Schemas["RunGauges"];
 
 export type RowsFrom = Schemas["AskScores"]["rows"];
 export type ScoredRows = Schemas["Scores"];

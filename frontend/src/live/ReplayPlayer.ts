@@ -2,14 +2,12 @@
  * Plays what a run recorded into a `LiveRun`, forth and back.
  *
  * Of a run with few events all are read at once; of a longer one those around the step that is asked for, and
- * further ones as it plays on.
+ * further ones as it plays on. Gauges are those that the run kept, read a few steps at a time.
  */
 import * as routes from "@/api/routes";
-import type { RunEvent } from "@/api/types";
-import type { Flow } from "@/document/flows";
+import type { Gauges, GaugesPage, RunEvent } from "@/api/types";
 import { LiveRun } from "./LiveRun";
 import { endOfStep, playOn, type Record, replayState } from "./replay";
-import { gaugesOf } from "./replayGauges";
 
 /** Runs with no more events are read whole. */
 const WHOLE = 20_000;
@@ -23,6 +21,7 @@ export interface ReplayDeps {
   fetchEvents: typeof routes.fetchEvents;
   fetchEventsOfStep: typeof routes.fetchEventsOfStep;
   fetchMarks: typeof routes.fetchMarks;
+  fetchGauges: typeof routes.fetchGauges;
 }
 
 export class ReplayPlayer {
@@ -30,12 +29,13 @@ export class ReplayPlayer {
   private record: Record = { marks: [], events: [] };
   private time = 0;
   private isLoading = false;
+  private page: { from: number; gauges: GaugesPage } | null = null;
+  private shows = 0;
 
   constructor(
     private readonly id: string,
     private readonly lastSeq: number,
     readonly lastStep: number,
-    private readonly flows: readonly Flow[] = [],
     private readonly deps: ReplayDeps = routes,
   ) {
     this.live = new LiveRun(id);
@@ -46,6 +46,17 @@ export class ReplayPlayer {
     return this.live.state.step ?? 0;
   }
 
+  /** When what is shown was told; null before the first event. */
+  get at(): string | null {
+    const { lastSeq } = this.live.state;
+    return this.record.events.findLast(({ seq }) => seq <= lastSeq)?.at ?? null;
+  }
+
+  /** False for a run of a version that kept no gauges: it has no rates to show. */
+  get hasGauges(): boolean {
+    return this.page?.gauges.is_recorded ?? true;
+  }
+
   get hasEnded(): boolean {
     return (this.record.events.at(-1)?.seq ?? 0) >= this.lastSeq && this.nextEvent() === undefined;
   }
@@ -53,11 +64,9 @@ export class ReplayPlayer {
   /** Shows the run as it stood when a step had ended. */
   async seek(step: number): Promise<void> {
     if (!this.holds(step)) await this.read(step);
-    if (step >= this.lastStep) this.show(Number.POSITIVE_INFINITY);
-    else {
-      const end = endOfStep(this.record.events, step);
-      this.show(end ? Date.parse(end.at) : this.begin, end?.seq ?? 0);
-    }
+    if (step >= this.lastStep) return this.show(Number.POSITIVE_INFINITY);
+    const end = endOfStep(this.record.events, step);
+    return this.show(end ? Date.parse(end.at) : this.begin, end?.seq ?? 0);
   }
 
   /** Plays on for so many seconds, so many times as fast as it was. */
@@ -69,21 +78,35 @@ export class ReplayPlayer {
     const from = Number.isFinite(this.time) ? this.time : this.begin;
     const gap = Date.parse(next.at) - from;
     const by = seconds * speed * 1000;
-    this.show(gap > LONGEST_GAP * speed * 1000 ? Date.parse(next.at) : from + by);
+    await this.show(gap > LONGEST_GAP * speed * 1000 ? Date.parse(next.at) : from + by);
   }
 
   private get begin(): number {
     return Date.parse(this.record.events[0]?.at ?? "") || 0;
   }
 
-  private show(time: number, seq = Number.POSITIVE_INFINITY): void {
+  private async show(time: number, seq = Number.POSITIVE_INFINITY): Promise<void> {
     const state = this.live.state;
     const isBack = time < this.time || seq < state.lastSeq || state.lastSeq === 0;
     const next = isBack ? replayState(this.record, time, seq) : state;
     if (!isBack) playOn(next, this.record.events, time, seq);
     this.time = time;
-    next.gauges = gaugesOf(next, this.lastStep, this.flows);
-    this.live.restore(next);
+    const show = ++this.shows;
+    next.gauges = await this.gaugesAt(next.lastSeq);
+    if (show === this.shows) this.live.restore(next);
+  }
+
+  /** As the run showed them when the newest step by then had ended; null before the first one. */
+  private async gaugesAt(seq: number): Promise<Gauges | null> {
+    if (!this.page || !covers(this.page, seq)) {
+      this.isLoading = true;
+      try {
+        this.page = { from: seq, gauges: await this.deps.fetchGauges(this.id, seq) };
+      } finally {
+        this.isLoading = false;
+      }
+    }
+    return this.page.gauges.gauges.findLast((kept) => kept.seq <= seq)?.gauges ?? null;
   }
 
   private nextEvent(): RunEvent | undefined {
@@ -134,4 +157,13 @@ export class ReplayPlayer {
       this.isLoading = false;
     }
   }
+}
+
+/** Whether the gauges of a moment are among those that were read for an earlier one. */
+function covers(
+  { from, gauges: page }: { from: number; gauges: GaugesPage },
+  seq: number,
+): boolean {
+  const last = page.has_more ? (page.gauges.at(-1)?.seq ?? 0) : page.last_seq + 1;
+  return seq >= from && seq < last;
 }

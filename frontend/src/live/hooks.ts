@@ -106,10 +106,10 @@ export function useEdgeFacts(edge: string, stage: string): string {
   return useLive("gauges", (live) => edgeFacts(live.state.gauges, edge, stage), "");
 }
 
-function edgeFacts(gauges: Gauges | null, edge: string, stage: string): string {
+export function edgeFacts(gauges: Gauges | null, edge: string, stage: string): string {
   const gauge = gauges?.edges?.[edge];
-  if (!gauges || !gauge || gauge.rows_per_second === null) return "No row has come yet.";
-  const rate = gauge.rows_per_second;
+  const rate = gauge?.rows_per_second ?? null;
+  if (!gauges || !gauge || rate === null) return "No row has come yet.";
   const busy = gauges.stages?.[stage]?.samples_per_second ?? null;
   const lines: string[] = [];
   if (gauge.evaluation) {

@@ -1,10 +1,14 @@
 import { describe, expect, it, vi } from "vitest";
-import type { RunEvent } from "@/api/types";
+import type { GaugesPage, RunEvent } from "@/api/types";
+import { paceOf } from "@/features/canvas/pace";
+import { stageRates, wholeText } from "@/features/canvas/stageText";
 import { latestOf } from "@/features/charts/usePlot";
+import { edgeFacts } from "@/live/hooks";
 import { LiveRun } from "@/live/LiveRun";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
-import { endOfStep, replayState } from "@/live/replay";
-import { gaugesOf } from "@/live/replayGauges";
+import { replayState } from "@/live/replay";
+import recordedRun from "../fixtures/recordedRun.json";
+import { someGauges } from "../fixtures/runs";
 
 const AT = Date.parse("2026-01-01T00:00:00Z");
 
@@ -78,111 +82,34 @@ describe("a run that is replayed", () => {
     expect(state.series.get("loss")?.get("actor")?.steps).toEqual([1, 2]);
     expect(state.sampleSteps).toEqual([1, 2]);
   });
-
-  it("has rates again, counted from its spans", () => {
-    const gauges = gaugesOf(replayState(record(12), AT + 120_000), 12);
-
-    // eight steps, the last without its idle second: 79 s
-    expect(gauges?.bottleneck).toBe("actor.generate");
-    expect(gauges?.stages["actor.generate"]?.seconds).toBe(6);
-    expect(gauges?.stages["actor.generate"]?.share).toBeCloseTo(48 / 79);
-    expect(gauges?.stages["actor.generate"]?.samples_per_second).toBe(2);
-    expect(gauges?.nodes.actor?.busy).toBeCloseTo((48 + 24) / 79);
-  });
-});
-
-describe("edges of the past", () => {
-  /** Two steps that learn from rewards after one that learns from demonstrations; 2 s and 4 s long. */
-  function taught(): RunEvent[] {
-    const events: RunEvent[] = [];
-    const tell = (seconds: number, fields: Partial<RunEvent>) =>
-      events.push({
-        ...{ seq: events.length + 1, run: "r", attempt: 1, type: "log" },
-        ...{ at: new Date(AT + seconds * 1000).toISOString(), ...fields },
-      });
-    const stage = (name: string, step: number, begin: number, end: number, samples: number) => {
-      const [node] = name.split(".");
-      const told = { node: node ?? "", step, stage: name };
-      tell(begin, { ...told, type: "stage.started" });
-      tell(end, { ...told, type: "stage.finished", seconds: end - begin, samples });
-    };
-    const phase = (name: string, index: number, step: number, learn: string[], seconds: number) =>
-      tell(seconds, { type: "phase", phase: name, index, state: "started", step, learn });
-    const took = (step: number, seconds: number, at: number) =>
-      tell(at, { type: "metrics", step, metrics: { "step/seconds": seconds } });
-    tell(0, { type: "run.state", state: "running" });
-    phase("warm", 0, 0, ["actor.demonstrations"], 0);
-    stage("problems.load", 1, 0, 1, 32);
-    stage("actor.learn", 1, 1, 2, 32);
-    took(1, 2, 2);
-    phase("rl", 1, 1, ["actor.rewards"], 2);
-    for (const [step, begin, seconds] of [
-      [2, 2, 2],
-      [3, 4, 4],
-    ] as const) {
-      stage("problems.load", step, begin, begin + 0.5, 8);
-      stage("actor.generate", step, begin + 0.5, begin + 1, 64);
-      stage("exact.score", step, begin + 1, begin + 1.5, 64);
-      stage("actor.learn", step, begin + 1.5, begin + seconds, 64);
-      took(step, seconds, begin + seconds);
-    }
-    tell(8, { type: "stage.started", node: "probe", step: 3, stage: "probe.evaluate" });
-    return events;
-  }
-
-  const FLOWS = [
-    { key: "rows", stage: "problems.load", reader: "actor", teaches: null },
-    { key: "shown", stage: "problems.load", reader: "actor", teaches: "actor.demonstrations" },
-    { key: "told", stage: "actor.generate", reader: "exact", teaches: null },
-    { key: "paid", stage: "exact.score", reader: "actor", teaches: "actor.rewards" },
-    { key: "idle", stage: "problems.load", reader: "nobody", teaches: null },
-  ];
-  const ratesAt = (step: number) => {
-    const events = taught();
-    const end = endOfStep(events, step);
-    const state = replayState({ marks: [], events }, Number.POSITIVE_INFINITY, end?.seq);
-    const gauges = gaugesOf(state, 3, FLOWS);
-    const edges = Object.entries(gauges?.edges ?? {});
-    return Object.fromEntries(edges.map(([key, { rows_per_second }]) => [key, rows_per_second]));
-  };
-
-  it("brought what their givers made in the phase's own steps, over the time that these took", () => {
-    // 2 steps of 8 prompts and 64 texts in 2 s + 4 s
-    expect(ratesAt(3)).toEqual({ rows: 16 / 6, shown: 0, told: 128 / 6, paid: 128 / 6, idle: 0 });
-  });
-
-  it("of evaluations only are so many a second between these, though the reader works in the steps", () => {
-    const events = taught();
-    const add = (type: RunEvent["type"], stage: string, seconds: number, samples: number) =>
-      events.push({
-        ...{ seq: events.length + 1, run: "r", attempt: 1, step: 3, type, stage, samples },
-        ...{ node: stage.split(".")[0] ?? "", evaluation: "probe", seconds: 0.5 },
-        at: new Date(AT + seconds * 1000).toISOString(),
-      });
-    for (const [at, stage, samples] of [
-      [8, "held_out.load", 40],
-      [9, "actor.generate", 40],
-    ] as const) {
-      add("stage.started", stage, at, 0);
-      add("stage.finished", stage, at + 1, samples);
-    }
-    const state = replayState({ marks: [], events }, Number.POSITIVE_INFINITY);
-    const held = { key: "held", stage: "held_out.load", reader: "actor", teaches: null };
-
-    const edges = gaugesOf(state, 3, [held, ...FLOWS])?.edges ?? {};
-
-    expect(edges.held).toMatchObject({ rows_per_second: 40 / 10, evaluation: true });
-    expect(edges.rows).toMatchObject({ rows_per_second: 16 / 6, evaluation: false });
-    expect(edges.shown).toMatchObject({ rows_per_second: 0, evaluation: false });
-  });
-
-  it("of a phase that has just begun are those of the one before it", () => {
-    expect(ratesAt(1)).toEqual({ rows: 16, shown: 16, told: 0, paid: 0, idle: 0 });
-  });
 });
 
 describe("the player", () => {
-  function player(events: RunEvent[], steps: number) {
+  type Kept = GaugesPage["gauges"];
+
+  /** As the service gives them: those that held at an event, and a few after it. */
+  function pageOf(kept: Kept, seq: number, last: number): GaugesPage {
+    const first = Math.max(
+      0,
+      kept.findLastIndex((one) => one.seq <= seq),
+    );
+    const gauges = kept.slice(first, first + 4);
+    const has_more = first + 4 < kept.length;
+    return { gauges, has_more, last_seq: last, is_recorded: kept.length > 0 };
+  }
+
+  /** At the end of each step of `recorded`. */
+  const keptOf = (events: RunEvent[]): Kept =>
+    events
+      .filter(({ type }) => type === "sample")
+      .map(({ seq, step }) => ({
+        seq,
+        attempt: 1,
+        step: step ?? 0,
+        gauges: someGauges({ step: step ?? 0 }),
+      }));
+
+  function player(events: RunEvent[], steps: number, kept = keptOf(events)) {
     const deps = {
       fetchEvents: vi.fn(async (_: string, after: number, limit: number) => {
         const page = events.filter(({ seq }) => seq > after).slice(0, limit);
@@ -198,8 +125,11 @@ describe("the player", () => {
         seq: events.at(-1)?.seq ?? 0,
         events: events.filter(({ type }) => ["run.state", "phase", "checkpoint"].includes(type)),
       })),
+      fetchGauges: vi.fn(async (_: string, seq: number) =>
+        pageOf(kept, seq, events.at(-1)?.seq ?? 0),
+      ),
     };
-    return { made: new ReplayPlayer("r", events.at(-1)?.seq ?? 0, steps, [], deps), deps };
+    return { made: new ReplayPlayer("r", events.at(-1)?.seq ?? 0, steps, deps), deps };
   }
 
   it("goes forth and back, and reads a short run once", async () => {
@@ -233,7 +163,7 @@ describe("the player", () => {
         await made.advance(0.25, speed);
         const { step, series, gauges, spans, sampleSteps } = made.live.state;
         const loss = series.get("loss")?.get("actor");
-        expect(gauges?.step).toBe(step);
+        expect([step, (step ?? 0) - 1]).toContain(gauges?.step); // of a step that has not ended those before
         const told = [loss?.last?.step, loss?.steps.at(-1), sampleSteps.at(-1)];
         for (const one of told) expect(one ?? 0).toBeLessThanOrEqual(made.step);
         expect(
@@ -254,5 +184,53 @@ describe("the player", () => {
     expect(deps.fetchEvents).not.toHaveBeenCalled();
     expect(made.live.state.phases.map(({ name }) => name)).toEqual(["rl"]);
     expect(made.live.state.series.get("loss")?.get("actor")?.last?.step).toBe(2000);
+  });
+
+  it("shows at each step of a real run what the page showed when it was live", async () => {
+    const events = recordedRun.events as unknown as RunEvent[];
+    const kept = recordedRun.kept as unknown as Kept;
+    const live = new LiveRun("r");
+    const { made, deps } = player(events, 4, kept);
+    const shown = (run: LiveRun) => ({
+      gauges: run.state.gauges,
+      edges: Object.keys(run.state.gauges?.edges ?? {}).map((edge) =>
+        edgeFacts(run.state.gauges, edge, "actor.generate"),
+      ),
+      nodes: ["problems", "actor", "length", "probe"].map((node) => [
+        paceOf(run, node),
+        stageRates(run.state.gauges, node).map(wholeText),
+      ]),
+    });
+
+    expect(kept.map(({ step }) => step)).toEqual([0, 1, 2, 2, 3, 4, 4, 4]);
+    for (const [place, one] of kept.entries()) {
+      live.applyEvents(events.filter(({ seq }) => seq <= one.seq));
+      live.applyGauges(one.gauges);
+      // A step lasts up to the first event of the next one: evaluations after it are part of it.
+      if (kept[place + 1]?.step === one.step) continue;
+      await made.seek(one.step);
+      expect(made.step).toBe(one.step);
+      expect(shown(made.live)).toEqual(shown(live));
+    }
+    expect(made.live.state.gauges?.state).toBe("finished");
+    expect(made.live.state.gauges?.nodes?.probe?.evaluation).toBe(true);
+    expect(made.live.state.gauges?.stages?.["actor.learn"]?.share).toBeGreaterThan(0);
+    expect(deps.fetchGauges.mock.calls.length).toBeLessThan(5);
+  });
+
+  it("shows no rates before the first step has ended, nor of a run that kept none", async () => {
+    const { made } = player(recorded(12), 12);
+    await made.seek(0);
+    expect(made.live.state.gauges).toBeNull();
+    expect(made.hasGauges).toBe(true);
+    expect(made.at).toBe(new Date(AT).toISOString());
+
+    const { made: old, deps } = player(recorded(12), 12, []);
+    await old.seek(5);
+    await old.seek(9);
+    expect(old.step).toBe(9);
+    expect(old.live.state.gauges).toBeNull();
+    expect(old.hasGauges).toBe(false);
+    expect(deps.fetchGauges).toHaveBeenCalledTimes(1);
   });
 });

@@ -276,6 +276,7 @@ def test_observers_that_cannot_write_do_not_end_a_run(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(JsonlSink, "gauges", full)
+    monkeypatch.setattr(JsonlSink, "step_gauges", full)
     monkeypatch.setattr(samples, "FOLDER", "spec.yaml")
     monkeypatch.setattr("coloop.runtime.start.write_report", full)
 

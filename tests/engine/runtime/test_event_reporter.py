@@ -58,4 +58,4 @@ def test_the_time_left_has_the_evaluations_that_are_still_to_come(tmp_path: Path
     gauges = json.loads((tmp_path / "gauges.json").read_text(encoding="utf-8"))
     # six steps of 2 s and two evaluations of 5 s
     assert gauges["eta_seconds"] == pytest.approx(6 * 2 + 2 * 5)
-    assert asked == [(1, 7)]
+    assert set(asked) == {(1, 7)}

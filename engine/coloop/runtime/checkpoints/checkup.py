@@ -24,6 +24,7 @@ from coloop.runtime.checkpoints.storage import Storage, is_address
 from coloop.runtime.control import CONTROL_FILE
 from coloop.runtime.reporting.report import REPORT_FILE
 from coloop.runtime.run_files.event_file import EVENT_FILE, lines_of, torn_bytes
+from coloop.runtime.run_files.gauge_file import GAUGE_LINES
 from coloop.runtime.run_files.origin import ORIGIN_FILE
 from coloop.runtime.run_files.run_lock import holder
 from coloop.spec.graph import LoopSpec
@@ -67,7 +68,8 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield from _events(folder, is_live=is_live)
     for path in sorted((folder / "samples").glob("*.jsonl")):
         yield from _lines(folder, path, is_live=is_live)
-    yield from _lines(folder, folder / CONTROL_FILE, is_live=is_live)
+    for name in (GAUGE_LINES, CONTROL_FILE):
+        yield from _lines(folder, folder / name, is_live=is_live)
     yield from _checkpoints(folder)
     if spec is not None:
         yield from _copies(folder, spec)

@@ -25,6 +25,7 @@ from coloop.runtime.run_files.events import (
     StageStarted,
     utc_now,
 )
+from coloop.runtime.run_files.gauge_file import has_line
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.calls import StepContext
 from coloop.runtime.schedule.flights import Work
@@ -229,6 +230,7 @@ class EventReporter:
                 evaluation=probe,
             )
         )
+        self.keep_gauges(self._timeline.step)
 
     def detail_of(self, stage: Stage, step_context: StepContext, outcome: Outcome) -> None:
         """How many rows went where, for whoever looks for one that is missing."""
@@ -295,36 +297,60 @@ class EventReporter:
 
     def show(self) -> None:
         """How the run stands now."""
+        self._recorder.show(self._gauges())
+
+    def keep_gauges(self, step: int) -> None:
+        """How the run stands now is kept for a replay, and shown as well if that is due.
+
+        Args:
+            step: the newest step that is done.
+        """
+        is_due = self._recorder.gauges_are_due()
+        if not is_due and not has_line(step):
+            return
+        gauges = self._gauges()
+        if has_line(step):
+            self._recorder.keep_gauges(step, gauges)
+        if is_due:
+            self._recorder.show(gauges)
+
+    def show_last(self, state: RunStateName) -> None:
+        """How the run stands now that it has ended so; kept whatever its step is."""
+        self.state = state
+        self.at_work([])
+        gauges = self._gauges()
+        self._recorder.keep_gauges(self._timeline.step, gauges)
+        self._recorder.show(gauges)
+
+    def _gauges(self) -> Gauges:
         timeline, pace = self._timeline, self.pace
         moment, total = timeline.now(), timeline.steps_total()
         at_work = self._stages_at_work()
         first = next((one for one in at_work if self.stage and one.stage == self.stage.name), None)
-        self._recorder.show(
-            Gauges(
-                at=utc_now(),
-                run=self._recorder.run_id,
-                attempt=self._recorder.attempt,
-                state=self.state,
-                step=timeline.step,
-                steps_total=total,
-                is_bound=total is not None and timeline.may_end_early,
-                phase=moment.phase.name if moment else None,
-                phase_step=moment.step_in_phase if moment else None,
-                phase_steps=moment.steps_of_phase if moment else None,
-                stage=first.stage if first is not None else None,
-                at_work=at_work,
-                step_seconds=pace.step_seconds,
-                window_steps=pace.window_steps,
-                phase_step_seconds=pace.phase_step_seconds,
-                eta_seconds=self._seconds_left(timeline.step, total),
-                progress=first.progress if first is not None else None,
-                evaluation_share=pace.evaluation_share,
-                nodes=pace.nodes(),
-                stages=pace.stages(),
-                edges=pace.edges(),
-                bottleneck=pace.bottleneck(),
-                memory={"rss_bytes": sum(self._memory.values())} if self._memory else {},
-            )
+        return Gauges(
+            at=utc_now(),
+            run=self._recorder.run_id,
+            attempt=self._recorder.attempt,
+            state=self.state,
+            step=timeline.step,
+            steps_total=total,
+            is_bound=total is not None and timeline.may_end_early,
+            phase=moment.phase.name if moment else None,
+            phase_step=moment.step_in_phase if moment else None,
+            phase_steps=moment.steps_of_phase if moment else None,
+            stage=first.stage if first is not None else None,
+            at_work=at_work,
+            step_seconds=pace.step_seconds,
+            window_steps=pace.window_steps,
+            phase_step_seconds=pace.phase_step_seconds,
+            eta_seconds=self._seconds_left(timeline.step, total),
+            progress=first.progress if first is not None else None,
+            evaluation_share=pace.evaluation_share,
+            nodes=pace.nodes(),
+            stages=pace.stages(),
+            edges=pace.edges(),
+            bottleneck=pace.bottleneck(),
+            memory={"rss_bytes": sum(self._memory.values())} if self._memory else {},
         )
 
     def _stages_at_work(self) -> list[StageAtWork]:

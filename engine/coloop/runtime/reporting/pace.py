@@ -118,6 +118,8 @@ class Pace:
         self._staleness: dict[str, float] = {}
         self._phase = ""
         self._steps: dict[str, deque[_Window]] = {}
+        self._step_sum: _Window | None = None
+        """The phase's last steps together; None: to be summed up anew."""
         self._phases: dict[str, PhaseTimes] = {}
         self._last_steps: deque[float] = deque(maxlen=WINDOW_STEPS)
         self._current = _Window()
@@ -131,12 +133,14 @@ class Pace:
         """What an earlier step left that did not end is forgotten."""
         self._start_clock()
         self._phase = phase
+        self._step_sum = None
         self._current = _Window()
 
     def step_finished(self, seconds: float) -> None:
         self._current.seconds = seconds
         steps = self._steps.setdefault(self._phase, deque(maxlen=WINDOW_STEPS))
         steps.append(self._current)
+        self._step_sum = None
         whole = self._phases.setdefault(self._phase, PhaseTimes())
         whole.steps += 1
         whole.window.add(self._current)
@@ -324,7 +328,9 @@ class Pace:
         return aside | _stage_gauges(steps, evaluation=False)
 
     def _step_window(self) -> _Window:
-        return _sum(self._steps.get(self._phase, ()))
+        if self._step_sum is None:
+            self._step_sum = _sum(self._steps.get(self._phase, ()))
+        return self._step_sum
 
     def _evaluation_windows(self) -> list[_Window]:
         """By probe, its last evaluations over the time that they are spread over."""

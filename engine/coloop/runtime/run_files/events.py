@@ -2,8 +2,8 @@
 
 One JSON object a line. Durable events, and only they, are kept in `events.jsonl`; `seq` is gapless
 over all attempts of a run, and where a step was done twice the later `attempt` counts. Gauges are
-the latest state and are never replayed. This module knows the shapes and nothing of who writes or
-reads them.
+the latest state; those at the end of a step are kept in `gauges.jsonl`. This module knows the
+shapes and nothing of who writes or reads them.
 """
 
 from datetime import UTC, datetime
@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 MARK = "@@coloop "
-"""A line on the driver's standard output that begins so carries one event or the gauges as JSON."""
+"""A line on the driver's standard output that begins so carries one event, the gauges, or those of
+a step, as JSON."""
 
 
 class RunStateName(StrEnum):
@@ -316,7 +317,7 @@ class StageAtWork(_Message):
 
 
 class Gauges(_Message):
-    """The latest state of a run: replaced whole, never replayed."""
+    """The latest state of a run: replaced whole."""
 
     at: str
     run: str
@@ -353,6 +354,17 @@ class Gauges(_Message):
     bottleneck: str | None = None
     """The stage that takes most of a step."""
     memory: dict[str, int] = {}
+
+
+class StepGauges(_Message):
+    """How a run stood when a step, an evaluation after it, or the run ended."""
+
+    seq: int
+    """Of the newest event by then."""
+    attempt: int = 1
+    step: int
+    """The newest step that was done; of steps that overlap `gauges.step` is the one begun last."""
+    gauges: Gauges
 
 
 class StopRequest(_Message):

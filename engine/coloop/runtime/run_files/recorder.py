@@ -14,8 +14,9 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from coloop.errors import StorageFull
 from coloop.runtime.run_files.event_file import EVENT_FILE, mend
@@ -25,8 +26,10 @@ from coloop.runtime.run_files.events import (
     Event,
     Gauges,
     RunStateEvent,
+    StepGauges,
     utc_now,
 )
+from coloop.runtime.run_files.gauge_file import GAUGE_LINES, cut_end
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ class Sink(Protocol):
 
     def gauges(self, text: str) -> None: ...
 
+    def step_gauges(self, line: str) -> None: ...
+
     def report(self, text: str) -> None: ...
 
     def close(self) -> None: ...
@@ -54,30 +59,29 @@ class NullSink:
 
     def gauges(self, text: str) -> None: ...
 
+    def step_gauges(self, line: str) -> None: ...
+
     def report(self, text: str) -> None: ...
 
     def close(self) -> None: ...
 
 
 class JsonlSink(NullSink):
-    """`events.jsonl`, appended line by line, and `gauges.json`, replaced whole."""
+    """`events.jsonl` and `gauges.jsonl`, appended line by line, and `gauges.json`, replaced
+    whole."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / EVENT_FILE
         self._events = self._path.open("ab", buffering=0)
         self._gauges = folder / "gauges.json"
+        self._step_gauges: FileIO | None = None
 
     def event(self, line: str) -> None:
         """Raises `StorageFull` where there is no room for all of it; then nothing of it is left."""
         data = f"{line}\n".encode()
-        before = os.fstat(self._events.fileno()).st_size
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[self._events.write(rest) :]
+            _append(self._events, data)
         except OSError as error:
-            with suppress(OSError):
-                self._events.truncate(before)
             free = shutil.disk_usage(self._path.parent).free
             raise StorageFull(
                 f"an event of the run could not be written to {self._path}: {error}; it wants "
@@ -89,6 +93,12 @@ class JsonlSink(NullSink):
         aside.write_text(text, encoding="utf-8")
         aside.replace(self._gauges)
 
+    def step_gauges(self, line: str) -> None:
+        """Raises `OSError` where it cannot be written; then nothing of it is left."""
+        if self._step_gauges is None:
+            self._step_gauges = (self._path.parent / GAUGE_LINES).open("ab", buffering=0)
+        _append(self._step_gauges, f"{line}\n".encode())
+
     def settle(self) -> None:
         """What was written is on the disk, where the file system can be asked for that."""
         with suppress(OSError):
@@ -97,6 +107,21 @@ class JsonlSink(NullSink):
     def close(self) -> None:
         self.settle()
         self._events.close()
+        if self._step_gauges is not None:
+            self._step_gauges.close()
+
+
+def _append(file: FileIO, data: bytes) -> None:
+    """Write all of the data, or on an error nothing of it."""
+    before = os.fstat(file.fileno()).st_size
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        with suppress(OSError):
+            file.truncate(before)
+        raise
 
 
 class MarkedLinesSink(NullSink):
@@ -110,11 +135,10 @@ class MarkedLinesSink(NullSink):
         self._write(line if _fits(line) else _shortened(line))
 
     def gauges(self, text: str) -> None:
-        line = _gauges_line(json.loads(text))
-        for part in ("stages", "edges", "nodes"):
-            if not _fits(line):
-                line = _gauges_line({**json.loads(line)["gauges"], part: {}})
-        self._write(line)
+        self._write(_gauges_line({"type": "gauges", "gauges": json.loads(text)}))
+
+    def step_gauges(self, line: str) -> None:
+        self._write(_gauges_line({"type": "step_gauges", **json.loads(line)}))
 
     def report(self, text: str) -> None:
         report = json.loads(text)
@@ -133,8 +157,13 @@ def _fits(line: str) -> bool:
     return len(line.encode()) + len(MARK) + 1 <= LONGEST_MARKED_BYTES
 
 
-def _gauges_line(gauges: dict[str, object]) -> str:
-    return json.dumps({"type": "gauges", "gauges": gauges})
+def _gauges_line(told: dict[str, Any]) -> str:
+    line = json.dumps(told)
+    for part in ("stages", "edges", "nodes"):
+        if not _fits(line):
+            told["gauges"][part] = {}
+            line = json.dumps(told)
+    return line
 
 
 def _shortened(line: str) -> str:
@@ -185,6 +214,7 @@ class Recorder:
         self.folder = folder
         self.run_id = run_id
         before = mend(folder / EVENT_FILE)
+        cut_end(folder / GAUGE_LINES, before.seq)
         self.seq = before.seq
         self.attempt = before.attempt + 1
         self.damaged = before.damaged
@@ -219,6 +249,17 @@ class Recorder:
             logger.warning("gauges were not written: %s", error)
         for sink in list(self._sinks):
             self._tell(sink, "gauges", text)
+
+    def keep_gauges(self, step: int, gauges: Gauges) -> None:
+        """Append the gauges at the end of a step to those that a replay reads."""
+        kept = StepGauges(seq=self.seq, attempt=self.attempt, step=step, gauges=gauges)
+        line = kept.model_dump_json(exclude_none=True)
+        try:
+            self._file.step_gauges(line)
+        except OSError as error:
+            logger.warning("gauges of step %d were not kept: %s", step, error)
+        for sink in list(self._sinks):
+            self._tell(sink, "step_gauges", line)
 
     def report(self, text: str) -> None:
         """Hand on the report of a run that ended."""

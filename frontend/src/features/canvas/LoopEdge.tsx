@@ -4,7 +4,7 @@ import { outputPort } from "@/document/canConnect";
 import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
 import { isAlwaysDead } from "@/document/deadEdges";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
-import { giverStage } from "@/document/flows";
+import { kindOf } from "@/document/geometry";
 import { useEdgeActivity } from "@/live/hooks";
 import { useDetail } from "@/session/detail";
 import { portColor } from "@/ui/PortMark";
@@ -22,7 +22,8 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   );
   const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   const learner = useNodeColor(target);
-  const stage = giverStage(catalog, source, sourceKind);
+  // The first stage of a node is the one that its outputs come from.
+  const stage = `${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`;
   const key = edge ? runKey(edge) : "";
   const live = useEdgeActivity(key, stage);
   const isDead = useSync((state) => isAlwaysDead(state.check?.plan, key));

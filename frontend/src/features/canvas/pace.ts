@@ -24,15 +24,16 @@ export function paceOf(live: LiveRun, node: string): Pace {
   const { gauges } = live.state;
   const gauge = gauges?.nodes?.[node];
   const bottleneck = bottleneckOf(live, node);
-  if (!gauge || gauge.busy === null) {
+  const busy = gauge?.busy ?? null;
+  if (!gauge || busy === null) {
     const hasStepped = (gauges?.step_seconds ?? null) !== null;
     return { state: hasStepped && !gauge ? "rests" : "none", share: 0, bottleneck };
   }
-  if (gauge.evaluation) return { state: "evaluates", share: gauge.busy, bottleneck };
-  const { starved, blocked } = waitsOf(gauge);
+  if (gauge.evaluation) return { state: "evaluates", share: busy, bottleneck };
+  const [starved, blocked] = [gauge.starved ?? 0, gauge.blocked ?? 0];
   const longest = Math.max(starved, blocked);
-  if (longest < LEAST_WAIT || longest <= gauge.busy) {
-    return { state: "busy", share: gauge.busy, bottleneck };
+  if (longest < LEAST_WAIT || longest <= busy) {
+    return { state: "busy", share: busy, bottleneck };
   }
   return { state: starved >= blocked ? "starved" : "blocked", share: longest, bottleneck };
 }
@@ -48,9 +49,4 @@ function bottleneckOf(live: LiveRun, node: string): string | null {
   if (!stage?.startsWith(`${node}.`)) return null;
   const share = live.state.gauges?.stages?.[stage]?.share;
   return `${stage.slice(node.length + 1)}\t${share ?? ""}`;
-}
-
-/** Shares of the last steps' time, where the run tells of them. */
-function waitsOf(gauge: { busy: number | null; starved?: number | null; blocked?: number | null }) {
-  return { starved: gauge.starved ?? 0, blocked: gauge.blocked ?? 0 };
 }

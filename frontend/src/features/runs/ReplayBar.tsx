@@ -11,6 +11,10 @@ import { type Replay, SPEEDS } from "./useReplay";
 
 const SPEED_OPTIONS = SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` }));
 
+const NO_GAUGES =
+  "This run was written by an older version of coloop, which kept no rates of past steps. " +
+  "Everything else is shown as it was.";
+
 /** A new run from the moment that is shown. */
 function ForkHere({ step }: { step: number }) {
   const record = useRecord();
@@ -36,10 +40,10 @@ function ForkHere({ step }: { step: number }) {
 export function ReplayBar({ replay }: { replay: Replay }) {
   const { player, isPlaying } = replay;
   const step = useLive("gauges", (live) => live.state.step ?? 0, 0);
-  const phase = useLive("gauges", (live) => live.state.gauges?.phase ?? "–", "–");
-  const at = useLive("gauges", (live) => live.state.gauges?.at ?? null, null);
+  const phase = useLive("gauges", (live) => live.state.phases.at(-1)?.name ?? "–", "–");
   const stage = useLive("gauges", (live) => [...live.state.running.keys()].join(", "), "");
   if (!player) return null;
+  const { at, hasGauges } = player;
   return (
     <section
       aria-label="Replay"
@@ -77,9 +81,15 @@ export function ReplayBar({ replay }: { replay: Replay }) {
         }}
       />
       <span className="tabular w-20 text-muted text-xs">{at ? formatClock(at) : ""}</span>
-      <span className="w-44 truncate text-muted text-xs max-xl:hidden" title={stage}>
-        {stage}
-      </span>
+      {hasGauges ? (
+        <span className="w-44 truncate text-muted text-xs max-xl:hidden" title={stage}>
+          {stage}
+        </span>
+      ) : (
+        <span className="whitespace-nowrap text-muted text-xs" title={NO_GAUGES}>
+          No rates recorded
+        </span>
+      )}
       <Segmented
         label="Speed"
         value={String(replay.speed)}

@@ -1,7 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { errorMessage } from "@/api/client";
-import { useOpenLoop } from "@/document/context";
-import { flowsOf } from "@/document/flows";
 import { useLiveRun } from "@/live/hooks";
 import { TICK } from "@/live/LiveRun";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
@@ -24,7 +22,6 @@ export interface Replay {
 /** The replay of the watched run: off, or somewhere in its past. */
 export function useReplay(): Replay {
   const live = useLiveRun();
-  const { catalog, store } = useOpenLoop();
   const [player, setPlayer] = useState<ReplayPlayer | null>(null);
   const [isPlaying, setPlaying] = useState(false);
   const [speed, setSpeed] = useState<number>(SPEEDS[1]);
@@ -46,8 +43,7 @@ export function useReplay(): Replay {
   const start = () => {
     if (!live) return;
     const last = live.run?.step ?? live.state.step ?? 0;
-    const flows = flowsOf(catalog, store.getState().document);
-    const made = new ReplayPlayer(live.id, live.state.lastSeq, last, flows);
+    const made = new ReplayPlayer(live.id, live.state.lastSeq, last);
     setPlayer(made);
     seek(last, made);
   };

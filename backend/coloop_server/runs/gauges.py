@@ -1,0 +1,86 @@
+"""`gauges.jsonl`: how a run stood at the end of its steps.
+
+Lines are in the order of `seq`, so the one that is wanted is found by halving the file, and nothing
+is kept of it. What is no such line is passed over.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from coloop_server.private import open_plain
+from coloop_server.runs.eventlog import SEQ
+from coloop_server.runs.folder import is_shallow, plain_json
+
+MAX_LINE_BYTES = 1024 * 1024
+
+
+class GaugeLines(NamedTuple):
+    """A part of the file."""
+
+    texts: list[str]
+    """JSON of each line, in order."""
+    has_more: bool
+    """Whether there are lines after these."""
+
+
+def read_gauges(path: Path, seq: int, limit: int) -> GaugeLines | None:
+    """From the newest line that is not after an event on; from the first one where all are.
+
+    Args:
+        seq: of that event.
+        limit: lines at most, 1 or more.
+
+    Returns:
+        None where the run has no such file.
+    """
+    try:
+        with open_plain(path) as file:
+            file.seek(place_of(file, seq))
+            texts: list[str] = []
+            while (line := file.readline(MAX_LINE_BYTES)).endswith(b"\n"):
+                text = text_of(line)
+                if text is not None and len(texts) == limit:
+                    return GaugeLines(texts, has_more=True)
+                if text is not None:
+                    texts.append(text)
+    except OSError:
+        return None
+    return GaugeLines(texts, has_more=False)
+
+
+def place_of(file: IO[bytes], seq: int) -> int:
+    """Where the newest line begins that is not after an event; 0 where all are."""
+    low, high = 0, file.seek(0, os.SEEK_END)
+    while low < high:
+        middle = (low + high) // 2
+        following = line_behind(file, middle)
+        if following is None or following[1] > seq:
+            high = middle
+        else:
+            low = following[0]
+    return low
+
+
+def line_behind(file: IO[bytes], place: int) -> tuple[int, int] | None:
+    """Where the first line behind a place begins, and its `seq`; None where there is none."""
+    file.seek(place)
+    start = place + len(file.readline(MAX_LINE_BYTES))
+    while start - place <= MAX_LINE_BYTES and (line := file.readline(MAX_LINE_BYTES)):
+        begin = SEQ.match(line)
+        if begin is not None and line.endswith(b"\n"):
+            return start, int(begin[1])
+        start += len(line)
+    return None
+
+
+def text_of(line: bytes) -> str | None:
+    """A line as it is sent on; None for what holds no gauges."""
+    kept: Any = plain_json(line)
+    if not isinstance(kept, dict) or not isinstance(kept.get("gauges"), dict):
+        return None
+    if type(kept.get("seq")) is not int or not is_shallow(kept):
+        return None
+    told = {name: kept.get(name) for name in ("seq", "attempt", "step", "gauges")}
+    return json.dumps(told, ensure_ascii=False)
