@@ -35,12 +35,12 @@ READERS: dict[str, tuple[str, ...]] = {
     "DatasetNode": ("roles/dataset.py", "sizing/flow.py"),
     "ActorNode": (
         *("roles/advantage_batch.py", "spec/homes.py", "spec/groups.py", "spec/algorithm.py"),
-        "spec/nodes.py",
+        "spec/nodes/__init__.py",
     ),
-    "CriticNode": ("spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
-    "ReferenceNode": ("spec/nodes.py",),
+    "CriticNode": ("spec/nodes/__init__.py", "spec/groups.py", "spec/algorithm.py"),
+    "ReferenceNode": ("spec/nodes/__init__.py",),
     "LabelCrossEntropy": ("recipes", "roles/choices.py", "spec/heads.py"),
-    "RewardNode": ("roles", "spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
+    "RewardNode": ("roles", "spec/nodes/__init__.py", "spec/groups.py", "spec/algorithm.py"),
     "TemplateNode": ("roles/template.py", "data/template.py"),
     "FilterNode": ("roles/filter.py", "spec/refills.py"),
     "PairsNode": ("roles/pairs.py",),
@@ -70,9 +70,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "VerifierAlgorithms": ("spec/algorithm.py", "roles"),
     "Read": ("roles/verifiers", "data/verdicts.py"),
     # what is learned, and how
-    **dict.fromkeys(
-        ("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("plan/needs.py",)
-    ),
+    **dict.fromkeys(("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("spec/nodes",)),
     "RewardsAlgorithm": ("recipes",),
     "PreferenceAlgorithm": ("recipes",),
     "Sft": ("recipes", "hosts/train_batches.py"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS, SCORE_INPUTS
+from coloop.spec.lineage.inputs import SCORE_INPUTS
 from coloop.spec.ports import HANDLES, PORTS
 
 
@@ -65,10 +65,7 @@ class Walk:
 
     def row_inputs(self, node: str) -> tuple[str, ...]:
         """Names of the inputs whose rows the node works on."""
-        section = self.spec.nodes[node]
-        if section.kind == "pairs":
-            return PAIRS_INPUTS.get(section.method, ROW_INPUTS["pairs"])
-        return ROW_INPUTS.get(section.kind, ())
+        return self.spec.nodes[node].row_inputs
 
     def row_edges(self, node: str) -> list[Edge]:
         """Edges that bring the rows that the node works on, in the order of the spec."""

@@ -1,0 +1,115 @@
+"""`search`: drives policies to grow trees or label steps."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from coloop.spec.base import Flag, Number, Text, setting
+from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
+
+_TREES: When = {"method": ("puct", "and_or")}
+
+
+class SearchNode(BaseNode):
+    """Drives policies to grow trees or label steps."""
+
+    kind: Literal["search"]
+    """Drives policies to grow trees or label steps."""
+    method: Literal["monte_carlo", "binary_search", "puct", "and_or"] = setting()
+    """Completions of every step, binary search for the first error, or a tree."""
+    completions: Completions = setting(8, hot=True)
+    """Completions that estimate a step's chance of success."""
+    step_separator: Text = setting("\n", level="advanced")
+    """What ends a step."""
+    stop_at_zero: Flag = setting(False, level="advanced")
+    """After a step without a chance label no more steps."""
+    labels: StepLabels = setting("soft", level="advanced")
+    """Chances as labels, or right and wrong, or by relative progress."""
+    select: Select | None = setting(None, level="advanced")
+    """Which branch is followed; null: the method's own rule."""
+    expand: Expand | None = setting(None, level="advanced")
+    """How branches are made; null: the method's own."""
+    step_reward: Number = setting(0.0, level="advanced")
+    """Reward of each action, e.g. -1 to prefer short proofs."""
+    and_return: Literal["min"] = setting("min", level="expert")
+    """Return of a node all of whose children are needed."""
+    give: Literal["proofs", "visited"] = setting("proofs", level="advanced")
+    """Rows of finished texts or proofs, or of every beginning or state that was visited."""
+    budget: Budget = setting()
+    """Hard limits."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "generate": Stage(
+                reads=("rows",), gives=("rollouts", "scores", "step_scores"), calls=True
+            ),
+        },
+        inputs={
+            "rows": InPort(
+                type=PortType.ROWS,
+                max=1,
+                phase="generate",
+                required=True,
+                help="What it searches from.",
+            ),
+            "policy": InPort(
+                type=PortType.POLICY,
+                phase="generate",
+                required=True,
+                help="Who proposes the next step.",
+            ),
+            "outcome": InPort(
+                type=PortType.CHECK, max=1, phase="generate", help="What grades a finished path."
+            ),
+            "value": InPort(
+                type=PortType.CHECK,
+                max=1,
+                phase="generate",
+                when=_TREES,
+                help="What grades an unfinished path.",
+            ),
+            "tools": InPort(
+                type=PortType.TOOL,
+                phase="generate",
+                when={"method": ("and_or",)},
+                help="The environment it moves in.",
+            ),
+        },
+        outputs={
+            "rollouts": OutPort(
+                type=PortType.ROLLOUTS, help="The paths or labelled texts it gives."
+            ),
+            "scores": OutPort(type=PortType.SCORES, help="One number a searched row."),
+            "step_scores": OutPort(type=PortType.SCORES, help="One number a step."),
+            "policy": OutPort(
+                type=PortType.POLICY, help="A handle: the policy with search behind it."
+            ),
+        },
+        rows=("rows",),
+        metrics=("search/*",),
+        text=KindText(
+            title="Search",
+            group="tools",
+            icon="git-fork",
+            help=(
+                "Drives policies to grow trees or to label steps: Monte Carlo completions, binary "
+                "search for the first error, PUCT, and-or trees. Every search has a hard budget."
+            ),
+            template={
+                "kind": "search",
+                "method": "monte_carlo",
+                "completions": 8,
+                "budget": {"tokens": 100000},
+            },
+            synonyms="tree, mcts, monte carlo, puct, omegaprm, proof search, beam",
+            summary=("method",),
+            telling=(
+                Telling("method", ("method",)),
+                Telling("completions", ("completions",)),
+                Telling("budget", ("budget.tokens",)),
+            ),
+        ),
+    )
