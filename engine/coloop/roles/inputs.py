@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import product
 
 from coloop.roles.protocol import Call, Context, Input
-from coloop.spec.lineage.levels import Level, Levels, align, birth, births, ordered
+from coloop.spec.levels import Level, Levels, align, birth, births, ordered
 from coloop.spec.training import Gather
 from coloop.tables import (
     Delivery,

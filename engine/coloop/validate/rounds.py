@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator
 from coloop.diagnostics import Diagnostic, Severity
 from coloop.spec.builtins import TurnAllocation
 from coloop.spec.graph import Edge
+from coloop.spec.levels import NO_LEVELS
 from coloop.spec.lineage import RoundsRegion
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT
-from coloop.spec.lineage.levels import NO_LEVELS
 from coloop.spec.lineage.rounds import multiplied, name_of
 from coloop.spec.nodes import RewardNode
 from coloop.validate.facts import Facts, found

@@ -190,11 +190,11 @@ class Walk:
 
     def moves_rows(self, edge: Edge) -> bool:
         """Whether rows move on along an edge within a step."""
-        kind = self.kinds[edge.target.node]
-        port = PORTS[kind].inputs[edge.target.port]
+        about = self.spec.nodes[edge.target.node].about
+        port = about.inputs[edge.target.port]
         if PORTS[self.kinds[edge.source.node]].outputs[edge.source.port].type in HANDLES:
             return False
-        return port.phase != "learn" and (kind != "buffer" or edge.target.port == "seed")
+        return port.phase != "learn" and (not about.outlives_step or port.phase == "generate")
 
     def _makes_sense(self, edge: Edge) -> bool:
         source, target = self.kinds.get(edge.source.node), self.kinds.get(edge.target.node)

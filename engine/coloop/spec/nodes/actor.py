@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.algorithm import ActorAlgorithm
 from coloop.spec.base import setting
+from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.model import Model
+from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType
 from coloop.spec.nodes.texts import LEARNS_BY, MODEL_PATHS, KindText, Telling
 from coloop.spec.rollout import Rollout
+from coloop.spec.row_counts import Counts
 from coloop.spec.training import Credit, Training
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
 
 
 class ActorNode(BaseNode):
@@ -146,3 +155,22 @@ class ActorNode(BaseNode):
             learning=LEARNS_BY,
         ),
     )
+
+    @property
+    def writes_texts(self) -> bool:
+        """Always."""
+        return True
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """A child of each prompt, also of those of tools that ask it."""
+        written = children(name, join.levels) | descent.called(name)
+        yield from (("rollouts", written), ("returns", written))
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What every rollout has, on what its prompt has."""
+        table = columns.rollouts(name, names)
+        yield from (("rollouts", table), ("returns", table))
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """So many texts for each row."""
+        return {**rows, **counts.written(name, rows)}

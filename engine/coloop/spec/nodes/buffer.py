@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from coloop.spec.base import Text, Whole, problem, setting
 from coloop.spec.data import BufferBalance, BufferClear
+from coloop.spec.levels import LevelsByPort, born
+from coloop.spec.names import NamesByPort, NamesOf, rooted
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType
 from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.row_counts import Count, Counts
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
 
 
 class BufferNode(BaseNode):
@@ -66,6 +75,7 @@ class BufferNode(BaseNode):
             "pairs": OutPort(type=PortType.PAIRS, help="Pairs drawn from it."),
             "scores": OutPort(type=PortType.SCORES, help="Scores of what was drawn."),
         },
+        outlives_step=True,
         concat=("rows", "rollouts", "pairs", "scores", "seed"),
         metrics=("rows", "written"),
         modes={
@@ -108,3 +118,20 @@ class BufferNode(BaseNode):
                 field="balance",
             )
         return self
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """Rows are born anew when it is read."""
+        yield from ((port, frozenset({born(name)})) for port in self.about.outputs)
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What the rows had that were written into it."""
+        root = born(name)
+        table = {root: rooted(columns.kept(name), name, root)}
+        yield from ((port, table) for port in self.about.outputs)
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """At most what is drawn, or all that it holds."""
+        drawn = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)
+        known = drawn if isinstance(drawn, int) else self.capacity
+        count = Count(rows=known, ladder=f"{known} rows of `{name}`")
+        return dict.fromkeys(counts.levels(name), count)

@@ -55,6 +55,8 @@ class EvaluateNode(BaseNode):
         outputs={},
         rows=("rollouts",),
         scores=("scores", "selectors", "labels"),
+        apart_without="rollouts",
+        takes_last_round=True,
         modes={
             "offline": InMode(
                 begins={

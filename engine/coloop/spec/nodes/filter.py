@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.base import Whole, setting
+from coloop.spec.levels import LevelsByPort
+from coloop.spec.names import NamesByPort, NamesOf, merged
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType
 from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.row_counts import Count, Counts, at_most, times
 from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
 
 
 class FilterNode(BaseNode):
@@ -58,6 +67,7 @@ class FilterNode(BaseNode):
         },
         rows=("rows", "rollouts", "pairs"),
         scores=("scores", "by"),
+        is_concat_allowed=False,
         metrics=("kept", "groups_kept"),
         modes={
             "offline": InMode(fields=("fill", "resample")),
@@ -83,3 +93,58 @@ class FilterNode(BaseNode):
             ),
         ),
     )
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """What comes in at a port leaves at the port of that name."""
+        spare = descent.brought(descent.walk.into(name, "spare"))
+        for port in self.about.rows:
+            edges = descent.walk.into(name, port)
+            if edges:
+                yield port, descent.brought(edges) | spare
+        if descent.walk.into(name, "scores"):
+            yield "scores", join.levels | spare
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What came in, and the scores by which it was sifted."""
+        spare: NamesOf = {}
+        for edge in columns.walk.into(name, "spare"):
+            spare.update(columns.of_edge(edge))
+        for port in self.about.rows:
+            edges = columns.walk.into(name, port)
+            if edges:
+                table = {
+                    level: merged([part, names[level]]) if level in names else part
+                    for edge in edges
+                    for level, part in columns.of_edge(edge).items()
+                }
+                yield port, {**spare, **table}
+        if columns.walk.into(name, "scores"):
+            yield "scores", {**spare, **names}
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """At most what its limits allow; a probe neither refills nor cuts to a number."""
+        if counts.is_probe:
+            return {level: at_most(c) for level, c in rows.items()} if self.keep else rows
+        if self.fill is not None:
+            return {level: self._filled(name, self.fill, counts, c) for level, c in rows.items()}
+        if self.up_to is not None:
+            return {level: Count(rows=self.up_to) for level in rows}
+        if self.resample is not None:
+            drawn = self.resample.rows
+            return {
+                level: Count(rows=count.rows if drawn is None else drawn, greedy=count.greedy)
+                for level, count in rows.items()
+            }
+        cuts = bool(self.keep) or self.per_group is not None
+        return {level: at_most(c) for level, c in rows.items()} if cuts else rows
+
+    def _filled(self, name: str, fill: Fill, counts: RowCounts, count: Count) -> Count:
+        each = counts.group_size(name)
+        if isinstance(fill.groups, int) and fill.surplus == "drop" and each is not None:
+            ladder = f"{fill.groups} groups x {each} completions"
+            extra = fill.groups if count.greedy or counts.adds_greedy(name, count) else 0
+            exact = self.per_group is None
+            return Count(rows=fill.groups * each, is_exact=exact, greedy=extra, ladder=ladder)
+        if fill.rows is not None and fill.surplus == "drop":
+            return Count(rows=fill.rows)
+        return times(at_most(count), fill.max_rounds)

@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from coloop.spec.base import Name, Section, setting
-from coloop.spec.nodes.ports import InPort, KindPorts, OutPort
+from coloop.spec.levels import LevelsByPort
+from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.nodes.ports import HANDLES, InPort, KindPorts, OutPort
 from coloop.spec.nodes.texts import KindText
+from coloop.spec.row_counts import Counts
 from coloop.spec.training import Join
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join as JoinedRows
 
 ModeName = Literal["online", "offline", "reward_modeling"]
 
@@ -61,6 +70,14 @@ class NodeKind:
     """Inputs that say something about rows. Without row inputs the scored rows are its rows."""
     concat: tuple[str, ...] = ()
     """Inputs that are put one after another, whatever `join` says."""
+    is_concat_allowed: bool = True
+    """Whether `join: concat` makes sense of inputs that have no rows in common."""
+    apart_without: str | None = None
+    """Where this input has no edge, each table of scores is taken for itself."""
+    takes_last_round: bool = False
+    """Whether it looks at the last of several rounds, where the edge does not say it."""
+    outlives_step: bool = False
+    """Whether its rows are those of earlier steps: what is written into it moves on later."""
     metrics: tuple[str, ...] = ()
     """What it reports besides what learners do; `search/*`: all that begin so."""
     modes: Mapping[ModeName, InMode] = field(default_factory=dict)
@@ -98,3 +115,33 @@ class BaseNode(Section):
     def row_inputs(self) -> tuple[str, ...]:
         """Names of the inputs whose rows the node works on."""
         return self.about.rows
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Two inputs whose rows are set against each other, whatever `join` says."""
+        return ()
+
+    @property
+    def writes_texts(self) -> bool:
+        """Whether it writes texts of its own."""
+        return False
+
+    def levels_given(self, name: str, descent: Descent, join: JoinedRows) -> LevelsByPort:
+        """Levels of each output from those of its inputs: where new rows are born, and where the
+        same rows are handed on. Any kind that does not say otherwise hands on the rows of its join.
+        """
+        for port in self._row_outputs():
+            yield port, join.levels
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Columns and scores of the rows of each output; `names`: of the rows that it works on."""
+        for port in self._row_outputs():
+            yield port, names
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """How many rows of each level it gives, new or handed on; `rows`: those that it works
+        on."""
+        return rows
+
+    def _row_outputs(self) -> tuple[str, ...]:
+        return tuple(p for p, output in self.about.outputs.items() if output.type not in HANDLES)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.algorithm import RewardAlgorithm
 from coloop.spec.base import setting
 from coloop.spec.builtins import BUILTIN_NAMES, SCORE_TO_SCORE
+from coloop.spec.levels import LevelsByPort
 from coloop.spec.model import Model
+from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
 from coloop.spec.nodes.texts import LEARNS_BY, MODEL_PATHS, KindText, Telling
 from coloop.spec.reading import PromptTemplate, Read
 from coloop.spec.reward import OnError, RewardSource
 from coloop.spec.training import Training
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
 
 _MODEL_REWARD: When = {"source.type": ("model",)}
 _NOT_BUILTIN: When = {"source.type": ("python", "model", "remote")}
@@ -135,3 +143,12 @@ class RewardNode(BaseNode):
             learning=LEARNS_BY,
         ),
     )
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """Of the rows that it scores."""
+        yield "scores", join.members if self.per == "row" else join.levels
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Its score comes along."""
+        table = {level: part.with_scores([name]) for level, part in names.items()}
+        yield "scores", columns.per_row(name, table)

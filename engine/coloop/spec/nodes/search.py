@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.base import Flag, Number, Text, setting
+from coloop.spec.levels import LevelsByPort, children
+from coloop.spec.names import NOTHING, NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
+from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
 
 _TREES: When = {"method": ("puct", "and_or")}
 
@@ -113,3 +122,29 @@ class SearchNode(BaseNode):
             ),
         ),
     )
+
+    @property
+    def grows_tree(self) -> bool:
+        """Whether it grows a tree; else it estimates the steps of texts."""
+        return self.method in ("puct", "and_or")
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """A child of each row that it searches from; texts that are there are labelled."""
+        labels_texts = not self.grows_tree and descent.brings_texts(name)
+        grown = join.levels if labels_texts else children(name, join.levels)
+        yield from (("rollouts", grown), ("step_scores", grown))
+        yield "scores", join.levels if self.method == "and_or" else grown
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What every text of a search has; its score comes along."""
+        own = TREE_COLUMNS if self.grows_tree else ROLLOUT_COLUMNS
+        for port in ("rollouts", "step_scores", "scores"):
+            table: NamesOf = {}
+            for level in columns.lineage.levels(name, port):
+                if level in names:
+                    table[level] = names[level].with_scores([name])
+                else:
+                    above = names.get(level.parents[0], NOTHING) if level.parents else NOTHING
+                    grown = above.below(1).own(name, own, level)
+                    table[level] = grown.with_scores([name])
+            yield port, table

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from coloop.spec.base import PlainValue, Text, problem, setting
+from coloop.spec.levels import LevelsByPort, children
+from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.reading import Message
+from coloop.spec.row_counts import Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse
+from coloop.spec.written import returned_keys
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
 
 
 class TemplateNode(BaseNode):
@@ -89,3 +99,43 @@ class TemplateNode(BaseNode):
                 if getattr(self, name) is not None:
                     raise problem("conflict", "does not go together with `code`", field=name)
         return self
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """The same rows, or a child for each element of a list."""
+        yield "rows", join.levels if self.each is None else children(name, join.levels)
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What it writes, without what it drops."""
+        written = self.written_columns()
+        table: NamesOf = {}
+        for level, part in names.items():
+            target = level
+            if self.each is not None:
+                levels = columns.lineage.levels(name, "rows")
+                target = next(one for one in levels if one.parents == (level,))
+                part = part.below(1)
+            own = part.dropped(self.drop).own(name, written or (), target)
+            table[target] = own if written is not None else own.opened(name)
+        yield "rows", table
+
+    def written_columns(self) -> frozenset[str] | None:
+        """Columns that it writes, or `None` where its code decides."""
+        written = {*self.parse, *self.default, *self.columns}
+        if self.text is not None or self.messages is not None:
+            written.add("prompt")
+        if self.target is not None:
+            written.add("target")
+        if self.each is not None:
+            written.add(self.each)
+        if self.code is not None:
+            from_code = returned_keys(self.code)
+            if from_code is None:
+                return None
+            written |= from_code
+        return frozenset(written)
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """As many, or fewer where code decides."""
+        if self.code is None:
+            return rows
+        return {level: at_most(count) for level, count in rows.items()}

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from coloop.spec.base import Name, Number, Text, Whole, problem, setting
+from coloop.spec.levels import LevelsByPort
+from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, NodeKind
 from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.reading import PromptTemplate
 from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
 
 _ASKS_POLICY: When = {"type": ("model",)}
 
@@ -126,3 +134,12 @@ class ToolNode(BaseNode):
         if self.type == "environment" and len(given) != 1:
             raise problem("conflict", "wants `name`, `code` or `file`, one of them", field="name")
         return self
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """What the policy behind it wrote."""
+        yield "rollouts", descent.brought(descent.walk.into(name, "policy"), "rollouts")
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Those of the policy behind it."""
+        for edge in columns.walk.into(name, "policy"):
+            yield "rollouts", columns.at(edge.source.node, "rollouts")

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.algorithm import VerifierAlgorithm
 from coloop.spec.base import Name, OneOrMany, Text, setting
+from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.model import Model
+from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
 from coloop.spec.nodes.texts import LEARNS_BY, MODEL_PATHS, KindText, Telling
 from coloop.spec.reading import PromptTemplate, Read
 from coloop.spec.rollout import Rollout
+from coloop.spec.row_counts import Counts
 from coloop.spec.training import Credit, Training
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
 
 _JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
 _JUDGE_TEMPLATE: When = {"method": ("generative", "discriminative")}
@@ -225,3 +235,29 @@ class VerifierNode(BaseNode):
             learning=LEARNS_BY,
         ),
     )
+
+    @property
+    def writes_texts(self) -> bool:
+        """Where it writes its verdict."""
+        return self.method == "generative" and self.rollout is not None
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """Of the rows that it judges, or of the verdicts that it writes about them."""
+        scored = join.members if self.per == "row" else join.levels
+        if self.writes_texts:
+            called = descent.called(name)
+            yield "rollouts", children(name, join.levels) | called
+            scored = children(name, scored) | called
+        yield from (("scores", scored), ("step_scores", scored))
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Its score comes along, with what every rollout has where it writes."""
+        table = columns.rollouts(name, names) if self.writes_texts else names
+        table = {level: part.with_scores([name]) for level, part in table.items()}
+        yield "rollouts", table
+        yield "scores", columns.per_row(name, table)
+        yield "step_scores", columns.per_row(name, table)
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """So many texts for each row."""
+        return {**rows, **counts.written(name, rows)} if self.writes_texts else rows
