@@ -57,7 +57,7 @@ READERS: dict[str, tuple[str, ...]] = {
         ("roles/searching",),
     ),
     "Gather": ("spec/lineage/joins.py",),
-    "Fill": ("plan/refills.py", "roles/filter.py", "spec/lineage/counts.py", "spec/refills.py"),
+    "Fill": ("plan/refills.py", "roles/filter.py", "spec/nodes/filter.py", "spec/refills.py"),
     "PerGroup": ("data/filtering.py",),
     "Resample": ("data/filtering.py",),
     "SideColumns": ("data/pairing.py",),

@@ -22,7 +22,6 @@ from coloop.sizing.cores import (
     written_seconds,
 )
 from coloop.sizing.engines import Engine
-from coloop.sizing.flow import TableSize
 from coloop.sizing.learning import Update, update_in
 from coloop.sizing.machine import PoolShare
 from coloop.sizing.memory import Memory, packed_bytes
@@ -32,6 +31,7 @@ from coloop.sizing.training import HALF
 from coloop.sizing.weights import Weights
 from coloop.sizing.writing import WritingLoad, writing_seconds
 from coloop.spec.algorithm import asks_of_others
+from coloop.spec.table_sizes import TableSize
 from coloop.spec.training import Checkpointing
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]

@@ -189,7 +189,7 @@ def _is_concat(facts: Facts, name: str) -> bool:
 
 def _cuts(facts: Facts, name: str) -> bool:
     section = facts.nodes[name]
-    return section.kind == "filter" or getattr(section, "code", None) is not None
+    return section.about.sifts or getattr(section, "code", None) is not None
 
 
 RULES = (

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from coloop.diagnostics import Diagnostic
 from coloop.plan.searches import TREES
-from coloop.sizing.searches import branches
 from coloop.spec.graph import PortRef
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import SearchNode
+from coloop.spec.nodes.search import branches
 from coloop.spec.search import Expand
 from coloop.validate.facts import Facts, PhaseFacts, found
 from coloop.validate.groups import completions

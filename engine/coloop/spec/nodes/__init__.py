@@ -1,4 +1,4 @@
-"""The thirteen node kinds: what can be written under `nodes.<id>`, one file each.
+"""The node kinds: what can be written under `nodes.<id>`, one file each.
 
 `Node` is their union, told apart by `kind`. Edges are not here: a node does not know what it is
 connected to.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -14,6 +15,7 @@ from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.row_counts import Count, Counts
+from coloop.spec.table_sizes import Sizes, TableSize
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
@@ -135,3 +137,10 @@ class BufferNode(BaseNode):
         known = drawn if isinstance(drawn, int) else self.capacity
         count = Count(rows=known, ladder=f"{known} rows of `{name}`")
         return dict.fromkeys(counts.levels(name), count)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """What is drawn, or all that it holds."""
+        held = sizes.arriving_once(name, ("rows", "rollouts", "pairs", "seed"))
+        return replace(
+            held, rows=float(self.rows_per_step or self.capacity), alike=float(held.sides)
+        )

@@ -12,6 +12,7 @@ from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
 from coloop.spec.nodes.ports import OutPort, PortType
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.row_counts import UNKNOWN, Count, Counts
+from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.written import own_columns
 
 if TYPE_CHECKING:
@@ -141,3 +142,7 @@ class DatasetNode(BaseNode):
             rows = min(rows, given)
             ladder = f"{rows} rows of `{name}`"
         return Count(rows=rows, is_exact=True, least=rows, ladder=ladder)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """Rows of a step, and the lengths of their texts."""
+        return sizes.loaded(name, self, port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.base import Whole, setting
@@ -12,6 +13,7 @@ from coloop.spec.nodes.ports import InPort, OutPort, PortType
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.row_counts import Count, Counts, at_most, times
 from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
+from coloop.spec.table_sizes import Sizes, TableSize
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
@@ -68,6 +70,7 @@ class FilterNode(BaseNode):
         rows=("rows", "rollouts", "pairs"),
         scores=("scores", "by"),
         is_concat_allowed=False,
+        sifts=True,
         metrics=("kept", "groups_kept"),
         modes={
             "offline": InMode(fields=("fill", "resample")),
@@ -148,3 +151,23 @@ class FilterNode(BaseNode):
         if fill.rows is not None and fill.surplus == "drop":
             return Count(rows=fill.rows)
         return times(at_most(count), fill.max_rounds)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """At most what its limits allow; what its rules cut is not known before the run."""
+        rows = sizes.brought_once(name)
+        siblings = sizes.siblings(name)
+        limits = [rows.rows]
+        if self.per_group is not None:
+            limits.append(rows.rows * min(self.per_group.max / siblings, 1.0))
+        if self.fill is not None:
+            groups = self.fill.groups
+            wanted = self.fill.rows or (groups * siblings if isinstance(groups, int) else None)
+            limits += [float(wanted)] if wanted else []
+        if self.resample is not None and self.resample.rows:
+            limits = [float(self.resample.rows)]
+        if self.up_to:
+            limits = [float(self.up_to)]
+        alike = rows.alike
+        if self.per_group is not None:
+            alike = min(alike, float(self.per_group.max))
+        return replace(rows, rows=min(limits), alike=alike)

@@ -17,6 +17,7 @@ from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.ports import HANDLES, InPort, KindPorts, OutPort
 from coloop.spec.nodes.texts import KindText
 from coloop.spec.row_counts import Counts
+from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.training import Join
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class NodeKind:
     """Where this input has no edge, each table of scores is taken for itself."""
     takes_last_round: bool = False
     """Whether it looks at the last of several rounds, where the edge does not say it."""
+    sifts: bool = False
+    """Whether rows that come in may end here."""
     outlives_step: bool = False
     """Whether its rows are those of earlier steps: what is written into it moves on later."""
     metrics: tuple[str, ...] = ()
@@ -84,6 +87,12 @@ class NodeKind:
     text: KindText
     runs: bool = True
     """Whether `run` can carry it out; else it can be drawn, checked and planned."""
+
+    @property
+    def first_rows(self) -> str:
+        """The output by which the rows of such a node are counted."""
+        first = next(iter(self.outputs), "")
+        return first if first in ("rollouts", "pairs") else "rows"
 
     @property
     def ports(self) -> KindPorts:
@@ -142,6 +151,10 @@ class BaseNode(Section):
         """How many rows of each level it gives, new or handed on; `rows`: those that it works
         on."""
         return rows
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """How large a table of one round is in the mean, and how long its texts are."""
+        return sizes.worked_on_once(name)
 
     def _row_outputs(self) -> tuple[str, ...]:
         return tuple(p for p, output in self.about.outputs.items() if output.type not in HANDLES)

@@ -13,6 +13,7 @@ from coloop.spec.nodes.ports import InPort, OutPort, PortType, When, is_of_use
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.row_counts import UNKNOWN, Count, Counts, add_up, at_most, largest
 from coloop.spec.shaping import SideColumns, Soft
+from coloop.spec.table_sizes import Sizes, TableSize, joined
 from coloop.spec.written import PAIR_COLUMNS
 
 if TYPE_CHECKING:
@@ -173,6 +174,19 @@ class PairsNode(BaseNode):
             return UNKNOWN
         pairs = 1 if self.method == "best_worst" else each * (each - 1) // 2
         return Count(rows=rows // each * pairs)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """Two texts a row: so many pairs of each group, or those that come in."""
+        if self.method == "relabel":
+            return replace(sizes.arriving_once(name, ("pairs",)), sides=2)
+        if self.method == "direct":
+            sides = [sizes.arriving_once(name, (port,)) for port in self.sides]
+            return replace(joined(sides), sides=2, alike=2.0)
+        rows = sizes.arriving_once(name, ("rollouts",))
+        siblings = sizes.siblings(name)
+        groups = rows.rows / siblings
+        per_group = 1.0 if self.method == "best_worst" else siblings * (siblings - 1) / 2
+        return replace(rows, rows=groups * per_group, sides=2, alike=2 * per_group)
 
 
 def _of_pair(level: Level, names: Names) -> Names:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from coloop.spec.base import Flag, Number, Text, setting
 from coloop.spec.levels import LevelsByPort, children
@@ -11,6 +12,7 @@ from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
 from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
 from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
+from coloop.spec.table_sizes import Sizes, TableSize, mean_written
 from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS
 
 if TYPE_CHECKING:
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 
 _TREES: When = {"method": ("puct", "and_or")}
+
+COMPLETIONS_BY_RATE: Final = 8
+"""Completions of a text where its problem's pass rate decides."""
+BEGINNINGS: Final = 1
+"""Beginnings that a binary search completes, as a mean over all that it may do: one that is done
+looks at one to three, and problems that are always or never solved have nothing to search."""
 
 
 class SearchNode(BaseNode):
@@ -148,3 +156,42 @@ class SearchNode(BaseNode):
                     grown = above.below(1).own(name, own, level)
                     table[level] = grown.with_scores([name])
             yield port, table
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """So many texts for each row, unless its budget of tokens ends it first."""
+        rows = sizes.arriving_once(name, ("rows",))
+        factor = self.texts_per_row
+        rollouts = sizes.rollouts_of(name, "policy")
+        written_max = max((float(one.max_new_tokens) for one in rollouts), default=0.0)
+        if self.budget.tokens and written_max and rows.rows:
+            factor = min(factor, self.budget.tokens / (written_max * rows.rows))
+        return replace(
+            rows,
+            rows=rows.rows * max(factor, 1.0),
+            alike=max(factor, 1.0),
+            written=max(map(mean_written, rollouts), default=0.0),
+            written_max=written_max,
+        )
+
+    @property
+    def texts_per_row(self) -> float:
+        """Texts written for a row where no budget of tokens ends it first.
+
+        Completions of each step; of a binary search those of the prompt and of each beginning that
+        a search looks at; of a tree the branches of the node that each visit opens.
+        """
+        each = self.completions if isinstance(self.completions, int) else COMPLETIONS_BY_RATE
+        searches = self.budget.searches_per_row
+        match self.method:
+            case "binary_search":
+                return float(each * (1 + BEGINNINGS * (searches or 1)))
+            case "puct" | "and_or":
+                texts = branches(self.expand or Expand()) * (searches or 1)
+                return float(min(texts, self.budget.nodes or texts))
+        return float(searches or each)
+
+
+def branches(expand: Expand) -> int:
+    """Branches drawn at a node when it is first visited."""
+    widening = expand.progressive
+    return expand.samples if widening is None else min(expand.samples, max(1, int(widening.c)))

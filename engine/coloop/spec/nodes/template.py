@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -15,6 +17,7 @@ from coloop.spec.nodes.texts import KindText, Telling
 from coloop.spec.reading import Message
 from coloop.spec.row_counts import Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse
+from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.written import returned_keys
 
 if TYPE_CHECKING:
@@ -139,3 +142,40 @@ class TemplateNode(BaseNode):
         if self.code is None:
             return rows
         return {level: at_most(count) for level, count in rows.items()}
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """As many rows; texts as long as what stands in them."""
+        rows = sizes.brought_once(name)
+        texts = [self.text or "", *(m.content for m in self.messages or ())]
+        literal, names = _parts(" ".join(texts))
+        is_own = any("completion" in one for one in names)
+        scale = sizes.per_character
+        prompt, longest = literal * scale, literal * scale
+        for one in names:
+            if "completion" in one:
+                prompt, longest = prompt + rows.written, longest + rows.written_max
+            elif "prompt" in one:
+                prompt, longest = prompt + rows.prompt, longest + rows.prompt_max
+            else:
+                prompt, longest = prompt + 0.25 * rows.prompt, longest + 0.25 * rows.prompt_max
+        if not any(texts):
+            prompt, longest = rows.prompt, rows.prompt_max
+        written, written_max = rows.written, rows.written_max
+        if self.target is not None:
+            literal, names = _parts(self.target)
+            written = literal * scale + (rows.written if names else 0.0)
+            written_max = literal * scale + (rows.written_max if names else 0.0)
+        return replace(
+            rows,
+            prompt=prompt,
+            prompt_max=longest,
+            written=written,
+            written_max=written_max,
+            alike=1.0 if is_own else rows.alike,
+        )
+
+
+def _parts(text: str) -> tuple[int, list[str]]:
+    """Characters outside of Jinja's braces, and the names inside."""
+    names = re.findall(r"{{\s*(.*?)\s*}}", text, re.S)
+    return len(re.sub(r"{{.*?}}|{%.*?%}|{#.*?#}", "", text, flags=re.S)), names
