@@ -32,7 +32,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "TriggerActions": ("runtime",),
     "RefreshOrder": ("runtime",),
     # nodes
-    "DatasetNode": ("roles/dataset.py", "sizing/flow.py"),
+    "DatasetNode": ("roles/dataset.py", "sizing/flow.py", "sizing/rows.py"),
     "ActorNode": (
         *("roles/advantage_batch.py", "spec/homes.py", "spec/groups.py", "spec/algorithm.py"),
         "spec/nodes/__init__.py",

@@ -36,16 +36,16 @@ LOOK = """
 import json, sys
 from coloop.cli.check import check
 from coloop.plan.compile import compile_plan
+from coloop.plan.runnable import check_runs
 from coloop.spec.catalog import catalog
 
 checked = check(sys.argv[1])
 phase = compile_plan(checked.spec).phases[0]
-estimate = checked.explanation.estimate
 found = {
     "diagnostics": [one.code for one in checked.report.diagnostics],
-    "runs": estimate.runs,
+    "refusals": [one.message for one in check_runs(checked.spec)],
     "rows": {one.stage: one.rows.text for one in phase.rows},
-    "estimated": [one.stage for one in estimate.stages],
+    "estimated": [one.stage for one in checked.explanation.stages_in("rl")],
     "kind": catalog().model_dump(mode="json")["kinds"]["take"],
 }
 print(json.dumps(found))
@@ -92,7 +92,7 @@ def found(engine: Path) -> Any:
 
 def test_it_is_valid_and_runs(found: Any) -> None:
     assert found["diagnostics"] == []
-    assert found["runs"]
+    assert found["refusals"] == []
 
 
 def test_it_is_planned_with_its_rows(found: Any) -> None:
