@@ -32,7 +32,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "TriggerActions": ("runtime",),
     "RefreshOrder": ("runtime",),
     # nodes
-    "DatasetNode": ("runtime/roles/dataset.py", "plan/settings/flow.py"),
+    "DatasetNode": ("runtime/roles/dataset.py", "plan/settings/flow.py", "plan/settings/rows.py"),
     "ActorNode": (
         *(
             "runtime/roles/credit/advantage_batch.py",
@@ -40,12 +40,17 @@ READERS: dict[str, tuple[str, ...]] = {
             "spec/groups.py",
             "spec/algorithm.py",
         ),
-        "spec/nodes.py",
+        "spec/nodes/__init__.py",
     ),
-    "CriticNode": ("spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
-    "ReferenceNode": ("spec/nodes.py",),
+    "CriticNode": ("spec/nodes/__init__.py", "spec/groups.py", "spec/algorithm.py"),
+    "ReferenceNode": ("spec/nodes/__init__.py",),
     "LabelCrossEntropy": ("algorithms/recipes", "runtime/roles/credit/choices.py", "spec/heads.py"),
-    "RewardNode": ("runtime/roles", "spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
+    "RewardNode": (
+        "runtime/roles",
+        "spec/nodes/__init__.py",
+        "spec/groups.py",
+        "spec/algorithm.py",
+    ),
     "TemplateNode": ("runtime/roles/template.py", "data/template.py"),
     "FilterNode": ("runtime/roles/filter.py", "spec/refills.py"),
     "PairsNode": ("runtime/roles/pairs.py",),
@@ -69,7 +74,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Fill": (
         "plan/refills.py",
         "runtime/roles/filter.py",
-        "spec/lineage/counts.py",
+        "spec/nodes/filter.py",
         "spec/refills.py",
     ),
     "PerGroup": ("data/filtering.py",),
@@ -84,9 +89,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "VerifierAlgorithms": ("spec/algorithm.py", "runtime/roles"),
     "Read": ("runtime/roles/verifiers", "data/verdicts.py"),
     # what is learned, and how
-    **dict.fromkeys(
-        ("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("plan/needs.py",)
-    ),
+    **dict.fromkeys(("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("spec/nodes",)),
     "RewardsAlgorithm": ("algorithms/recipes",),
     "PreferenceAlgorithm": ("algorithms/recipes",),
     "Sft": ("algorithms/recipes", "workers/train_batches.py"),

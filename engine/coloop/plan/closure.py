@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from coloop.plan.givers import Givers, StageKey
-from coloop.plan.needs import CONCAT_KINDS, CONCAT_PORTS, CREDITED, READS, SERVING
+from coloop.plan.needs import CONCAT_PORTS, CREDITED, READS, SERVING
 from coloop.spec.algorithm import off_policy_of
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
@@ -95,11 +95,8 @@ class Closure:
     def is_concat(self, node: str, port: str) -> bool:
         """Whether what comes to a port is put one after another."""
         section = self._spec.nodes[node]
-        return (
-            section.kind in CONCAT_KINDS
-            or (section.kind, port) in CONCAT_PORTS
-            or getattr(section, "join", None) == "concat"
-        )
+        is_always = (section.kind, port) in CONCAT_PORTS
+        return is_always or getattr(section, "join", None) == "concat"
 
     def _edges(self, node: str, port: str) -> list[Edge]:
         return [e for e in self._lineage.walk.into(node, port) if not self._graph.is_handle(e)]

@@ -1,5 +1,5 @@
 """Which stage reads which ports, and which stage fills which: the one table that everything else
-follows.
+follows; each kind says it of itself (`spec/nodes`).
 
 What runs in a phase is the closure of this table from the phase's goals; the order is a topological
 sort of the same table. No algorithm is named here. Handles (`policy`, `check`, `tool`) are not in
@@ -9,55 +9,27 @@ it: they let one node call another and bring no rows, so they make no stage of w
 from collections.abc import Mapping
 from typing import Final
 
+from coloop.spec.nodes import NODE_CLASSES
+
 READS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "dataset": {"load": ()},
-    "actor": {
-        "generate": ("prompts",),
-        "credit": ("rewards", "reference", "values"),
-        "learn": ("demonstrations", "pairs", "reference"),
-        "sync": (),
-    },
-    "critic": {"score": ("rollouts",), "learn": ("returns", "labels")},
-    "reference": {"score": ("rollouts", "pairs")},
-    "reward": {
-        "score": ("rollouts", "rows", "scores", "comparisons"),
-        "learn": ("pairs", "labels"),
-    },
-    "verifier": {
-        "score": ("rollouts", "rows", "comparisons", "library", "scores", "prior"),
-        "credit": ("rewards", "reference"),
-        "learn": ("labels", "demonstrations", "pairs", "reference"),
-        "sync": (),
-    },
-    "template": {"prepare": ("rows", "scores", "library")},
-    "filter": {"prepare": ("rows", "rollouts", "pairs", "scores", "by", "spare")},
-    "pairs": {"prepare": ("rollouts", "scores", "chosen", "rejected", "pairs", "preference")},
-    "buffer": {"read": ("seed",), "write": ("rows", "rollouts", "pairs", "scores")},
-    "tool": {},
-    "search": {"generate": ("rows",)},
-    "evaluate": {"evaluate": ("rows", "rollouts", "scores", "selectors", "labels", "pairs")},
+    kind: {verb: stage.reads for verb, stage in node.about.stages.items()}
+    for kind, node in NODE_CLASSES.items()
 }
 """By kind and verb, the ports that the stage reads."""
 
 GIVES: Final[Mapping[str, Mapping[str, str]]] = {
-    "dataset": {"rows": "load", "pairs": "load"},
-    "actor": {"rollouts": "generate", "returns": "credit"},
-    "critic": {"values": "score"},
-    "reference": {"log_probs": "score"},
-    "reward": {"scores": "score"},
-    "verifier": {"scores": "score", "step_scores": "score", "rollouts": "score"},
-    "template": {"rows": "prepare"},
-    "filter": dict.fromkeys(("rows", "rollouts", "pairs", "scores"), "prepare"),
-    "pairs": {"pairs": "prepare"},
-    "buffer": dict.fromkeys(("rows", "rollouts", "pairs", "scores"), "read"),
-    "tool": {},
-    "search": {"rollouts": "generate", "scores": "generate", "step_scores": "generate"},
-    "evaluate": {},
+    kind: {port: verb for verb, stage in node.about.stages.items() for port in stage.gives}
+    for kind, node in NODE_CLASSES.items()
 }
 """By kind and output port, the verb of the stage that fills it; a tool's rows are filled by the
 stages in which it is called (`givers`)."""
 
-WRITES: Final[Mapping[str, str]] = {"actor": "generate", "verifier": "score", "search": "generate"}
+WRITES: Final[Mapping[str, str]] = {
+    kind: verb
+    for kind, node in NODE_CLASSES.items()
+    for verb, stage in node.about.stages.items()
+    if stage.calls
+}
 """By kind, the verb of the stage in which it calls its handles."""
 
 CREDITED: Final = frozenset({"rewards"})
@@ -69,8 +41,7 @@ SERVING: Final = frozenset({"reference", "values", "prior"})
 USES_WEIGHTS: Final = frozenset({"generate", "score"})
 """Verbs that use a group's weights without changing them."""
 
-CONCAT_KINDS: Final = frozenset({"reference", "critic", "buffer"})
-"""Kinds whose inputs are always taken one after another."""
-
-CONCAT_PORTS: Final = frozenset({("actor", "prompts")})
+CONCAT_PORTS: Final = frozenset(
+    (kind, port) for kind, node in NODE_CLASSES.items() for port in node.about.concat
+)
 """Ports that take their edges one after another, whatever the node's join."""

@@ -25,9 +25,10 @@ from coloop.plan.types import (
 )
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage, Lineages
-from coloop.spec.lineage.counts import NONE, Count, RowCounts, add_up
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.nodes import EvaluateNode
+from coloop.spec.row_counts import NONE, Count, add_up
 
 Ports = Iterable[tuple[str, str]]
 

@@ -142,7 +142,7 @@ def _mode(name: str, mode: Mode) -> dict[str, Any]:
 def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
     return {
         "ports": [port for port in PORTS[kind].inputs if mode.hides_port(kind, port)],
-        "outputs": list(mode.outputs.get(kind, ())),
+        "outputs": list(mode.of(kind).outputs),
         "fields": list(mode.hidden_fields(kind)),
         "algorithms": [
             name

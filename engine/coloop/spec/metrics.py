@@ -7,9 +7,12 @@ Nodes and steps report `METRICS`, where `<scorer>` and `<value>` stand for names
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from dataclasses import dataclass
 from typing import Literal
+
+from coloop.spec.nodes import NODE_CLASSES
 
 Better = Literal["higher", "lower", "steady", "none"]
 
@@ -621,14 +624,9 @@ PROBE_METRICS: dict[str, Metric] = {
 }
 
 OF_KIND: dict[str, tuple[str, ...]] = {
-    "reward": ("score/mean", "score/none"),
-    "verifier": ("score/mean", "score/none", "parse/none", "swap/consistent"),
-    "template": ("parse/none", "rows/none"),
-    "filter": ("kept", "groups_kept"),
-    "pairs": ("pairs", "ties", "equal_texts", "left_out"),
-    "buffer": ("rows", "written"),
-    "tool": ("tool/calls", "tool/errors", "tool/seconds"),
-    "search": tuple(name for name in METRICS if name.startswith("search/")),
+    kind: tuple(name for pattern in node.about.metrics for name in fnmatch.filter(METRICS, pattern))
+    for kind, node in NODE_CLASSES.items()
+    if node.about.metrics
 }
 """What nodes report that do not learn."""
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from coloop.spec.algorithms.registry import family_of
 from coloop.spec.catalog_texts import KIND_TEXTS
+from coloop.spec.nodes import NODE_CLASSES
+from coloop.spec.nodes.kind import InMode, ModeName
 from coloop.spec.ports import PORTS
 
-ModeName = Literal["online", "offline", "reward_modeling"]
+__all__ = ["MODES", "Mode", "ModeName", "begins_as"]
+
+_AS_EVER = InMode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,21 +31,18 @@ class Mode:
     """One sentence."""
     kinds: tuple[str, ...]
     """Node kinds that are offered, in the order in which such a loop is drawn."""
-    ports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Inputs of a kind that are not offered; an algorithm of a teaching one is not either."""
-    outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Outputs of a kind that are not offered: what somebody reads who is not offered either."""
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Paths of a kind's settings that are not offered."""
     algorithms: tuple[str, ...] = ()
     """Families of algorithms that are not offered though their port is."""
-    begins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What a node of a kind begins with instead of that part of its kind's template; None: without
-    it."""
+    of_kind: Mapping[str, InMode] = field(default_factory=dict)
+    """What is another for a kind."""
+
+    def of(self, kind: str) -> InMode:
+        """What is another for a kind in such loops."""
+        return self.of_kind.get(kind, _AS_EVER)
 
     def hides_port(self, kind: str, port: str) -> bool:
         """Whether an input of a kind is not offered."""
-        return port in self.ports.get(kind, ())
+        return port in self.of(kind).ports
 
     def hides_algorithm(self, name: str) -> bool:
         """Whether an algorithm is not offered, whatever its port."""
@@ -49,27 +50,20 @@ class Mode:
 
     def hidden_fields(self, kind: str) -> tuple[str, ...]:
         """Paths of settings that are not offered: its own, and those of ports that are not."""
-        own = self.fields.get(kind, ())
+        own = self.of(kind).fields
         if "algorithm" in own:
             return own
         teaching = (port for port in PORTS[kind].teaching if self.hides_port(kind, port))
         return (*own, *(f"algorithm.{port}" for port in teaching))
 
 
-_OF_OWN_TEXTS = ("turns", "mask", "truncated", "greedy_extra", "on_sync")
-"""Settings of a rollout that only count where its texts are learned from, or written while it
-learns."""
-_PREFERENCES = {
-    "source": {"type": "task", "task": "preference", "split": "train"},
-    "columns": {"target": "chosen"},
-}
-_TINY = {"type": "scratch", "architecture": "tiny-qwen3"}
-_LEARNS = {"optimizer": {"name": "adamw", "lr": 3.0e-4}}
-
-
-def _fit_of(port: str) -> dict[str, Any]:
-    """How well held-out pairs are told apart at a teaching port."""
-    return {"instead_of": None, "of": [port], "greedy": None, "metrics": ["loss", "pair_accuracy"]}
+def _of_kinds(mode: ModeName) -> dict[str, InMode]:
+    """What the kinds say of themselves for a mode."""
+    return {
+        kind: node.about.modes[mode]
+        for kind, node in NODE_CLASSES.items()
+        if mode in node.about.modes
+    }
 
 
 MODES: dict[ModeName, Mode] = {
@@ -80,8 +74,8 @@ MODES: dict[ModeName, Mode] = {
             *("dataset", "buffer", "actor", "critic", "reference", "reward", "verifier"),
             *("template", "filter", "pairs", "tool", "search", "evaluate"),
         ),
-        fields={"buffer": ("keep_iterations",)},
         algorithms=("kto", "orpo", "simpo", "spin"),
+        of_kind=_of_kinds("online"),
     ),
     "offline": Mode(
         title="Offline",
@@ -90,26 +84,7 @@ MODES: dict[ModeName, Mode] = {
             *("dataset", "template", "pairs", "filter", "buffer"),
             *("actor", "reference", "reward", "verifier", "evaluate"),
         ),
-        ports={
-            "actor": ("rewards", "values", "tools"),
-            "reward": ("pairs", "labels"),
-            "verifier": ("labels", "rewards", "pairs", "prior", "reference", "tools"),
-        },
-        outputs={"actor": ("returns",)},
-        fields={
-            "actor": ("credit", *(f"rollout.{name}" for name in _OF_OWN_TEXTS)),
-            "reward": ("algorithm", "training"),
-            "verifier": ("credit", *(f"rollout.{name}" for name in _OF_OWN_TEXTS)),
-            "filter": ("fill", "resample"),
-        },
-        begins={
-            "dataset": _PREFERENCES,
-            "actor": {
-                "rollout": {"max_new_tokens": 16},
-                "algorithm": {"pairs": {"name": "dpo"}},
-            },
-            "evaluate": _fit_of("actor.pairs"),
-        },
+        of_kind=_of_kinds("offline"),
     ),
     "reward_modeling": Mode(
         title="Reward modelling",
@@ -118,26 +93,7 @@ MODES: dict[ModeName, Mode] = {
             *("dataset", "reward", "verifier", "pairs", "template", "filter", "actor"),
             *("reference", "buffer", "search", "tool", "evaluate"),
         ),
-        ports={"actor": ("rewards", "pairs", "reference", "values")},
-        outputs={"actor": ("returns",)},
-        fields={"actor": ("credit",), "buffer": ("keep_iterations",)},
-        begins={
-            "dataset": _PREFERENCES,
-            "reward": {
-                "source": {"type": "model"},
-                "model": _TINY,
-                "algorithm": {"pairs": {"name": "bradley_terry"}},
-                "training": _LEARNS,
-            },
-            "verifier": {
-                "method": "discriminative",
-                "model": _TINY,
-                "algorithm": {"labels": {"name": "outcome"}},
-                "training": _LEARNS,
-            },
-            "actor": {"algorithm": {"demonstrations": {"name": "sft"}}},
-            "evaluate": _fit_of("reward.pairs"),
-        },
+        of_kind=_of_kinds("reward_modeling"),
     ),
 }
 
@@ -146,5 +102,5 @@ assert set(MODES) == set(get_args(ModeName))
 
 def begins_as(mode: Mode, kind: str) -> dict[str, Any]:
     """What a node of a kind begins with in a mode, besides its `kind`."""
-    begins = {**KIND_TEXTS[kind].template, **mode.begins.get(kind, {})}
+    begins = {**KIND_TEXTS[kind].template, **mode.of(kind).begins}
     return copy.deepcopy({key: value for key, value in begins.items() if value is not None})

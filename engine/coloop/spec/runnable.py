@@ -7,20 +7,13 @@ not in it.
 from __future__ import annotations
 
 from coloop.spec.algorithms.registry import families, family_of
-from coloop.spec.nodes import KINDS
+from coloop.spec.nodes import NODE_CLASSES
 
-RUNNABLE_KINDS = frozenset(
-    {
-        *("dataset", "actor", "critic", "reference", "reward", "template", "filter", "pairs"),
-        *("buffer", "tool", "evaluate", "verifier", "search"),
-    }
-)
+RUNNABLE_KINDS = frozenset(kind for kind, node in NODE_CLASSES.items() if node.about.runs)
 RUNNABLE_ALGORITHMS = frozenset(record.name for record in families() if record.recipe is not None)
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_ENGINES = frozenset({"torch", "vllm", "remote"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
-
-assert frozenset(KINDS) >= RUNNABLE_KINDS
 
 
 def is_runnable_algorithm(name: str) -> bool:

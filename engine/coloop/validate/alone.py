@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Diagnostic
-from coloop.spec.lineage.counts import NONE
 from coloop.spec.nodes import FilterNode
+from coloop.spec.row_counts import NONE
 from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule
 from coloop.validate.facts import Facts, PhaseFacts, found
 from coloop.validate.groups import stretches, why_alone

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.lineage.counts import Count, RowCounts
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.ports import PORTS
+from coloop.spec.row_counts import Count
 from coloop.validate.divisors import divisors
 from coloop.validate.facts import Facts, PhaseFacts, found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from coloop.spec.algorithm import compares_groups
 from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.lineage.levels import Relation
+from coloop.spec.levels import Relation
 from coloop.spec.nodes import BufferNode
 from coloop.validate.facts import Facts, PhaseFacts, found
 from coloop.validate.schedule import nearest_sources

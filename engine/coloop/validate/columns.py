@@ -8,7 +8,6 @@ from coloop.spec.algorithm import PORTS_OF, BradleyTerry
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Diagnostic, did_you_mean
 from coloop.spec.graph import Edge
-from coloop.spec.lineage.written import template_columns
 from coloop.spec.nodes import (
     ActorNode,
     BufferNode,
@@ -341,7 +340,7 @@ def _column_fields(
             if isinstance(column, str):
                 yield "source.column", column, own
         case TemplateNode() if node.each is not None:
-            if template_columns(node) is not None and node.each not in node.parse:
+            if node.written_columns() is not None and node.each not in node.parse:
                 yield "each", node.each, own if node.code is None else []
         case FilterNode():
             for index, rule in enumerate(node.keep):

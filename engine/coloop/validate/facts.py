@@ -28,13 +28,14 @@ from coloop.spec.diagnostics import Diagnostic, Fix, Severity
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import WeightsGroup, training_of, weights_groups
 from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineage, relate_pair
-from coloop.spec.lineage.counts import Count, RowCounts
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
 from coloop.spec.paths import find
 from coloop.spec.ports import PORTS
 from coloop.spec.presets import HardwarePreset
 from coloop.spec.rollout import Rollout
+from coloop.spec.row_counts import Count
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
 from coloop.spec.training import Training
 from coloop.validate.machine import hardware_of

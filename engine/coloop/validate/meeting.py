@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import Edge
+from coloop.spec.levels import Level, Relation, ordered, relate
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT
-from coloop.spec.lineage.levels import Level, Relation, ordered, relate
 from coloop.spec.nodes import BufferNode, FilterNode, PairsNode, TemplateNode
 from coloop.validate.edges import removal
 from coloop.validate.facts import Facts, found

@@ -160,7 +160,7 @@ def _additions(facts: Facts, name: str, port: str) -> Iterator[Fix]:
         outputs = (
             out
             for out, section in PORTS[kind].outputs.items()
-            if accepts(wanted, section.type) and out not in mode.outputs.get(kind, ())
+            if accepts(wanted, section.type) and out not in mode.of(kind).outputs
         )
         for out in outputs:
             new = _free_name(facts, kind)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from coloop.spec.builtins import Gate, Margin, TurnAllocation, Weighted
 from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge
+from coloop.spec.levels import Relation
 from coloop.spec.lineage import Levels, relate
-from coloop.spec.lineage.levels import Relation
 from coloop.spec.nodes import (
     BufferNode,
     EvaluateNode,

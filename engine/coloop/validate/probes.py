@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.lineage.columns import Columns
-from coloop.spec.lineage.names import shared
+from coloop.spec.names import shared
 from coloop.spec.nodes import DatasetNode, EvaluateNode
 from coloop.validate import columns
 from coloop.validate.facts import Facts

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator
 from coloop.spec.builtins import TurnAllocation
 from coloop.spec.diagnostics import Diagnostic, Severity
 from coloop.spec.graph import Edge
+from coloop.spec.levels import NO_LEVELS
 from coloop.spec.lineage import RoundsRegion
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT
-from coloop.spec.lineage.levels import NO_LEVELS
 from coloop.spec.lineage.rounds import multiplied, name_of
 from coloop.spec.nodes import RewardNode
 from coloop.validate.facts import Facts, found
@@ -189,7 +189,7 @@ def _is_concat(facts: Facts, name: str) -> bool:
 
 def _cuts(facts: Facts, name: str) -> bool:
     section = facts.nodes[name]
-    return section.kind == "filter" or getattr(section, "code", None) is not None
+    return section.about.sifts or getattr(section, "code", None) is not None
 
 
 RULES = (

@@ -4,11 +4,11 @@ nothing in any step."""
 from collections.abc import Iterator
 
 from coloop.plan.searches import TREES
-from coloop.plan.settings.searches import branches
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import PortRef
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import SearchNode
+from coloop.spec.nodes.search import branches
 from coloop.spec.search import Expand
 from coloop.validate.facts import Facts, PhaseFacts, found
 from coloop.validate.groups import completions

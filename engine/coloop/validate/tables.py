@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from coloop.spec.lineage.names import Names
-from coloop.spec.lineage.written import TASK_COLUMN, returned_keys
+from coloop.spec.names import Names
 from coloop.spec.nodes import Node, RewardNode, TemplateNode, ToolNode, VerifierNode
 from coloop.spec.tools import OWN_CALLS
+from coloop.spec.written import TASK_COLUMN, returned_keys
 from coloop.validate.facts import Facts
 from coloop.validate.text_names import regex_groups
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.settings.searches import texts_of_search
 from coloop.spec.nodes import SearchNode
 
 
@@ -28,4 +27,4 @@ def test_texts_of_a_row(method: str, fields: dict[str, Any], texts: int) -> None
     budget = {"budget": {"tokens": 1000}}
     node = SearchNode.model_validate({"kind": "search", "method": method, **budget, **fields})
 
-    assert texts_of_search(node) == texts
+    assert node.texts_per_row == texts

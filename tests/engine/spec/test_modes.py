@@ -187,9 +187,9 @@ def test_algorithms_are_those_of_the_ports_that_are_offered(
 
 def test_what_is_hidden_is_there() -> None:
     for mode in MODES.values():
-        for kind, ports in mode.ports.items():
-            assert set(ports) <= set(PORTS[kind].inputs)
-        for kind in mode.fields:
+        for kind, hidden in mode.of_kind.items():
+            assert set(hidden.ports) <= set(PORTS[kind].inputs)
+            assert set(hidden.outputs) <= set(PORTS[kind].outputs)
             schema = CATALOG.kinds[kind].json_schema
             for path in mode.hidden_fields(kind):
                 top, _, inner = path.partition(".")

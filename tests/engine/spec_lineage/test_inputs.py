@@ -1,6 +1,7 @@
-"""The table of inputs agrees with the port table."""
+"""What kinds say of their inputs agrees with their ports."""
 
-from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS, SCORE_INPUTS
+from coloop.spec.lineage.inputs import SCORE_INPUTS
+from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import HANDLES, PORTS, PortType
 
 ASIDE = {"library", "seed", "spare", "documents", "reference", "values"}
@@ -13,9 +14,7 @@ def test_every_input_is_rows_or_scores_or_aside() -> None:
     for kind, ports in PORTS.items():
         if kind == "buffer":
             continue
-        named = {*ROW_INPUTS.get(kind, ()), *SCORE_INPUTS.get(kind, ())}
-        if kind == "pairs":
-            named |= {port for names in PAIRS_INPUTS.values() for port in names}
+        named = {*NODE_CLASSES[kind].about.rows, *SCORE_INPUTS.get(kind, ())}
         for name, port in ports.inputs.items():
             aside = port.teaching or port.type in HANDLES or name in ASIDE
             assert (name in named) != (aside or (kind, name) in HELD_OUT), (kind, name)

@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
+from coloop.spec.levels import Level, align, born, gathered, join_levels, joined
 from coloop.spec.lineage import Relation, ancestors, common_ancestor, match, relate, relate_pair
-from coloop.spec.lineage.levels import Level, align, born, gathered, join_levels, joined
 
 PROBLEMS = born("problems")
 LEFT, RIGHT = born("left", PROBLEMS), born("right", PROBLEMS)

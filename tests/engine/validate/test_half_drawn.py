@@ -189,5 +189,5 @@ def test_a_node_that_was_just_drawn_is_told_one_thing(kind: str) -> None:
 
 def begins_as(kind: str) -> dict[str, Any]:
     """A node of a kind in a loop that teaches judges, where all of them may learn."""
-    begins = {**KIND_TEXTS[kind].template, **MODES["reward_modeling"].begins.get(kind, {})}
+    begins = {**KIND_TEXTS[kind].template, **MODES["reward_modeling"].of(kind).begins}
     return {key: value for key, value in begins.items() if value is not None}

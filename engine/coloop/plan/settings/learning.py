@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from coloop.plan.settings.activations import LOSS_BYTES
-from coloop.plan.settings.flow import TableSize
 from coloop.plan.settings.overhead import fragmentation_bytes, heap_bytes
 from coloop.plan.settings.settings import PLAIN_FAMILIES
 from coloop.plan.settings.states import WHOLE
@@ -20,6 +19,7 @@ from coloop.plan.settings.weights import Weights
 from coloop.spec.algorithm import measures_others, node_algorithms
 from coloop.spec.groups import updates_of
 from coloop.spec.logits import logits_at_once, loss_chunk
+from coloop.spec.table_sizes import TableSize
 from coloop.spec.training import Checkpointing
 
 Port = tuple[str, str]

@@ -69,7 +69,7 @@ def _growth_in(walk: Walk, region: RoundsRegion) -> dict[str, RowGrowth]:
 
 
 def _tree(walk: Walk, region: RoundsRegion, each: float) -> RowGrowth:
-    cuts = any(walk.kinds[node] == "filter" for node in region.nodes)
+    cuts = any(walk.spec.nodes[node].about.sifts for node in region.nodes)
     limit = BRANCH_LIMIT if cuts else float("inf")
     turns = min(region.rounds, 64)
     last = min(each ** (turns - 1), limit)

@@ -22,7 +22,6 @@ from coloop.plan.settings.cores import (
     written_seconds,
 )
 from coloop.plan.settings.engines import Engine
-from coloop.plan.settings.flow import TableSize
 from coloop.plan.settings.learning import Update, update_in
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.memory import Memory, packed_bytes
@@ -32,6 +31,7 @@ from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import Weights
 from coloop.plan.settings.writing import WritingLoad, writing_seconds
 from coloop.spec.algorithm import asks_of_others
+from coloop.spec.table_sizes import TableSize
 from coloop.spec.training import Checkpointing
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]

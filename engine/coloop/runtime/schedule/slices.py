@@ -10,9 +10,9 @@ from coloop.runtime.roles.filter import FilterRole
 from coloop.runtime.schedule.calls import StepContext, Taken, Unrolled
 from coloop.runtime.schedule.units import Place, Task, Together, Tree, UnitsOf
 from coloop.spec.graph import Edge
-from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS
+from coloop.spec.nodes import NODE_CLASSES
 
-ROW_PORTS = frozenset().union(*ROW_INPUTS.values(), *PAIRS_INPUTS.values())
+ROW_PORTS = frozenset(port for node in NODE_CLASSES.values() for port in node.about.rows)
 """Inputs whose rows a node works on."""
 
 

@@ -1,9 +1,6 @@
 """Lineage: which table's rows descend from which, computed from the spec alone (language.md 2)."""
 
-from coloop.spec.lineage.columns import Columns
-from coloop.spec.lineage.descent import Attachment
-from coloop.spec.lineage.joins import Join
-from coloop.spec.lineage.levels import (
+from coloop.spec.levels import (
     JOINED,
     Level,
     Levels,
@@ -15,9 +12,12 @@ from coloop.spec.lineage.levels import (
     relate,
     relate_pair,
 )
+from coloop.spec.lineage.columns import Columns
+from coloop.spec.lineage.descent import Attachment
+from coloop.spec.lineage.joins import Join
 from coloop.spec.lineage.lineage import Lineage, Lineages, compute_lineage
-from coloop.spec.lineage.names import Names
 from coloop.spec.lineage.walk import RoundsRegion, Walk
+from coloop.spec.names import Names
 
 __all__ = [
     "JOINED",

@@ -12,22 +12,12 @@ from dataclasses import replace
 from typing import Final
 
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.levels import Level, Relation, ancestors, match
 from coloop.spec.lineage.descent import Descent
 from coloop.spec.lineage.inputs import ROW_OUTPUTS
 from coloop.spec.lineage.joins import Join
-from coloop.spec.lineage.levels import Level, Relation, ancestors, match
-from coloop.spec.lineage.names import ANYTHING, NOTHING, Found, Names, merged, rooted, shared
-from coloop.spec.lineage.written import (
-    ROLLOUT_COLUMNS,
-    TREE_COLUMNS,
-    dataset_columns,
-    pair_columns,
-    template_columns,
-)
-from coloop.spec.nodes import DatasetNode, Node, PairsNode, SearchNode, TemplateNode
-
-NamesOf = dict[Level, Names]
-"""Names of a table's rows, level by level."""
+from coloop.spec.names import ANYTHING, NOTHING, Names, NamesOf, merged, shared
+from coloop.spec.written import ROLLOUT_COLUMNS
 
 MOST_PASSES: Final = 6
 
@@ -47,12 +37,12 @@ class Columns:
         self.lineage = lineage
         self.spec: LoopSpec = lineage.spec
         self.walk = lineage.walk
-        self._known = known or {}
+        self.known = known or {}
         self._stand_ins = stand_ins or {}
         self._outputs: dict[tuple[str, str], NamesOf] = {}
         self._inputs: dict[str, NamesOf] = {}
         self._buffers: dict[str, Names] = {
-            name: ANYTHING for name, node in self.spec.nodes.items() if node.kind == "buffer"
+            name: ANYTHING for name, node in self.spec.nodes.items() if node.about.outlives_step
         }
         self._closing: dict[int, NamesOf] = {}
         for _ in range(MOST_PASSES):
@@ -95,7 +85,7 @@ class Columns:
             names = self._joined(name)
             self._inputs[name] = names
             columns = self._stand_ins.get(name)
-            for port, table in self._written(name, node, names):
+            for port, table in node.columns_given(name, self, names):
                 if columns is not None:
                     table = {level: NOTHING.own(name, columns, level) for level in table}
                 self._outputs[name, port] = table
@@ -159,55 +149,10 @@ class Columns:
             found[level] = replace(both, bare=bare, hidden=part.hidden - bare.keys())
         return found
 
-    # ---- what each kind gives
+    # ---- what kinds ask for
 
-    def _written(self, name: str, node: Node, names: NamesOf) -> Iterable[tuple[str, NamesOf]]:
-        match node.kind:
-            case "dataset":
-                table = self._loaded(name, node)
-                yield "rows", table
-                yield "pairs", table
-            case "actor":
-                table = self._rollouts(name, names)
-                yield "rollouts", table
-                yield "returns", table
-            case "critic":
-                yield "values", names
-            case "reference":
-                yield "log_probs", names
-            case "reward":
-                table = {level: part.with_scores([name]) for level, part in names.items()}
-                yield "scores", self._per_row(name, table)
-            case "verifier":
-                table = self._rollouts(name, names) if self.lineage.writes(name) else names
-                table = {level: part.with_scores([name]) for level, part in table.items()}
-                yield "rollouts", table
-                yield "scores", self._per_row(name, table)
-                yield "step_scores", self._per_row(name, table)
-            case "template":
-                yield "rows", self._templated(name, node, names)
-            case "filter":
-                yield from self._kept(name, names)
-            case "pairs":
-                yield "pairs", self._paired(name, node, names)
-            case "buffer":
-                root = next(iter(self.lineage.levels(name, "rows")))
-                table = {root: rooted(self._buffers[name], name, root)}
-                for port in (*ROW_OUTPUTS, "scores"):
-                    yield port, table
-            case "tool":
-                for edge in self.walk.into(name, "policy"):
-                    yield "rollouts", self.at(edge.source.node, "rollouts")
-            case "search":
-                yield from self._searched(name, node, names)
-
-    def _loaded(self, name: str, node: DatasetNode) -> NamesOf:
-        root = next(iter(self.lineage.levels(name, "rows")))
-        columns = self._known.get(name) or dataset_columns(node)
-        names = NOTHING.own(name, columns if columns is not None else node.columns, root)
-        return {root: names if columns is not None else names.opened(name)}
-
-    def _rollouts(self, name: str, names: NamesOf) -> NamesOf:
+    def rollouts(self, name: str, names: NamesOf) -> NamesOf:
+        """Names of what a node writes; `names`: of its prompts."""
         table: NamesOf = {}
         for level in self.lineage.levels(name, "rollouts"):
             parent = level.parents[0] if level.parents else level
@@ -225,77 +170,25 @@ class Columns:
         tools = {edge.source.node: None for edge in self.walk.into(name, "tools")}
         return replace(names, exact={**names.exact, **tools})
 
-    def _per_row(self, name: str, table: NamesOf) -> NamesOf:
+    def per_row(self, name: str, table: NamesOf) -> NamesOf:
+        """The same for the rows of which a node gives scores."""
         levels = self.lineage.levels(name, "scores")
         if levels <= table.keys():
             return table
         whole = merged(list(table.values())) if table else NOTHING
         return dict.fromkeys(levels, whole)
 
-    def _templated(self, name: str, node: TemplateNode, names: NamesOf) -> NamesOf:
-        columns = template_columns(node)
-        table: NamesOf = {}
-        for level, part in names.items():
-            target = level
-            if node.each is not None:
-                target = next(
-                    lv for lv in self.lineage.levels(name, "rows") if lv.parents == (level,)
-                )
-                part = part.below(1)
-            part = part.dropped(node.drop)
-            written = part.own(name, columns or (), target)
-            table[target] = written if columns is not None else written.opened(name)
-        return table
+    def kept(self, name: str) -> Names:
+        """Names of the rows that outlive a step at a node."""
+        return self._buffers[name]
 
-    def _kept(self, name: str, names: NamesOf) -> Iterable[tuple[str, NamesOf]]:
-        spare: NamesOf = {}
-        for edge in self.walk.into(name, "spare"):
-            spare.update(self.of_edge(edge))
-        for port in ROW_OUTPUTS:
-            edges = self.walk.into(name, port)
-            if edges:
-                table = {
-                    level: merged([part, names[level]]) if level in names else part
-                    for edge in edges
-                    for level, part in self.of_edge(edge).items()
-                }
-                yield port, _put_together(table, spare)
-        if self.walk.into(name, "scores"):
-            yield "scores", _put_together(names, spare)
-
-    def _paired(self, name: str, node: PairsNode, names: NamesOf) -> NamesOf:
-        table: NamesOf = {}
-        judged = self.walk.into(name, "preference" if node.method == "relabel" else "scores")
-        written = pair_columns(node, is_judged=bool(judged))
-        sides = self._side_names(name) if node.method == "direct" else names
-        for level in self.lineage.levels(name, "pairs"):
-            parents = [sides[one].below(1) for one in level.parents if one in sides]
-            if node.method == "relabel":
-                parents = list(names.values())
-            table[level] = _of_pair(level, merged(parents or [NOTHING])).own(name, written, level)
-        return table
-
-    def _side_names(self, name: str) -> NamesOf:
+    def of_edges(self, edges: Iterable[Edge]) -> NamesOf:
+        """Names of what these edges bring together."""
         found: NamesOf = {}
-        for edge in self.walk.into(name, "chosen", "rejected"):
+        for edge in edges:
             for level, part in self.of_edge(edge).items():
                 found[level] = merged([found[level], part]) if level in found else part
         return found
-
-    def _searched(
-        self, name: str, node: SearchNode, names: NamesOf
-    ) -> Iterable[tuple[str, NamesOf]]:
-        own = TREE_COLUMNS if node.method in ("puct", "and_or") else ROLLOUT_COLUMNS
-        for port in ("rollouts", "step_scores", "scores"):
-            table: NamesOf = {}
-            for level in self.lineage.levels(name, port):
-                if level in names:
-                    table[level] = names[level].with_scores([name])
-                else:
-                    above = names.get(level.parents[0], NOTHING) if level.parents else NOTHING
-                    grown = above.below(1).own(name, own, level)
-                    table[level] = grown.with_scores([name])
-            yield port, table
 
     def _buffer_names(self, name: str) -> Names:
         ports: dict[str, list[Names]] = {}
@@ -307,21 +200,3 @@ class Columns:
             return shared(scored) if scored else NOTHING
         names = shared(rows)
         return merged([names, shared(scored)]) if scored else names
-
-
-def _put_together(table: NamesOf, spare: NamesOf) -> NamesOf:
-    return {**spare, **table}
-
-
-def _of_pair(level: Level, names: Names) -> Names:
-    """Columns that the two sides have each for itself are ambiguous, also where both sides are
-    siblings of one level."""
-    if len(set(level.parents)) != 1 or len(level.parents) != 2:
-        return names
-    side = level.parents[0]
-    other = Level(f"{side.node} beside", side.parents)
-    bare = {
-        name: Found(found.distance, found.rows | {other}) if side in found.rows else found
-        for name, found in names.bare.items()
-    }
-    return replace(names, bare=bare)

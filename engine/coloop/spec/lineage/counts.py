@@ -7,14 +7,13 @@ and run ask here, each with the edges that deliver in the phase at hand. The pre
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 from coloop.spec.graph import Edge
-from coloop.spec.lineage.inputs import ALWAYS_CONCAT
-from coloop.spec.lineage.levels import (
+from coloop.spec.levels import (
     Level,
     Levels,
     Relation,
@@ -22,56 +21,23 @@ from coloop.spec.lineage.levels import (
     common_ancestor,
     ordered,
 )
+from coloop.spec.lineage.inputs import ALWAYS_CONCAT
 from coloop.spec.lineage.lineage import Lineage
-from coloop.spec.nodes import (
-    ActorNode,
-    BufferNode,
-    DatasetNode,
-    FilterNode,
-    Node,
-    PairsNode,
-    TemplateNode,
-    VerifierNode,
-)
 from coloop.spec.ports import PORTS
 from coloop.spec.rollout import Rollout
+from coloop.spec.row_counts import (
+    NONE,
+    UNKNOWN,
+    Count,
+    Counts,
+    add_up,
+    at_most,
+    largest,
+    of_all_rounds,
+    repeated,
+    smallest,
+)
 from coloop.spec.training import Gather
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    """Rows of a table in one step."""
-
-    rows: int | None
-    """At most so many; `None`: nobody knows."""
-    is_exact: bool = False
-    """Not fewer either, where nothing on the way runs dry."""
-    least: int = 0
-    """At least so many, whatever the models write and the rules cut."""
-    greedy: int = 0
-    """Greedy extras that stand beside these rows; they are scored and never learned."""
-    ladder: str = ""
-    """How the number comes about, e.g. `32 rows of problems x 8 completions`."""
-
-    @property
-    def whole(self) -> int | None:
-        """All rows of the table, greedy extras among them."""
-        return None if self.rows is None else self.rows + self.greedy
-
-    def __str__(self) -> str:
-        match self.whole:
-            case None:
-                return "some" if self.least else "unknown"
-            case whole if not whole or (self.is_exact and self.least):
-                return f"{whole}"
-            case whole:
-                return f"at most {whole}"
-
-
-UNKNOWN: Final = Count(rows=None)
-NONE: Final = Count(rows=0, is_exact=True)
-Counts = dict[Level, Count]
-"""Rows of a table, level by level."""
 
 
 class RowCounts:
@@ -106,7 +72,7 @@ class RowCounts:
         self._delivers = delivers
         self._passes = passes
         self._stand_ins = stand_ins or {}
-        self._is_probe = is_probe
+        self.is_probe = is_probe
         self._looping = {
             node for region in lineage.regions if region.rounds > 1 for node in region.nodes
         }
@@ -116,10 +82,10 @@ class RowCounts:
                 continue
             is_looping = name in self._looping
             self._seen = first_round if is_looping else outside
-            given = self._given(name, lineage.spec.nodes[name])
+            given = self._given(name)
             first_round.keep(lineage, name, given)
             if is_looping:
-                given = {level: _of_all_rounds(count) for level, count in given.items()}
+                given = {level: of_all_rounds(count) for level, count in given.items()}
             outside.keep(lineage, name, given)
         self._seen = outside
 
@@ -139,7 +105,7 @@ class RowCounts:
         edges = [edge for edge in self._walk.into(node, port) if self._delivers(edge)]
         if port != "rewards":
             return replace(add_up(self.of_edge(edge) for edge in edges), greedy=0)
-        return replace(_largest(self._credited(node, edge) for edge in edges), greedy=0)
+        return replace(largest(self._credited(node, edge) for edge in edges), greedy=0)
 
     def _credited(self, node: str, edge: Edge) -> Count:
         """Rows of the learner that one edge scores."""
@@ -147,63 +113,27 @@ class RowCounts:
         if self._lineage.attachment(edge).relation is Relation.SAME:
             return said
         own = self.of(node, "rollouts")
-        return own if said.is_exact else _at_most(own)
+        return own if said.is_exact else at_most(own)
 
     def value(self, path: str, written: Any) -> Any:
         """A value in this phase: the phase's own, else what is written; `None` where it moves."""
         return None if path in self._moved else self._overrides.get(path, written)
 
-    def _given(self, name: str, node: Node) -> Counts:
+    def _given(self, name: str) -> Counts:
         """Counts of every level that a node gives, new or handed on."""
         if name in self._stand_ins:
-            return dict.fromkeys(self._levels(name), self._stand_ins[name])
+            return dict.fromkeys(self.levels(name), self._stand_ins[name])
         rows = self._joined(name)
-        match node:
-            case DatasetNode():
-                return dict.fromkeys(self._levels(name), self._loaded(name, node))
-            case BufferNode():
-                drawn = self.value(f"nodes.{name}.rows_per_step", node.rows_per_step)
-                known = drawn if isinstance(drawn, int) else node.capacity
-                count = Count(rows=known, ladder=f"{known} rows of `{name}`")
-                return dict.fromkeys(self._levels(name), count)
-            case ActorNode() | VerifierNode() if self._lineage.writes(name):
-                return {**rows, **self._written(name, rows)}
-            case TemplateNode() if node.code is not None:
-                return {level: _at_most(count) for level, count in rows.items()}
-            case FilterNode():
-                return self._kept(name, node, rows)
-            case PairsNode():
-                return dict.fromkeys(self._levels(name), self._paired(name, node))
-            case _:
-                return rows
+        return self._lineage.spec.nodes[name].counts_given(name, self, rows)
 
-    def _levels(self, name: str) -> Iterable[Level]:
+    def levels(self, name: str) -> Iterable[Level]:
+        """Levels of all that a node gives."""
         ports = PORTS[self._walk.kinds[name]].outputs
         return {level for port in ports for level in self._lineage.levels(name, port)}
 
-    def _loaded(self, name: str, node: DatasetNode) -> Count:
-        rows = self.value(f"nodes.{name}.rows_per_step", node.rows_per_step)
-        if rows is None and node.rows_per_step is None and node.source.type == "inline":
-            rows = len(node.source.rows)
-        if node.unfold is not None:
-            return UNKNOWN
-        if not isinstance(rows, int):
-            return Count(rows=None, least=1)
-        if self._is_probe:
-            return self._loaded_by_probe(name, node, rows)
-        return Count(rows=rows, is_exact=True, least=rows, ladder=f"{rows} rows of `{name}`")
-
-    def _loaded_by_probe(self, name: str, node: DatasetNode, rows: int) -> Count:
-        """A reading takes no row twice: at most the whole source."""
-        source: Any = node.source
-        size = len(source.rows) if source.type == "inline" else getattr(source, "size", None)
-        if size is None:
-            return Count(rows=rows, least=1, ladder=f"{rows} rows of `{name}`")
-        rows = min(rows, size)
-        return Count(rows=rows, is_exact=True, least=rows, ladder=f"{rows} rows of `{name}`")
-
-    def _written(self, name: str, rows: Counts) -> Counts:
-        each = self._completions(name)
+    def written(self, name: str, rows: Counts) -> Counts:
+        """Rows that a node writes; `rows`: those of its prompts."""
+        each = self.completions(name)
         found: Counts = {}
         for level in self._lineage.levels(name, "rollouts"):
             above = rows.get(level.parents[0]) if level.parents else None
@@ -211,7 +141,7 @@ class RowCounts:
                 found[level] = UNKNOWN
                 continue
             rollout = self._rollout(name)
-            extra = int(rollout is not None and rollout.greedy_extra and not self._is_probe)
+            extra = int(rollout is not None and rollout.greedy_extra and not self.is_probe)
             prompts = above.whole
             found[level] = replace(
                 above,
@@ -225,7 +155,8 @@ class RowCounts:
     def _rollout(self, name: str) -> Rollout | None:
         return getattr(self._lineage.spec.nodes[name], "rollout", None)
 
-    def _completions(self, name: str) -> int | None:
+    def completions(self, name: str) -> int | None:
+        """Texts that a node writes for each prompt, where it writes any."""
         rollout = self._rollout(name)
         if rollout is None:
             return None
@@ -233,57 +164,22 @@ class RowCounts:
         each = self.value(path, rollout.completions_per_prompt)
         return each if isinstance(each, int) else None
 
-    def _kept(self, name: str, node: FilterNode, rows: Counts) -> Counts:
-        if self._is_probe:
-            return {level: _at_most(c) for level, c in rows.items()} if node.keep else rows
-        if node.fill is not None:
-            return {level: self._filled(name, node, count) for level, count in rows.items()}
-        if node.up_to is not None:
-            return {level: Count(rows=node.up_to) for level in rows}
-        if node.resample is not None:
-            drawn = node.resample.rows
-            return {
-                level: Count(rows=count.rows if drawn is None else drawn, greedy=count.greedy)
-                for level, count in rows.items()
-            }
-        cuts = bool(node.keep) or node.per_group is not None
-        return {level: _at_most(c) for level, c in rows.items()} if cuts else rows
-
-    def _filled(self, name: str, node: FilterNode, count: Count) -> Count:
-        fill = node.fill
-        assert fill is not None
-        each = self._group_size(name)
-        if isinstance(fill.groups, int) and fill.surplus == "drop" and each is not None:
-            ladder = f"{fill.groups} groups x {each} completions"
-            extra = fill.groups if count.greedy or self._adds_greedy(name, count) else 0
-            exact = node.per_group is None
-            return Count(rows=fill.groups * each, is_exact=exact, greedy=extra, ladder=ladder)
-        if fill.rows is not None and fill.surplus == "drop":
-            return Count(rows=fill.rows)
-        return _times(_at_most(count), fill.max_rounds)
-
-    def _adds_greedy(self, name: str, count: Count) -> bool:
+    def adds_greedy(self, name: str, count: Count) -> bool:
         """Whether greedy texts may stand among rows of which nobody knows how many there are."""
         lineage = self._lineage
         writers = {w for level in lineage.input_levels(name) for w in lineage.writers(level)}
         rollouts = [rollout for writer in writers if (rollout := self._rollout(writer))]
         return count.rows is None and any(one.greedy_extra for one in rollouts)
 
-    def _group_size(self, name: str) -> int | None:
+    def group_size(self, name: str) -> int | None:
         """Rows that the one writer before a node writes for each prompt."""
         lineage = self._lineage
         writers = {w for level in lineage.input_levels(name) for w in lineage.writers(level)}
-        return self._completions(next(iter(writers))) if len(writers) == 1 else None
+        return self.completions(next(iter(writers))) if len(writers) == 1 else None
 
-    def _paired(self, name: str, node: PairsNode) -> Count:
-        counts = [self.of_edge(e) for e in self._walk.row_edges(name) if self._delivers(e)]
-        if node.method in ("direct", "relabel"):
-            return replace(_at_most(_largest(counts)), greedy=0)
-        rows, each = add_up(counts).rows, self._group_size(name)
-        if rows is None or not each:
-            return UNKNOWN
-        pairs = 1 if node.method == "best_worst" else each * (each - 1) // 2
-        return Count(rows=rows // each * pairs)
+    def brought(self, name: str) -> list[Count]:
+        """Rows of each edge that brings a node rows to work on."""
+        return [self.of_edge(e) for e in self._walk.row_edges(name) if self._delivers(e)]
 
     # ---- joins
 
@@ -296,9 +192,9 @@ class RowCounts:
             alive = [(edge, one) for edge, one in inputs if self._delivers(edge)]
             met = self._met(name, level, alive) if alive else NONE
             parts.setdefault(level, []).append(met)
-        rows = {level: _largest(counts) for level, counts in parts.items()}
+        rows = {level: largest(counts) for level, counts in parts.items()}
         if not self._is_sure_of_scores(name):
-            rows = {level: _at_most(count) for level, count in rows.items()}
+            rows = {level: at_most(count) for level, count in rows.items()}
         section = self._lineage.spec.nodes[name]
         if isinstance(section.join, Gather):
             rows |= self._gathered(section.join.gather, join.levels, rows)
@@ -309,8 +205,8 @@ class RowCounts:
         lowest = [self._at(edge, one) for edge, one in inputs if one == level]
         if lowest:
             others = [self._at(edge, one) for edge, one in inputs if one != level]
-            least = _smallest(lowest)
-            return least if all(one.is_exact for one in others) else _at_most(least)
+            least = smallest(lowest)
+            return least if all(one.is_exact for one in others) else at_most(least)
         counts = {one: self._at(edge, one) for edge, one in inputs}
         siblings = {one: count for one, count in counts.items() if one in level.parents}
         if len(siblings) != len(level.parents):
@@ -400,7 +296,7 @@ class RowCounts:
                 continue
             count = replace(self._seen.born.get(above.pop(), UNKNOWN), greedy=0)
             is_sure = any(rows[one].is_exact and rows[one].least for one in members)
-            found[level] = count if is_sure else _at_most(count)
+            found[level] = count if is_sure else at_most(count)
         return found
 
     def _ancestor_at(self, level: Level, node: str | None) -> Level | None:
@@ -417,7 +313,7 @@ class RowCounts:
 
     def _at(self, edge: Edge, level: Level) -> Count:
         source = self._seen.tables.get((edge.source.node, edge.source.port), {})
-        return _repeated(source.get(level, UNKNOWN), self._passes(edge))
+        return repeated(source.get(level, UNKNOWN), self._passes(edge))
 
 
 class _Seen:
@@ -465,62 +361,3 @@ def _equal_places(
 def _in_one_order(levels: Levels) -> Iterable[Level]:
     """Levels so that sums of them read alike in every process."""
     return levels if len(levels) < 2 else ordered(levels)
-
-
-def add_up(counts: Iterable[Count]) -> Count:
-    """Rows of tables that stand one after another."""
-    parts = list(counts)
-    if len(parts) == 1:
-        return parts[0]
-    least = sum(part.least for part in parts)
-    total = 0
-    for part in parts:
-        if part.rows is None:
-            return Count(rows=None, least=least)
-        total += part.rows
-    return Count(
-        rows=total,
-        is_exact=all(part.is_exact for part in parts),
-        least=least,
-        greedy=sum(part.greedy for part in parts),
-        ladder=" + ".join(part.ladder for part in parts if part.ladder),
-    )
-
-
-def _at_most(count: Count) -> Count:
-    return replace(count, is_exact=False, least=0)
-
-
-def _times(count: Count, factor: int) -> Count:
-    if count.rows is None:
-        return count
-    return replace(count, rows=count.rows * factor, greedy=count.greedy * factor)
-
-
-def _repeated(count: Count, passes: int) -> Count:
-    """Rows of all passes of a refill: those of the first are sure."""
-    if passes == 1:
-        return count
-    return replace(_times(count, passes), is_exact=False)
-
-
-def _of_all_rounds(count: Count) -> Count:
-    """Rows of all rounds: those of the first are sure, and nobody knows the others."""
-    return Count(rows=None, least=count.least)
-
-
-def _largest(counts: Iterable[Count]) -> Count:
-    parts = list(counts)
-    if any(part.rows is None for part in parts):
-        return Count(rows=None, least=max(part.least for part in parts))
-    return max(parts, key=lambda part: part.rows or 0, default=NONE)
-
-
-def _smallest(counts: list[Count]) -> Count:
-    known = [count for count in counts if count.rows is not None]
-    if not known:
-        return Count(rows=None, least=min(count.least for count in counts))
-    least = min(known, key=lambda count: count.rows or 0)
-    if len(known) == len(counts) and all(count.is_exact for count in known):
-        return least
-    return _at_most(least)

@@ -12,13 +12,12 @@ Invariants:
   `aggregate`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.lineage.inputs import OWN_ROLLOUT_INPUTS, ROW_OUTPUTS
-from coloop.spec.lineage.joins import EMPTY_JOIN, Join, join_inputs
-from coloop.spec.lineage.levels import (
+from coloop.spec.levels import (
     JOINED,
     NO_LEVELS,
     Level,
@@ -26,12 +25,14 @@ from coloop.spec.lineage.levels import (
     Relation,
     ancestors,
     born,
+    children,
     common_ancestor,
     match,
     ordered,
     relate,
 )
-from coloop.spec.lineage.outputs import carries_texts, given_levels
+from coloop.spec.lineage.inputs import OWN_ROLLOUT_INPUTS, ROW_OUTPUTS
+from coloop.spec.lineage.joins import EMPTY_JOIN, Join, join_inputs
 from coloop.spec.lineage.rounds import RoundsFlow, Take
 from coloop.spec.lineage.walk import RoundsRegion, Walk
 
@@ -65,7 +66,7 @@ class Descent:
             node = spec.nodes[name]
             join = join_inputs(self, name, self._receiving_edges(name))
             self._joins[name] = join
-            for port, levels in given_levels(self, name, node, join):
+            for port, levels in node.levels_given(name, self, join):
                 self._outputs[name, port] = levels
 
     # ---- tables
@@ -101,7 +102,32 @@ class Descent:
 
     def brings_texts(self, node: str) -> bool:
         """Whether rows that a policy wrote, or that descend from such, come to a node."""
-        return any(carries_texts(self, edge) for edge in self.walk.into(node, "rows"))
+        return any(self._carries_texts(edge) for edge in self.walk.into(node, "rows"))
+
+    def _carries_texts(self, edge: Edge) -> bool:
+        """Whether the rows of an edge are rollouts, or descend from some."""
+        source = edge.source.node
+        if self.spec.nodes[source].about.outlives_step:
+            return bool(self.walk.into(source, "rollouts"))
+        levels = self.edge_levels(edge)
+        return bool(levels) and all(
+            any(self._is_written(one) for one in ancestors(level)) for level in levels
+        )
+
+    def _is_written(self, level: Level) -> bool:
+        """Whether rows of a level are born where learners write."""
+        about = None if level.joined else self.spec.nodes[level.node].about
+        return about is not None and "credit" in about.stages
+
+    def called(self, node: str) -> Levels:
+        """Rows that a policy writes inside another's trajectory: children of the caller's."""
+        callers = self.walk.callers.get(node, ())
+        return NO_LEVELS.union(*(children(node, self.levels(one, "rollouts")) for one in callers))
+
+    def brought(self, edges: Iterable[Edge], port: str | None = None) -> Levels:
+        """Levels of what these edges bring together, or of a port of their sources."""
+        tables = (self.levels(e.source.node, port or e.source.port) for e in edges)
+        return NO_LEVELS.union(*tables)
 
     def rows_of(self, node: str) -> Levels:
         """Levels of the rows that a node hands on: what its bare id means in `group_by` and
@@ -181,14 +207,7 @@ class Descent:
 
     def writes(self, node: str) -> bool:
         """Whether a node writes text: an actor, or a generative verifier with `rollout`."""
-        section = self.spec.nodes[node]
-        match section.kind:
-            case "actor":
-                return True
-            case "verifier":
-                return section.method == "generative" and section.rollout is not None
-            case _:
-                return False
+        return self.spec.nodes[node].writes_texts
 
     def _receiving_edges(self, name: str) -> list[Edge]:
         """Edges that make the rows of a node in round 1."""
@@ -204,7 +223,8 @@ class Descent:
         if port == OWN_ROLLOUT_INPUTS:
             return self.own_levels(name)
         node = self.spec.nodes[name]
-        if node.kind == "evaluate" and not self.walk.into(name, "rollouts"):
+        apart = node.about.apart_without
+        if apart is not None and not self.walk.into(name, apart):
             return self._graded(name, edge)
         return self.join(name).members
 
@@ -234,7 +254,7 @@ class Descent:
             for search in searches:
                 for level in self.levels(search, "rollouts"):
                     found.setdefault(level, set()).add(policy)
-        buffers = [name for name, node in self.spec.nodes.items() if node.kind == "buffer"]
+        buffers = [name for name, node in self.spec.nodes.items() if node.about.outlives_step]
         for _ in buffers:
             for name in buffers:
                 holds = found.setdefault(born(name), set())

@@ -1,49 +1,24 @@
 """What each port means for lineage: which inputs bring the rows that a node works on, which bring
-scores.
+scores; collected from the kinds.
 
-Literal Python, held against the port table by a test: an input that is neither here nor a
-teaching port nor a handle plays no part in a join (a library, a seed, documents, spare rows, the
-learner's reference).
+An input that is neither among them nor a teaching port nor a handle plays no part in a join (a
+library, a seed, documents, spare rows, the learner's reference).
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-ROW_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "actor": ("prompts",),
-    "critic": ("rollouts",),
-    "reference": ("rollouts", "pairs"),
-    "reward": ("rollouts", "rows", "comparisons"),
-    "verifier": ("rollouts", "rows", "comparisons"),
-    "template": ("rows",),
-    "filter": ("rows", "rollouts", "pairs"),
-    "pairs": ("rollouts",),
-    "search": ("rows",),
-    "evaluate": ("rollouts",),
-}
-"""Inputs whose rows the node works on. Where one of them has an edge, scores only reach those
-rows."""
-
-PAIRS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "direct": ("chosen", "rejected"),
-    "relabel": ("pairs",),
-}
-"""Row inputs of a `pairs` node whose method reads others than `rollouts`."""
+from coloop.spec.nodes import NODE_CLASSES
 
 SCORE_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "reward": ("scores",),
-    "verifier": ("scores", "prior"),
-    "template": ("scores",),
-    "filter": ("scores", "by"),
-    "pairs": ("scores", "preference"),
-    "evaluate": ("scores", "selectors", "labels"),
+    kind: node.about.scores for kind, node in NODE_CLASSES.items() if node.about.scores
 }
 """Inputs that say something about rows. Without row inputs the scored rows are the node's rows."""
 
 OWN_ROLLOUT_INPUTS: Final = "rewards"
 """The teaching port `of: own rollouts`: its receivers are the rows that the node wrote."""
 
-ALWAYS_CONCAT: Final = frozenset({"actor", "critic", "reference", "buffer"})
+ALWAYS_CONCAT: Final = frozenset(kind for kind, node in NODE_CLASSES.items() if node.about.concat)
 """Kinds whose inputs are put one after another, whatever `join` says."""
 
 ROW_OUTPUTS: Final = ("rows", "rollouts", "pairs")

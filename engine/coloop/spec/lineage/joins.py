@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from coloop.spec.graph import Edge
-from coloop.spec.lineage.inputs import ALWAYS_CONCAT
-from coloop.spec.lineage.levels import (
+from coloop.spec.levels import (
     NO_LEVELS,
     Level,
     Levels,
@@ -24,6 +23,7 @@ from coloop.spec.lineage.levels import (
     join_levels,
     ordered,
 )
+from coloop.spec.lineage.inputs import ALWAYS_CONCAT
 from coloop.spec.training import Gather
 
 if TYPE_CHECKING:
@@ -58,19 +58,14 @@ def join_inputs(descent: Descent, name: str, edges: list[Edge]) -> Join:
     if not tables:
         return EMPTY_JOIN
     mode = "concat" if node.kind in ALWAYS_CONCAT else node.join
-    if node.kind == "pairs" and node.method == "direct":
-        return _join_sides(tables)
-    if mode == "concat" or _grades_tables_apart(node.kind, tables):
+    if node.sides:
+        return _join_sides(tables, node.sides)
+    apart = node.about.apart_without
+    is_apart = apart is not None and all(edge.target.port != apart for edge, _ in tables)
+    if mode == "concat" or is_apart:
         return _side_by_side(tables)
     join = _aligned(tables)
     return _gather(descent, mode.gather, join) if isinstance(mode, Gather) else join
-
-
-def sides_of_pairs(tables: list[Table]) -> tuple[Levels, Levels]:
-    """What a `direct` pairs node sets against each other: its chosen and its rejected levels."""
-    chosen = (levels for edge, levels in tables if edge.target.port == "chosen")
-    rejected = (levels for edge, levels in tables if edge.target.port == "rejected")
-    return NO_LEVELS.union(*chosen), NO_LEVELS.union(*rejected)
 
 
 def _side_by_side(tables: list[Table]) -> Join:
@@ -88,20 +83,18 @@ def _aligned(tables: list[Table]) -> Join:
     return Join(levels=levels, members=levels, parts=parts, apart=apart)
 
 
-def _join_sides(tables: list[Table]) -> Join:
-    sides = sides_of_pairs(tables)
+def _join_sides(tables: list[Table], ports: tuple[str, ...]) -> Join:
+    sides = [
+        NO_LEVELS.union(*(levels for edge, levels in tables if edge.target.port == port))
+        for port in ports
+    ]
     if not all(sides):
         return EMPTY_JOIN
     combinations, places = align(sides)
     levels = frozenset(join_levels(met) for met in combinations)
     by_port = {edge.target.port: edge for edge, _ in reversed(tables)}
-    apart = None if places is None else (by_port["chosen"], by_port["rejected"])
+    apart = None if places is None else (by_port[ports[0]], by_port[ports[1]])
     return Join(levels=levels, members=levels, apart=apart)
-
-
-def _grades_tables_apart(kind: str, tables: list[Table]) -> bool:
-    """An `evaluate` without rollouts measures each score table for itself."""
-    return kind == "evaluate" and all(edge.target.port != "rollouts" for edge, _ in tables)
 
 
 def _gather(descent: Descent, by: str | None, join: Join) -> Join:

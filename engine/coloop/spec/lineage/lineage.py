@@ -15,10 +15,10 @@ from typing import Any
 from coloop.spec.algorithm import off_policy_of
 from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.levels import Level, Levels, Relation
 from coloop.spec.lineage.columns import Columns
 from coloop.spec.lineage.descent import Attachment, Descent
 from coloop.spec.lineage.inputs import OWN_ROLLOUT_INPUTS
-from coloop.spec.lineage.levels import Level, Levels, Relation
 from coloop.spec.training import Gather
 
 
@@ -116,7 +116,7 @@ def _no_common_ancestor(
 ) -> Diagnostic:
     first, second = apart
     fixes: list[Fix] = []
-    if lineage.spec.nodes[name].kind not in ("pairs", "filter"):
+    if lineage.spec.nodes[name].about.is_concat_allowed:
         change = Change(op="set", path=f"nodes.{name}.join", value="concat")
         fixes.append(Fix(title="Put the inputs one after another", changes=(change,)))
     removal = Change(op="remove_edge", path=f"edges.{numbers[id(second)]}")

@@ -12,7 +12,6 @@ from typing import Literal
 
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.walk import RoundsRegion, Walk
-from coloop.spec.ports import PORTS
 
 Take = Literal["last", "ends", "all"]
 
@@ -52,9 +51,9 @@ class RoundsFlow:
             return None
         if edge.take is not None:
             return edge.take
-        kind = self._walk.kinds[edge.target.node]
-        is_generate = PORTS[kind].inputs[edge.target.port].phase == "generate"
-        return "last" if is_generate or kind == "evaluate" else "all"
+        about = self._walk.spec.nodes[edge.target.node].about
+        is_generate = about.inputs[edge.target.port].phase == "generate"
+        return "last" if is_generate or about.takes_last_round else "all"
 
     def along(self, edge: Edge) -> frozenset[str]:
         """Names of the regions of which an edge brings rows of several rounds."""
@@ -69,7 +68,7 @@ class RoundsFlow:
         return edge.target.node in region.nodes and self._walk.moves_rows(edge)
 
     def _brought_to(self, name: str) -> frozenset[str]:
-        if self._walk.kinds[name] == "buffer":
+        if self._walk.spec.nodes[name].about.outlives_step:
             return frozenset()
         edges = (e for e in self._walk.forward_edges if e.target.node == name)
         return frozenset().union(*map(self.along, edges))

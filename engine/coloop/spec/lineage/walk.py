@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS, SCORE_INPUTS
+from coloop.spec.lineage.inputs import SCORE_INPUTS
 from coloop.spec.ports import HANDLES, PORTS
 
 
@@ -65,10 +65,7 @@ class Walk:
 
     def row_inputs(self, node: str) -> tuple[str, ...]:
         """Names of the inputs whose rows the node works on."""
-        section = self.spec.nodes[node]
-        if section.kind == "pairs":
-            return PAIRS_INPUTS.get(section.method, ROW_INPUTS["pairs"])
-        return ROW_INPUTS.get(section.kind, ())
+        return self.spec.nodes[node].row_inputs
 
     def row_edges(self, node: str) -> list[Edge]:
         """Edges that bring the rows that the node works on, in the order of the spec."""
@@ -193,11 +190,11 @@ class Walk:
 
     def moves_rows(self, edge: Edge) -> bool:
         """Whether rows move on along an edge within a step."""
-        kind = self.kinds[edge.target.node]
-        port = PORTS[kind].inputs[edge.target.port]
+        about = self.spec.nodes[edge.target.node].about
+        port = about.inputs[edge.target.port]
         if PORTS[self.kinds[edge.source.node]].outputs[edge.source.port].type in HANDLES:
             return False
-        return port.phase != "learn" and (kind != "buffer" or edge.target.port == "seed")
+        return port.phase != "learn" and (not about.outlives_step or port.phase == "generate")
 
     def _makes_sense(self, edge: Edge) -> bool:
         source, target = self.kinds.get(edge.source.node), self.kinds.get(edge.target.node)

@@ -18,7 +18,7 @@ from coloop.data.tables import (
 from coloop.data.tables.join import Births, Meetings
 from coloop.data.tables.table import Table
 from coloop.runtime.roles.protocol import Call, Context, Input
-from coloop.spec.lineage.levels import Level, Levels, align, birth, births, ordered
+from coloop.spec.levels import Level, Levels, align, birth, births, ordered
 from coloop.spec.training import Gather
 
 

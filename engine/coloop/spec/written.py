@@ -1,4 +1,4 @@
-"""Which columns a node writes on its rows, as far as the spec tells.
+"""Columns that several kinds write on their rows, as far as the spec tells.
 
 `None` stands for "not known before the run": free code, a file, a dataset of the hub.
 """
@@ -7,7 +7,6 @@ import ast
 from functools import lru_cache
 from typing import Final
 
-from coloop.spec.nodes import DatasetNode, PairsNode, TemplateNode
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 ROLLOUT_COLUMNS: Final = (
@@ -34,36 +33,6 @@ TASK_COLUMN: Final = "task"
 def own_columns(source: TaskSource) -> frozenset[str]:
     """Columns of the rows that a task makes."""
     return frozenset({*TASK_COLUMNS[source.task, getattr(source, "part", None)], TASK_COLUMN})
-
-
-def dataset_columns(node: DatasetNode) -> frozenset[str] | None:
-    """Columns of a dataset's rows, or `None` where only the source knows; mapped names are
-    certain."""
-    source = node.source
-    match source.type:
-        case "task":
-            return own_columns(source) | node.columns.keys()
-        case "inline":
-            return frozenset(key for row in source.rows for key in row) | node.columns.keys()
-        case _:
-            return None
-
-
-def template_columns(node: TemplateNode) -> frozenset[str] | None:
-    """Columns that a template writes, or `None` where its code decides."""
-    written = {*node.parse, *node.default, *node.columns}
-    if node.text is not None or node.messages is not None:
-        written.add("prompt")
-    if node.target is not None:
-        written.add("target")
-    if node.each is not None:
-        written.add(node.each)
-    if node.code is not None:
-        from_code = returned_keys(node.code)
-        if from_code is None:
-            return None
-        written |= from_code
-    return frozenset(written)
 
 
 @lru_cache(maxsize=512)
@@ -111,16 +80,3 @@ def _literal_keys(value: ast.expr | None) -> set[str] | None:
             return {str(key.value) for key in keys if isinstance(key, ast.Constant)}
         case _:
             return None
-
-
-def pair_columns(node: PairsNode, *, is_judged: bool) -> tuple[str, ...]:
-    """Columns that a node writes on its pairs.
-
-    Args:
-        is_judged: scores, or a preference, say which side is the better one.
-    """
-    if not is_judged or node.method == "direct":
-        return PAIR_COLUMNS
-    margin = () if node.method == "relabel" else ("margin",)
-    probability = () if node.soft is False else ("probability",)
-    return (*PAIR_COLUMNS, *margin, *probability)

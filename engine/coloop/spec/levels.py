@@ -45,6 +45,8 @@ class Relation(StrEnum):
     """No common ancestor."""
 
 
+LevelsByPort = Iterable[tuple[str, "Levels"]]
+"""Levels of the outputs of a node."""
 NEARNESS: Final[Mapping[Relation, int]] = {
     Relation.SAME: 0,
     Relation.DOWN: 1,
@@ -101,6 +103,11 @@ def _make(node: str, parents: tuple[Level, ...], is_joined: bool) -> Level:
 def born(node: str, *parents: Level) -> Level:
     """The level of rows that `node` writes, from these parents."""
     return _make(node, parents, False)
+
+
+def children(node: str, rows: Levels) -> Levels:
+    """New rows of a node, one below each of these."""
+    return frozenset(born(node, level) for level in rows)
 
 
 def joined(parents: tuple[Level, ...]) -> Level:

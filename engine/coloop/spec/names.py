@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from coloop.spec.lineage.levels import Level
+from coloop.spec.levels import Level
 
 ANY: Final = None
 """In `exact`: the columns of a node are not known, any may be there."""
@@ -99,6 +99,10 @@ class Names:
 
 NOTHING: Final = Names()
 ANYTHING: Final = Names(is_open=True)
+NamesOf = dict[Level, Names]
+"""Names of a table's rows, level by level."""
+NamesByPort = Iterable[tuple[str, NamesOf]]
+"""Names of the outputs of a node."""
 
 
 def merged(parts: Sequence[Names]) -> Names:

@@ -1,0 +1,146 @@
+"""`buffer`: rows that outlive a step: replay, pool, iteration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from coloop.spec.base import Text, Whole, problem, setting
+from coloop.spec.data import BufferBalance, BufferClear
+from coloop.spec.levels import LevelsByPort, born
+from coloop.spec.names import NamesByPort, NamesOf, rooted
+from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.row_counts import Count, Counts
+from coloop.spec.table_sizes import Sizes, TableSize
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+class BufferNode(BaseNode):
+    """Rows that outlive a step: replay, pool, iteration."""
+
+    kind: Literal["buffer"]
+    """Rows that outlive a step."""
+    capacity: Whole = setting(ge=1, unit="rows")
+    """Most rows (of each iteration, where several are kept)."""
+    rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
+    """Rows drawn a step; null: all."""
+    sample: Literal["newest", "uniform", "oldest", "weighted"] = setting("newest")
+    """Which rows are drawn."""
+    weight: Text | None = setting(
+        None, widget="column", when={"sample": ("weighted",)}, needed={"sample": ("weighted",)}
+    )
+    """Column with the weight of a row."""
+    unique: Text | None = setting(None, level="advanced", widget="column")
+    """A row whose value of this column is known is not taken."""
+    key: Text | None = setting(None, level="advanced", widget="column")
+    """A row whose value of this column is known replaces the old one."""
+    balance: BufferBalance | None = setting(None, level="advanced")
+    """As many rows of each class; null: as drawn."""
+    clear: BufferClear | None = setting(None, level="advanced")
+    """Empty it from time to time; null: never."""
+    keep_iterations: Whole | None = setting(None, ge=1, level="advanced")
+    """Iterations that are held; each phase that fills it opens a new one. Null: no iterations."""
+    join: Literal["concat"] = setting("concat", level="expert", hidden=True)
+    """Inputs stand one after another."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "read": Stage(reads=("seed",), gives=("rows", "rollouts", "pairs", "scores")),
+            "write": Stage(reads=("rows", "rollouts", "pairs", "scores")),
+        },
+        inputs={
+            "rows": InPort(type=PortType.ROWS, phase="score", help="Rows to keep."),
+            "rollouts": InPort(type=PortType.ROLLOUTS, phase="score", help="Rollouts to keep."),
+            "pairs": InPort(type=PortType.PAIRS, phase="score", help="Pairs to keep."),
+            "scores": InPort(
+                type=PortType.SCORES, phase="score", help="Scores to keep with their rows."
+            ),
+            "seed": InPort(
+                type=PortType.ROWS,
+                max=1,
+                phase="generate",
+                help="Rows it starts with when it is empty.",
+            ),
+        },
+        outputs={
+            "rows": OutPort(type=PortType.ROWS, help="Rows drawn from it."),
+            "rollouts": OutPort(type=PortType.ROLLOUTS, help="Rollouts drawn from it."),
+            "pairs": OutPort(type=PortType.PAIRS, help="Pairs drawn from it."),
+            "scores": OutPort(type=PortType.SCORES, help="Scores of what was drawn."),
+        },
+        outlives_step=True,
+        concat=("rows", "rollouts", "pairs", "scores", "seed"),
+        metrics=("rows", "written"),
+        modes={
+            "online": InMode(fields=("keep_iterations",)),
+            "reward_modeling": InMode(fields=("keep_iterations",)),
+        },
+        text=KindText(
+            title="Buffer",
+            group="data",
+            icon="archive",
+            help=(
+                "Rows that outlive a step: replay, a pool, an iteration. It is read when a step "
+                "starts and written when it ends, so a circle through it is legal. It is written "
+                "in phases that name it in `fill`; `seed` gives it rows while it is empty."
+            ),
+            template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
+            synonyms="replay, pool, memory, queue, experience, iteration, archive",
+            summary=("sample",),
+            telling=(
+                Telling("capacity", ("capacity",)),
+                Telling("rows a step", ("rows_per_step",)),
+            ),
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _one_identity(self) -> Self:
+        if self.unique is not None and self.key is not None:
+            raise problem("conflict", "does not go together with `unique`", field="key")
+        return self
+
+    @model_validator(mode="after")
+    def _one_order(self) -> Self:
+        """Rows of a class are drawn alike."""
+        if self.balance is not None and self.sample in ("oldest", "weighted"):
+            raise problem(
+                "conflict",
+                f"does not go together with `sample: {self.sample}`: of each class any rows are "
+                "drawn",
+                field="balance",
+            )
+        return self
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """Rows are born anew when it is read."""
+        yield from ((port, frozenset({born(name)})) for port in self.about.outputs)
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What the rows had that were written into it."""
+        root = born(name)
+        table = {root: rooted(columns.kept(name), name, root)}
+        yield from ((port, table) for port in self.about.outputs)
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """At most what is drawn, or all that it holds."""
+        drawn = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)
+        known = drawn if isinstance(drawn, int) else self.capacity
+        count = Count(rows=known, ladder=f"{known} rows of `{name}`")
+        return dict.fromkeys(counts.levels(name), count)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """What is drawn, or all that it holds."""
+        held = sizes.arriving_once(name, ("rows", "rollouts", "pairs", "seed"))
+        return replace(
+            held, rows=float(self.rows_per_step or self.capacity), alike=float(held.sides)
+        )

@@ -1,0 +1,148 @@
+"""`dataset`: rows from a task, a file, the hub or the loop itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from coloop.spec.base import Flag, Text, Whole, setting
+from coloop.spec.data import RowTokens, Source
+from coloop.spec.levels import LevelsByPort, born
+from coloop.spec.names import NOTHING, NamesByPort, NamesOf
+from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
+from coloop.spec.nodes.ports import OutPort, PortType
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.row_counts import UNKNOWN, Count, Counts
+from coloop.spec.table_sizes import Sizes, TableSize
+from coloop.spec.written import own_columns
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+class DatasetNode(BaseNode):
+    """Rows from a task, a file, the hub or the loop itself."""
+
+    kind: Literal["dataset"]
+    """Rows from outside."""
+    source: Source = setting()
+    """Where the rows come from."""
+    columns: dict[Text, Text] = setting(
+        default_factory=dict, widget="select", choices="task_columns"
+    )
+    """Name in the loop (`prompt`, `target`, `answer`, `chosen`, ...): name in the source."""
+    rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
+    """Rows of one step; null: all of them."""
+    tokens: RowTokens | None = setting(None, level="advanced")
+    """Lengths that the estimate takes where it cannot read the rows; null: it assumes some."""
+    shuffle: Flag = setting(True)
+    """A new order in every pass."""
+    unfold: Text | None = setting(None, level="advanced", widget="column")
+    """A list column whose entries become children of their row."""
+    join: Literal["align"] = setting("align", level="expert", hidden=True)
+    """A dataset has no inputs."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "load": Stage(gives=("rows", "pairs")),
+        },
+        inputs={},
+        outputs={
+            "rows": OutPort(type=PortType.ROWS, help="The rows of the step."),
+            "pairs": OutPort(
+                type=PortType.PAIRS, help="Its rows that have `chosen` and `rejected`."
+            ),
+        },
+        modes={
+            "offline": InMode(
+                begins={
+                    "source": {"type": "task", "task": "preference", "split": "train"},
+                    "columns": {"target": "chosen"},
+                }
+            ),
+            "reward_modeling": InMode(
+                begins={
+                    "source": {"type": "task", "task": "preference", "split": "train"},
+                    "columns": {"target": "chosen"},
+                }
+            ),
+        },
+        text=KindText(
+            title="Dataset",
+            group="data",
+            icon="database",
+            help=(
+                "Rows from a built-in task, a file, the hub or the loop itself. Each step it gives "
+                "`rows_per_step` rows at `rows`; rows that have `chosen` and `rejected` also leave "
+                "as `pairs`. `columns` says which of the source's columns is the `prompt`, the "
+                "`target` and the `answer`."
+            ),
+            template={
+                "kind": "dataset",
+                "source": {"type": "task", "task": "arithmetic", "split": "train"},
+                "rows_per_step": 32,
+            },
+            synonyms=(
+                "data, rows, prompts, questions, problems, corpus, examples, file, jsonl, csv, "
+                "parquet, hub, hugging face, task, inline"
+            ),
+            summary=("source.split", "source.part", "source.type"),
+            telling=(
+                Telling("source", ("source.task", "source.path", "source.type")),
+                Telling("rows a step", ("rows_per_step",)),
+            ),
+        ),
+    )
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """New rows; unfolded ones are children of those of the source."""
+        root = frozenset({born(name) if self.unfold is None else born(name, born(name))})
+        yield from (("rows", root), ("pairs", root))
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Those of the source; mapped names are certain."""
+        root = next(iter(columns.lineage.levels(name, "rows")))
+        known = columns.known.get(name) or self._source_columns()
+        own = NOTHING.own(name, known if known is not None else self.columns, root)
+        table = {root: own if known is not None else own.opened(name)}
+        yield from (("rows", table), ("pairs", table))
+
+    def _source_columns(self) -> frozenset[str] | None:
+        """Columns of its rows, or `None` where only the source knows."""
+        match self.source.type:
+            case "task":
+                return own_columns(self.source) | self.columns.keys()
+            case "inline":
+                return (
+                    frozenset(key for row in self.source.rows for key in row) | self.columns.keys()
+                )
+            case _:
+                return None
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """Rows of a step; a reading of a probe takes no row twice, so at most the whole source."""
+        return dict.fromkeys(counts.levels(name), self._count(name, counts))
+
+    def _count(self, name: str, counts: RowCounts) -> Count:
+        source: Any = self.source
+        given = len(source.rows) if source.type == "inline" else getattr(source, "size", None)
+        rows = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)
+        if rows is None and self.rows_per_step is None and source.type == "inline":
+            rows = given
+        if self.unfold is not None:
+            return UNKNOWN
+        if not isinstance(rows, int):
+            return Count(rows=None, least=1)
+        ladder = f"{rows} rows of `{name}`"
+        if counts.is_probe:
+            if given is None:
+                return Count(rows=rows, least=1, ladder=ladder)
+            rows = min(rows, given)
+            ladder = f"{rows} rows of `{name}`"
+        return Count(rows=rows, is_exact=True, least=rows, ladder=ladder)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """Rows of a step, and the lengths of their texts."""
+        return sizes.loaded(name, self, port)

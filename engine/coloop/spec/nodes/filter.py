@@ -1,0 +1,173 @@
+"""`filter`: keep rows by rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from coloop.spec.base import Whole, setting
+from coloop.spec.levels import LevelsByPort
+from coloop.spec.names import NamesByPort, NamesOf, merged
+from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.row_counts import Count, Counts, at_most, times
+from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
+from coloop.spec.table_sizes import Sizes, TableSize
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+class FilterNode(BaseNode):
+    """Keep rows by rules."""
+
+    kind: Literal["filter"]
+    """Keep rows by rules."""
+    keep: tuple[Rule, ...] = setting(())
+    """Rules that a row must pass, all of them; they look at the table as it came in."""
+    per_group: PerGroup | None = setting(None)
+    """At most so many rows of each group; null: all."""
+    fill: Fill | None = setting(None, level="advanced")
+    """Run the stages before it again until it has enough; null: once."""
+    resample: Resample | None = setting(None, level="advanced")
+    """Draw the rows again with replacement; null: no."""
+    up_to: Whole | None = setting(None, ge=1, level="advanced", unit="rows")
+    """With `spare`: fill up to this many rows; null: as many as came in."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "prepare": Stage(
+                reads=("rows", "rollouts", "pairs", "scores", "by", "spare"),
+                gives=("rows", "rollouts", "pairs", "scores"),
+            ),
+        },
+        inputs={
+            "rows": InPort(type=PortType.ROWS, max=1, phase="score", help="Rows to sift."),
+            "rollouts": InPort(
+                type=PortType.ROLLOUTS, max=1, phase="score", help="Rollouts to sift."
+            ),
+            "pairs": InPort(type=PortType.PAIRS, max=1, phase="score", help="Pairs to sift."),
+            "scores": InPort(
+                type=PortType.SCORES, max=1, phase="score", help="Scores to sift by and hand on."
+            ),
+            "by": InPort(
+                type=PortType.SCORES, phase="score", help="More scores that rules may name."
+            ),
+            "spare": InPort(
+                type=PortType.ROWS, max=1, phase="score", help="Rows that fill it up to `up_to`."
+            ),
+        },
+        outputs={
+            "rows": OutPort(type=PortType.ROWS, help="Rows that were kept."),
+            "rollouts": OutPort(type=PortType.ROLLOUTS, help="Rollouts that were kept."),
+            "pairs": OutPort(type=PortType.PAIRS, help="Pairs that were kept."),
+            "scores": OutPort(type=PortType.SCORES, help="Scores of what was kept."),
+        },
+        rows=("rows", "rollouts", "pairs"),
+        scores=("scores", "by"),
+        is_concat_allowed=False,
+        sifts=True,
+        metrics=("kept", "groups_kept"),
+        modes={
+            "offline": InMode(fields=("fill", "resample")),
+        },
+        text=KindText(
+            title="Filter",
+            group="shaping",
+            icon="filter",
+            help=(
+                "Keeps rows by rules: scores, groups whose rewards differ, length, a regular "
+                "expression, Python. With `fill` it runs what is before it again until enough is "
+                "left. It hands on only the kinds of table that go in."
+            ),
+            template={"kind": "filter", "keep": [{"rule": "nonzero_variance"}]},
+            synonyms=(
+                "select, keep, drop, dynamic sampling, rejection, refill, resample, best of n, cut"
+            ),
+            summary=("keep.*.rule",),
+            telling=(
+                Telling("keep", ("keep.*.rule",)),
+                Telling("per group", ("per_group.pick",)),
+                Telling("resample", ("resample.weight",)),
+            ),
+        ),
+    )
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """What comes in at a port leaves at the port of that name."""
+        spare = descent.brought(descent.walk.into(name, "spare"))
+        for port in self.about.rows:
+            edges = descent.walk.into(name, port)
+            if edges:
+                yield port, descent.brought(edges) | spare
+        if descent.walk.into(name, "scores"):
+            yield "scores", join.levels | spare
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What came in, and the scores by which it was sifted."""
+        spare: NamesOf = {}
+        for edge in columns.walk.into(name, "spare"):
+            spare.update(columns.of_edge(edge))
+        for port in self.about.rows:
+            edges = columns.walk.into(name, port)
+            if edges:
+                table = {
+                    level: merged([part, names[level]]) if level in names else part
+                    for edge in edges
+                    for level, part in columns.of_edge(edge).items()
+                }
+                yield port, {**spare, **table}
+        if columns.walk.into(name, "scores"):
+            yield "scores", {**spare, **names}
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """At most what its limits allow; a probe neither refills nor cuts to a number."""
+        if counts.is_probe:
+            return {level: at_most(c) for level, c in rows.items()} if self.keep else rows
+        if self.fill is not None:
+            return {level: self._filled(name, self.fill, counts, c) for level, c in rows.items()}
+        if self.up_to is not None:
+            return {level: Count(rows=self.up_to) for level in rows}
+        if self.resample is not None:
+            drawn = self.resample.rows
+            return {
+                level: Count(rows=count.rows if drawn is None else drawn, greedy=count.greedy)
+                for level, count in rows.items()
+            }
+        cuts = bool(self.keep) or self.per_group is not None
+        return {level: at_most(c) for level, c in rows.items()} if cuts else rows
+
+    def _filled(self, name: str, fill: Fill, counts: RowCounts, count: Count) -> Count:
+        each = counts.group_size(name)
+        if isinstance(fill.groups, int) and fill.surplus == "drop" and each is not None:
+            ladder = f"{fill.groups} groups x {each} completions"
+            extra = fill.groups if count.greedy or counts.adds_greedy(name, count) else 0
+            exact = self.per_group is None
+            return Count(rows=fill.groups * each, is_exact=exact, greedy=extra, ladder=ladder)
+        if fill.rows is not None and fill.surplus == "drop":
+            return Count(rows=fill.rows)
+        return times(at_most(count), fill.max_rounds)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """At most what its limits allow; what its rules cut is not known before the run."""
+        rows = sizes.brought_once(name)
+        siblings = sizes.siblings(name)
+        limits = [rows.rows]
+        if self.per_group is not None:
+            limits.append(rows.rows * min(self.per_group.max / siblings, 1.0))
+        if self.fill is not None:
+            groups = self.fill.groups
+            wanted = self.fill.rows or (groups * siblings if isinstance(groups, int) else None)
+            limits += [float(wanted)] if wanted else []
+        if self.resample is not None and self.resample.rows:
+            limits = [float(self.resample.rows)]
+        if self.up_to:
+            limits = [float(self.up_to)]
+        alike = rows.alike
+        if self.per_group is not None:
+            alike = min(alike, float(self.per_group.max))
+        return replace(rows, rows=min(limits), alike=alike)

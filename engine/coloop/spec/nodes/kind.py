@@ -1,0 +1,160 @@
+"""What every node kind says of itself in one place, and what all nodes have.
+
+A kind is one file of this package: its section (what can be written under `nodes.<id>`) with
+`about`, the facts that no setting changes, and the methods in which settings decide. Tables by
+aspect (`PORTS`, `READS`, `KIND_TEXTS`, ...) are collected from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from coloop.spec.base import Name, Section, setting
+from coloop.spec.levels import LevelsByPort
+from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.nodes.ports import HANDLES, InPort, KindPorts, OutPort
+from coloop.spec.nodes.texts import KindText
+from coloop.spec.row_counts import Counts
+from coloop.spec.table_sizes import Sizes, TableSize
+from coloop.spec.training import Join
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join as JoinedRows
+
+ModeName = Literal["online", "offline", "reward_modeling"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stage of a kind."""
+
+    reads: tuple[str, ...] = ()
+    """Inputs that it reads. Handles are not among them: they let one node call another and bring
+    no rows."""
+    gives: tuple[str, ...] = ()
+    """Outputs that it fills."""
+    calls: bool = False
+    """Whether the node calls its handles in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InMode:
+    """What is another for a kind in loops of one mode."""
+
+    ports: tuple[str, ...] = ()
+    """Inputs that are not offered; an algorithm of a teaching one is not either."""
+    outputs: tuple[str, ...] = ()
+    """Outputs that are not offered: what somebody reads who is not offered either."""
+    fields: tuple[str, ...] = ()
+    """Paths of settings that are not offered."""
+    begins: Mapping[str, Any] = field(default_factory=dict)
+    """What a node begins with instead of that part of its template; None: without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeKind:
+    """Facts of a kind that hold whatever is set at a node."""
+
+    stages: Mapping[str, Stage]
+    """By verb, in the order in which they run."""
+    inputs: dict[str, InPort]
+    outputs: dict[str, OutPort]
+    rows: tuple[str, ...] = ()
+    """Inputs whose rows it works on, all that some setting makes it work on. Where one of them has
+    an edge, scores only reach those rows."""
+    scores: tuple[str, ...] = ()
+    """Inputs that say something about rows. Without row inputs the scored rows are its rows."""
+    concat: tuple[str, ...] = ()
+    """Inputs that are put one after another, whatever `join` says."""
+    is_concat_allowed: bool = True
+    """Whether `join: concat` makes sense of inputs that have no rows in common."""
+    apart_without: str | None = None
+    """Where this input has no edge, each table of scores is taken for itself."""
+    takes_last_round: bool = False
+    """Whether it looks at the last of several rounds, where the edge does not say it."""
+    sifts: bool = False
+    """Whether rows that come in may end here."""
+    outlives_step: bool = False
+    """Whether its rows are those of earlier steps: what is written into it moves on later."""
+    metrics: tuple[str, ...] = ()
+    """What it reports besides what learners do; `search/*`: all that begin so."""
+    modes: Mapping[ModeName, InMode] = field(default_factory=dict)
+    text: KindText
+    runs: bool = True
+    """Whether `run` can carry it out; else it can be drawn, checked and planned."""
+
+    @property
+    def first_rows(self) -> str:
+        """The output by which the rows of such a node are counted."""
+        first = next(iter(self.outputs), "")
+        return first if first in ("rollouts", "pairs") else "rows"
+
+    @property
+    def ports(self) -> KindPorts:
+        """The kind's line in the port table."""
+        return KindPorts(stages=tuple(self.stages), inputs=self.inputs, outputs=self.outputs)
+
+
+class BaseNode(Section):
+    """What every node has."""
+
+    note: str | None = setting(None, widget="text", section="note")
+    """Text for people; it means nothing to the run."""
+    pool: Name | None = setting(
+        None,
+        level="advanced",
+        widget="select",
+        choices="pools",
+        section="placement",
+        short="pool {}",
+    )
+    """Pool of processes or GPUs it runs in; null: `main`."""
+    join: Join = setting("align", level="advanced")
+    """How its inputs are joined into the rows it works on."""
+
+    about: ClassVar[NodeKind]
+    """Facts of its kind."""
+
+    @property
+    def row_inputs(self) -> tuple[str, ...]:
+        """Names of the inputs whose rows the node works on."""
+        return self.about.rows
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Two inputs whose rows are set against each other, whatever `join` says."""
+        return ()
+
+    @property
+    def writes_texts(self) -> bool:
+        """Whether it writes texts of its own."""
+        return False
+
+    def levels_given(self, name: str, descent: Descent, join: JoinedRows) -> LevelsByPort:
+        """Levels of each output from those of its inputs: where new rows are born, and where the
+        same rows are handed on. Any kind that does not say otherwise hands on the rows of its join.
+        """
+        for port in self._row_outputs():
+            yield port, join.levels
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Columns and scores of the rows of each output; `names`: of the rows that it works on."""
+        for port in self._row_outputs():
+            yield port, names
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """How many rows of each level it gives, new or handed on; `rows`: those that it works
+        on."""
+        return rows
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """How large a table of one round is in the mean, and how long its texts are."""
+        return sizes.worked_on_once(name)
+
+    def _row_outputs(self) -> tuple[str, ...]:
+        return tuple(p for p, output in self.about.outputs.items() if output.type not in HANDLES)

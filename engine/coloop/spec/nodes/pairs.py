@@ -1,0 +1,203 @@
+"""`pairs`: chosen against rejected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from coloop.spec.base import Flag, Number, setting
+from coloop.spec.levels import Level, Levels, LevelsByPort, align, born
+from coloop.spec.names import NOTHING, Found, Names, NamesByPort, NamesOf, merged
+from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType, When, is_of_use
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.row_counts import UNKNOWN, Count, Counts, add_up, at_most, largest
+from coloop.spec.shaping import SideColumns, Soft
+from coloop.spec.table_sizes import Sizes, TableSize, joined
+from coloop.spec.written import PAIR_COLUMNS
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+_SIBLINGS: When = {"method": ("best_worst", "all", "margin")}
+_DIRECT: When = {"method": ("direct",)}
+_RELABEL: When = {"method": ("relabel",)}
+_COMPARED: Final = {"method": ("best_worst", "all", "margin", "relabel")}
+"""Methods by which pairs come of scores."""
+
+
+class PairsNode(BaseNode):
+    """Chosen against rejected."""
+
+    kind: Literal["pairs"]
+    """Chosen against rejected."""
+    method: Literal["best_worst", "all", "margin", "direct", "relabel"] = setting("best_worst")
+    """Best against worst, every two, every two that differ enough, two inputs, or new labels."""
+    margin: Number | None = setting(
+        None, ge=0, when={"method": ("margin",)}, needed={"method": ("margin",)}, hot=True
+    )
+    """Least difference of scores."""
+    drop_ties: Flag = setting(True, when=_COMPARED)
+    """Leave out pairs of equal score."""
+    soft: Soft = setting(False, level="advanced", when=_COMPARED)
+    """Keep the preference as a probability instead of swapping sides."""
+    columns: SideColumns = setting(default_factory=SideColumns, level="advanced")
+    """Which text each side brings."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "prepare": Stage(
+                reads=("rollouts", "scores", "chosen", "rejected", "pairs", "preference"),
+                gives=("pairs",),
+            ),
+        },
+        inputs={
+            "rollouts": InPort(
+                type=PortType.ROLLOUTS, phase="score", when=_SIBLINGS, help="Siblings to pair up."
+            ),
+            "scores": InPort(
+                type=PortType.SCORES,
+                max=1,
+                phase="score",
+                when=_SIBLINGS,
+                help="What decides the better one.",
+            ),
+            "chosen": InPort(
+                type=PortType.ROWS, phase="score", when=_DIRECT, help="The better sides (`direct`)."
+            ),
+            "rejected": InPort(
+                type=PortType.ROWS, phase="score", when=_DIRECT, help="The worse sides (`direct`)."
+            ),
+            "pairs": InPort(
+                type=PortType.PAIRS,
+                max=1,
+                phase="score",
+                when=_RELABEL,
+                help="Pairs to label (`relabel`).",
+            ),
+            "preference": InPort(
+                type=PortType.SCORES,
+                max=1,
+                phase="score",
+                when=_RELABEL,
+                help="How far `chosen` is the better side.",
+            ),
+        },
+        outputs={"pairs": OutPort(type=PortType.PAIRS, help="Chosen against rejected.")},
+        rows=("rollouts", "chosen", "rejected", "pairs"),
+        scores=("scores", "preference"),
+        is_concat_allowed=False,
+        metrics=("pairs", "ties", "equal_texts", "left_out"),
+        text=KindText(
+            title="Pairs",
+            group="shaping",
+            icon="columns-2",
+            help=(
+                "Chosen against rejected: best and worst of siblings, every two, two inputs "
+                "against each other, or new labels for pairs that are there. Pairs of equal texts "
+                "are dropped."
+            ),
+            template={"kind": "pairs", "method": "best_worst"},
+            synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",
+            summary=("method",),
+            telling=(
+                Telling("method", ("method",)),
+                Telling("margin", ("margin",)),
+            ),
+        ),
+    )
+
+    @property
+    def row_inputs(self) -> tuple[str, ...]:
+        """By its method: siblings, two sides, or pairs that are there."""
+        return tuple(port for port in self.about.rows if is_of_use(self.about.inputs[port], self))
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The better and the worse ones, where two inputs bring them."""
+        return ("chosen", "rejected") if self.method == "direct" else ()
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """Children of the two rows that are paired."""
+        yield "pairs", self._pairs_of(name, descent, join.levels)
+
+    def _pairs_of(self, name: str, descent: Descent, rows: Levels) -> Levels:
+        match self.method:
+            case "direct":
+                sides = [descent.brought(descent.walk.into(name, port)) for port in self.sides]
+                combinations = align(sides)[0] if all(sides) else ()
+                return frozenset(born(name, *met) for met in combinations)
+            case "relabel":
+                return frozenset(
+                    born(name, *(level.parents if len(level.parents) == 2 else (level,)))
+                    for level in rows
+                )
+            case _:
+                return frozenset(born(name, level, level) for level in rows)
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Both sides, and what both have in common."""
+        judged = columns.walk.into(name, "preference" if self.method == "relabel" else "scores")
+        written = self._written_columns(is_judged=bool(judged))
+        sides = columns.of_edges(columns.walk.into(name, *self.sides)) if self.sides else names
+        table: NamesOf = {}
+        for level in columns.lineage.levels(name, "pairs"):
+            parents = [sides[one].below(1) for one in level.parents if one in sides]
+            if self.method == "relabel":
+                parents = list(names.values())
+            pair = _of_pair(level, merged(parents or [NOTHING]))
+            table[level] = pair.own(name, written, level)
+        yield "pairs", table
+
+    def _written_columns(self, *, is_judged: bool) -> tuple[str, ...]:
+        """Columns that it writes; judged: scores, or a preference, say which side is better."""
+        if not is_judged or self.method == "direct":
+            return PAIR_COLUMNS
+        margin = () if self.method == "relabel" else ("margin",)
+        probability = () if self.soft is False else ("probability",)
+        return (*PAIR_COLUMNS, *margin, *probability)
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """At most so many pairs of each group; what is paired already stays."""
+        return dict.fromkeys(counts.levels(name), self._count(name, counts))
+
+    def _count(self, name: str, counts: RowCounts) -> Count:
+        brought = counts.brought(name)
+        if self.method in ("direct", "relabel"):
+            return replace(at_most(largest(brought)), greedy=0)
+        rows, each = add_up(brought).rows, counts.group_size(name)
+        if rows is None or not each:
+            return UNKNOWN
+        pairs = 1 if self.method == "best_worst" else each * (each - 1) // 2
+        return Count(rows=rows // each * pairs)
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """Two texts a row: so many pairs of each group, or those that come in."""
+        if self.method == "relabel":
+            return replace(sizes.arriving_once(name, ("pairs",)), sides=2)
+        if self.method == "direct":
+            sides = [sizes.arriving_once(name, (port,)) for port in self.sides]
+            return replace(joined(sides), sides=2, alike=2.0)
+        rows = sizes.arriving_once(name, ("rollouts",))
+        siblings = sizes.siblings(name)
+        groups = rows.rows / siblings
+        per_group = 1.0 if self.method == "best_worst" else siblings * (siblings - 1) / 2
+        return replace(rows, rows=groups * per_group, sides=2, alike=2 * per_group)
+
+
+def _of_pair(level: Level, names: Names) -> Names:
+    """Columns that the two sides have each for itself are ambiguous, also where both sides are
+    siblings of one level."""
+    if len(set(level.parents)) != 1 or len(level.parents) != 2:
+        return names
+    side = level.parents[0]
+    other = Level(f"{side.node} beside", side.parents)
+    bare = {
+        name: Found(found.distance, found.rows | {other}) if side in found.rows else found
+        for name, found in names.bare.items()
+    }
+    return replace(names, bare=bare)

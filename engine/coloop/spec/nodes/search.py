@@ -1,0 +1,197 @@
+"""`search`: drives policies to grow trees or label steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from coloop.spec.base import Flag, Number, Text, setting
+from coloop.spec.levels import LevelsByPort, children
+from coloop.spec.names import NOTHING, NamesByPort, NamesOf
+from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
+from coloop.spec.table_sizes import Sizes, TableSize, mean_written
+from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+_TREES: When = {"method": ("puct", "and_or")}
+
+COMPLETIONS_BY_RATE: Final = 8
+"""Completions of a text where its problem's pass rate decides."""
+BEGINNINGS: Final = 1
+"""Beginnings that a binary search completes, as a mean over all that it may do: one that is done
+looks at one to three, and problems that are always or never solved have nothing to search."""
+
+
+class SearchNode(BaseNode):
+    """Drives policies to grow trees or label steps."""
+
+    kind: Literal["search"]
+    """Drives policies to grow trees or label steps."""
+    method: Literal["monte_carlo", "binary_search", "puct", "and_or"] = setting()
+    """Completions of every step, binary search for the first error, or a tree."""
+    completions: Completions = setting(8, hot=True)
+    """Completions that estimate a step's chance of success."""
+    step_separator: Text = setting("\n", level="advanced")
+    """What ends a step."""
+    stop_at_zero: Flag = setting(False, level="advanced")
+    """After a step without a chance label no more steps."""
+    labels: StepLabels = setting("soft", level="advanced")
+    """Chances as labels, or right and wrong, or by relative progress."""
+    select: Select | None = setting(None, level="advanced")
+    """Which branch is followed; null: the method's own rule."""
+    expand: Expand | None = setting(None, level="advanced")
+    """How branches are made; null: the method's own."""
+    step_reward: Number = setting(0.0, level="advanced")
+    """Reward of each action, e.g. -1 to prefer short proofs."""
+    and_return: Literal["min"] = setting("min", level="expert")
+    """Return of a node all of whose children are needed."""
+    give: Literal["proofs", "visited"] = setting("proofs", level="advanced")
+    """Rows of finished texts or proofs, or of every beginning or state that was visited."""
+    budget: Budget = setting()
+    """Hard limits."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "generate": Stage(
+                reads=("rows",), gives=("rollouts", "scores", "step_scores"), calls=True
+            ),
+        },
+        inputs={
+            "rows": InPort(
+                type=PortType.ROWS,
+                max=1,
+                phase="generate",
+                required=True,
+                help="What it searches from.",
+            ),
+            "policy": InPort(
+                type=PortType.POLICY,
+                phase="generate",
+                required=True,
+                help="Who proposes the next step.",
+            ),
+            "outcome": InPort(
+                type=PortType.CHECK, max=1, phase="generate", help="What grades a finished path."
+            ),
+            "value": InPort(
+                type=PortType.CHECK,
+                max=1,
+                phase="generate",
+                when=_TREES,
+                help="What grades an unfinished path.",
+            ),
+            "tools": InPort(
+                type=PortType.TOOL,
+                phase="generate",
+                when={"method": ("and_or",)},
+                help="The environment it moves in.",
+            ),
+        },
+        outputs={
+            "rollouts": OutPort(
+                type=PortType.ROLLOUTS, help="The paths or labelled texts it gives."
+            ),
+            "scores": OutPort(type=PortType.SCORES, help="One number a searched row."),
+            "step_scores": OutPort(type=PortType.SCORES, help="One number a step."),
+            "policy": OutPort(
+                type=PortType.POLICY, help="A handle: the policy with search behind it."
+            ),
+        },
+        rows=("rows",),
+        metrics=("search/*",),
+        text=KindText(
+            title="Search",
+            group="tools",
+            icon="git-fork",
+            help=(
+                "Drives policies to grow trees or to label steps: Monte Carlo completions, binary "
+                "search for the first error, PUCT, and-or trees. Every search has a hard budget."
+            ),
+            template={
+                "kind": "search",
+                "method": "monte_carlo",
+                "completions": 8,
+                "budget": {"tokens": 100000},
+            },
+            synonyms="tree, mcts, monte carlo, puct, omegaprm, proof search, beam",
+            summary=("method",),
+            telling=(
+                Telling("method", ("method",)),
+                Telling("completions", ("completions",)),
+                Telling("budget", ("budget.tokens",)),
+            ),
+        ),
+    )
+
+    @property
+    def grows_tree(self) -> bool:
+        """Whether it grows a tree; else it estimates the steps of texts."""
+        return self.method in ("puct", "and_or")
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """A child of each row that it searches from; texts that are there are labelled."""
+        labels_texts = not self.grows_tree and descent.brings_texts(name)
+        grown = join.levels if labels_texts else children(name, join.levels)
+        yield from (("rollouts", grown), ("step_scores", grown))
+        yield "scores", join.levels if self.method == "and_or" else grown
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What every text of a search has; its score comes along."""
+        own = TREE_COLUMNS if self.grows_tree else ROLLOUT_COLUMNS
+        for port in ("rollouts", "step_scores", "scores"):
+            table: NamesOf = {}
+            for level in columns.lineage.levels(name, port):
+                if level in names:
+                    table[level] = names[level].with_scores([name])
+                else:
+                    above = names.get(level.parents[0], NOTHING) if level.parents else NOTHING
+                    grown = above.below(1).own(name, own, level)
+                    table[level] = grown.with_scores([name])
+            yield port, table
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """So many texts for each row, unless its budget of tokens ends it first."""
+        rows = sizes.arriving_once(name, ("rows",))
+        factor = self.texts_per_row
+        rollouts = sizes.rollouts_of(name, "policy")
+        written_max = max((float(one.max_new_tokens) for one in rollouts), default=0.0)
+        if self.budget.tokens and written_max and rows.rows:
+            factor = min(factor, self.budget.tokens / (written_max * rows.rows))
+        return replace(
+            rows,
+            rows=rows.rows * max(factor, 1.0),
+            alike=max(factor, 1.0),
+            written=max(map(mean_written, rollouts), default=0.0),
+            written_max=written_max,
+        )
+
+    @property
+    def texts_per_row(self) -> float:
+        """Texts written for a row where no budget of tokens ends it first.
+
+        Completions of each step; of a binary search those of the prompt and of each beginning that
+        a search looks at; of a tree the branches of the node that each visit opens.
+        """
+        each = self.completions if isinstance(self.completions, int) else COMPLETIONS_BY_RATE
+        searches = self.budget.searches_per_row
+        match self.method:
+            case "binary_search":
+                return float(each * (1 + BEGINNINGS * (searches or 1)))
+            case "puct" | "and_or":
+                texts = branches(self.expand or Expand()) * (searches or 1)
+                return float(min(texts, self.budget.nodes or texts))
+        return float(searches or each)
+
+
+def branches(expand: Expand) -> int:
+    """Branches drawn at a node when it is first visited."""
+    widening = expand.progressive
+    return expand.samples if widening is None else min(expand.samples, max(1, int(widening.c)))

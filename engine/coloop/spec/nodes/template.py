@@ -1,0 +1,181 @@
+"""`template`: what some wrote becomes what the next reads."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from coloop.spec.base import PlainValue, Text, problem, setting
+from coloop.spec.levels import LevelsByPort, children
+from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.reading import Message
+from coloop.spec.row_counts import Counts, at_most
+from coloop.spec.shaping import WRITE_SIGNATURE, Parse
+from coloop.spec.table_sizes import Sizes, TableSize
+from coloop.spec.written import returned_keys
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+class TemplateNode(BaseNode):
+    """What some wrote becomes what the next reads."""
+
+    kind: Literal["template"]
+    """What some wrote becomes what the next reads."""
+    parse: dict[Text, Parse] = setting(default_factory=dict)
+    """New columns read from the text before it: regex, `{json: path}` or `{tag: name}`."""
+    default: dict[Text, PlainValue] = setting(default_factory=dict, level="advanced")
+    """What a column is where nothing was found."""
+    text: Text | None = setting(None, widget="text", reference="template")
+    """The new prompt, in Jinja."""
+    messages: tuple[Message, ...] | None = setting(None, level="advanced")
+    """A chat as prompt instead of one text."""
+    target: str | None = setting(None, widget="text", reference="template")
+    """What is to be imitated, in Jinja."""
+    columns: dict[Text, str] = setting(default_factory=dict, level="advanced", reference="template")
+    """More columns, each in Jinja."""
+    drop: tuple[Text, ...] = setting((), level="advanced", widget="column")
+    """Columns that end here."""
+    each: Text | None = setting(None, level="advanced", widget="column")
+    """A list column: one row for each element."""
+    code: Text | None = setting(None, level="advanced", widget="code", starter=WRITE_SIGNATURE)
+    """Python instead of text: `def write(**columns) -> dict | None`, run in a limited process."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "prepare": Stage(reads=("rows", "scores", "library"), gives=("rows",)),
+        },
+        inputs={
+            "rows": InPort(
+                type=PortType.ROWS,
+                phase="generate",
+                required=True,
+                help="Rows that fill the template.",
+            ),
+            "scores": InPort(
+                type=PortType.SCORES, phase="generate", help="Scores that the template may name."
+            ),
+            "library": InPort(
+                type=PortType.ROWS, phase="generate", help="Rows that `others()` draws from."
+            ),
+        },
+        outputs={"rows": OutPort(type=PortType.ROWS, help="The same rows with new columns.")},
+        rows=("rows",),
+        scores=("scores",),
+        metrics=("parse/none", "rows/none"),
+        text=KindText(
+            title="Template",
+            group="shaping",
+            icon="text-cursor-input",
+            help=(
+                "What some wrote becomes what the next reads: `parse` reads columns out of the "
+                "text, `text` writes the new prompt in Jinja, `target` what is to be imitated. "
+                "`each` makes a row of every element of a list."
+            ),
+            template={"kind": "template", "text": "{{ prompt }}"},
+            synonyms="prompt, jinja, format, parse, extract, chat, rewrite, regex",
+            summary=("each",),
+            telling=(
+                Telling("text", ("text", "code")),
+                Telling("target", ("target",)),
+                Telling("each", ("each",)),
+            ),
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _writes_one_way(self) -> Self:
+        if self.text is not None and self.messages is not None:
+            raise problem("conflict", "wants `text` or `messages`, not both", field="messages")
+        if self.code is not None:
+            for name in ("text", "messages", "target"):
+                if getattr(self, name) is not None:
+                    raise problem("conflict", "does not go together with `code`", field=name)
+        return self
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """The same rows, or a child for each element of a list."""
+        yield "rows", join.levels if self.each is None else children(name, join.levels)
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """What it writes, without what it drops."""
+        written = self.written_columns()
+        table: NamesOf = {}
+        for level, part in names.items():
+            target = level
+            if self.each is not None:
+                levels = columns.lineage.levels(name, "rows")
+                target = next(one for one in levels if one.parents == (level,))
+                part = part.below(1)
+            own = part.dropped(self.drop).own(name, written or (), target)
+            table[target] = own if written is not None else own.opened(name)
+        yield "rows", table
+
+    def written_columns(self) -> frozenset[str] | None:
+        """Columns that it writes, or `None` where its code decides."""
+        written = {*self.parse, *self.default, *self.columns}
+        if self.text is not None or self.messages is not None:
+            written.add("prompt")
+        if self.target is not None:
+            written.add("target")
+        if self.each is not None:
+            written.add(self.each)
+        if self.code is not None:
+            from_code = returned_keys(self.code)
+            if from_code is None:
+                return None
+            written |= from_code
+        return frozenset(written)
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """As many, or fewer where code decides."""
+        if self.code is None:
+            return rows
+        return {level: at_most(count) for level, count in rows.items()}
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """As many rows; texts as long as what stands in them."""
+        rows = sizes.brought_once(name)
+        texts = [self.text or "", *(m.content for m in self.messages or ())]
+        literal, names = _parts(" ".join(texts))
+        is_own = any("completion" in one for one in names)
+        scale = sizes.per_character
+        prompt, longest = literal * scale, literal * scale
+        for one in names:
+            if "completion" in one:
+                prompt, longest = prompt + rows.written, longest + rows.written_max
+            elif "prompt" in one:
+                prompt, longest = prompt + rows.prompt, longest + rows.prompt_max
+            else:
+                prompt, longest = prompt + 0.25 * rows.prompt, longest + 0.25 * rows.prompt_max
+        if not any(texts):
+            prompt, longest = rows.prompt, rows.prompt_max
+        written, written_max = rows.written, rows.written_max
+        if self.target is not None:
+            literal, names = _parts(self.target)
+            written = literal * scale + (rows.written if names else 0.0)
+            written_max = literal * scale + (rows.written_max if names else 0.0)
+        return replace(
+            rows,
+            prompt=prompt,
+            prompt_max=longest,
+            written=written,
+            written_max=written_max,
+            alike=1.0 if is_own else rows.alike,
+        )
+
+
+def _parts(text: str) -> tuple[int, list[str]]:
+    """Characters outside of Jinja's braces, and the names inside."""
+    names = re.findall(r"{{\s*(.*?)\s*}}", text, re.S)
+    return len(re.sub(r"{{.*?}}|{%.*?%}|{#.*?#}", "", text, flags=re.S)), names

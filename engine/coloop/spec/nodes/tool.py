@@ -1,0 +1,145 @@
+"""`tool`: what a policy may call while it writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from coloop.spec.base import Name, Number, Text, Whole, problem, setting
+from coloop.spec.levels import LevelsByPort
+from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.nodes.kind import BaseNode, NodeKind
+from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.reading import PromptTemplate
+from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+_ASKS_POLICY: When = {"type": ("model",)}
+
+
+class ToolNode(BaseNode):
+    """What a policy may call while it writes."""
+
+    kind: Literal["tool"]
+    """What a policy may call while it writes."""
+    type: ToolType = setting()
+    """Run code, compute, look up documents, act in an environment, or ask a policy."""
+    call: Text | None = setting(None, widget="regex")
+    """Regular expression of a call; its named groups are the arguments, and `.` matches line ends
+    as well. Null: the type's own, `<search>...</search>`, `<code>...</code>`,
+    `<calculate>...</calculate>`, `<ask>...</ask>`; an environment reads all of a turn."""
+    result: Text | None = setting(None, widget="text", reference="template")
+    """What is written back, in Jinja; the answer is `value`. Null: the answer as it is."""
+    timeout_seconds: Number = setting(
+        10.0,
+        gt=0,
+        le=3600,
+        level="advanced",
+        unit="seconds",
+        when={"type": ("python", "environment")},
+    )
+    """Longest time of a call."""
+    output_bytes: Whole = setting(10_000, ge=1, level="advanced", unit="bytes")
+    """Most bytes of an answer; the rest is cut."""
+    top_k: Whole = setting(3, ge=1, when={"type": ("search",)})
+    """Documents that a search gives."""
+    column: Text | None = setting(None, widget="column", when={"type": ("search",)})
+    """Column of the documents that is searched; null: `text`."""
+    name: Name | None = setting(None, title="Environment name", when={"type": ("environment",)})
+    """An environment that coloop brings, e.g. `proof`."""
+    code: Text | None = setting(
+        None, widget="code", when={"type": ("environment",)}, starter=ENVIRONMENT_SIGNATURE
+    )
+    """Source of a class `Environment` with `reset(row)` and `step(text)`."""
+    file: Text | None = setting(
+        None, widget="path", level="advanced", when={"type": ("environment",)}
+    )
+    """A file with that class instead."""
+    template: PromptTemplate | None = setting(
+        None, when={"type": ("model",)}, needed={"type": ("model",)}
+    )
+    """What the policy of a model tool reads: `value` and the call's groups."""
+    pack: Pack | None = setting(None, level="advanced", when={"type": ("model",)})
+    """Pack long answers of wrapped tools; null: as they are."""
+    join: Literal["align"] = setting("align", level="expert", hidden=True)
+    """A tool works on its caller's rows."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={},
+        inputs={
+            "policy": InPort(
+                type=PortType.POLICY,
+                max=1,
+                phase="generate",
+                when=_ASKS_POLICY,
+                help="The policy behind a `model` tool.",
+            ),
+            "documents": InPort(
+                type=PortType.ROWS,
+                max=1,
+                phase="generate",
+                when={"type": ("search",)},
+                help="What a `search` tool looks through.",
+            ),
+            "check": InPort(
+                type=PortType.CHECK, max=1, phase="generate", help="A scorer that the tool asks."
+            ),
+            "tools": InPort(
+                type=PortType.TOOL,
+                phase="generate",
+                when=_ASKS_POLICY,
+                help="Tools that a `model` tool wraps.",
+            ),
+        },
+        outputs={
+            "tool": OutPort(type=PortType.TOOL, help="A handle by which a policy calls it."),
+            "rollouts": OutPort(
+                type=PortType.ROLLOUTS,
+                when=_ASKS_POLICY,
+                help="What a `model` tool's policy wrote.",
+            ),
+        },
+        metrics=("tool/calls", "tool/errors", "tool/seconds"),
+        text=KindText(
+            title="Tool",
+            group="tools",
+            icon="wrench",
+            help=(
+                "What a policy may call while it writes: Python, a calculator, a search over "
+                "documents, an environment, or another policy. What it answers is never trained."
+            ),
+            template={"kind": "tool", "type": "calculator"},
+            synonyms=(
+                "function, call, python, calculator, retrieval, rag, environment, sandbox, agent"
+            ),
+            summary=("type",),
+            telling=(
+                Telling("name", ("name",)),
+                Telling("calls", ("call",)),
+                Telling("time limit", ("timeout_seconds",)),
+            ),
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _has_one_environment(self) -> Self:
+        given = [name for name in ("name", "code", "file") if getattr(self, name) is not None]
+        if self.type == "environment" and len(given) != 1:
+            raise problem("conflict", "wants `name`, `code` or `file`, one of them", field="name")
+        return self
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """What the policy behind it wrote."""
+        yield "rollouts", descent.brought(descent.walk.into(name, "policy"), "rollouts")
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Those of the policy behind it."""
+        for edge in columns.walk.into(name, "policy"):
+            yield "rollouts", columns.at(edge.source.node, "rollouts")

@@ -1,0 +1,271 @@
+"""`verifier`: judges, whole or step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from coloop.spec.algorithm import VerifierAlgorithm
+from coloop.spec.base import Name, OneOrMany, Text, setting
+from coloop.spec.levels import LevelsByPort, children
+from coloop.spec.model import Model
+from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
+from coloop.spec.nodes.texts import LEARNS_BY, MODEL_PATHS, KindText, Telling
+from coloop.spec.reading import PromptTemplate, Read
+from coloop.spec.rollout import Rollout
+from coloop.spec.row_counts import Counts
+from coloop.spec.table_sizes import Sizes, TableSize
+from coloop.spec.training import Credit, Training
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
+    from coloop.spec.lineage.descent import Descent
+    from coloop.spec.lineage.joins import Join
+
+
+_JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
+_JUDGE_TEMPLATE: When = {"method": ("generative", "discriminative")}
+_WRITES: When = {"method": ("generative",)}
+_WITH_MODEL = ("generative", "implicit_prm", "discriminative")
+
+
+class VerifierNode(BaseNode):
+    """Judges, whole or step by step."""
+
+    kind: Literal["verifier"]
+    """Judges, whole or step by step."""
+    method: Literal["rule", "generative", "implicit_prm", "discriminative", "vote", "formal"] = (
+        setting()
+    )
+    """The task's checker, a written verdict, log ratios, a head, a majority, a proof checker."""
+    per: Literal["row"] | None = setting(None, level="advanced")
+    """With `join: gather`: a score for each row gathered; null: one for the gathered row."""
+    model: Model | None = setting(
+        None, when={"method": _WITH_MODEL}, needed={"method": _WITH_MODEL}, section="model"
+    )
+    """Where its weights come from."""
+    rollout: Rollout | None = setting(None, when={"method": ("generative",)}, section="generation")
+    """How a generative verifier writes; null: it writes nothing, label probabilities are read."""
+    algorithm: VerifierAlgorithm | None = setting(
+        None, when={"method": _WITH_MODEL}, section="learning"
+    )
+    """How it learns, for each teaching port in use; null: it is frozen."""
+    credit: Credit = setting(
+        default_factory=Credit,
+        level="advanced",
+        when={"method": ("generative",)},
+        section="learning",
+    )
+    """How scores of its verdicts become advantages."""
+    training: Training | None = setting(None, when={"method": _WITH_MODEL}, section="learning")
+    """How its weights are updated; null: the defaults, where it owns weights that learn."""
+    template: PromptTemplate | None = setting(
+        None,
+        when={"method": _WITH_MODEL},
+        needed={"method": ("generative",)},
+        section="reading",
+    )
+    """What it reads."""
+    read: Read = setting(default_factory=Read, section="reading")
+    """How its answer becomes a score."""
+    checker: Name | None = setting(
+        None, when={"method": ("formal",)}, needed={"method": ("formal",)}
+    )
+    """Which proof checker, e.g. `proof`."""
+    by: OneOrMany[Name] | None = setting(
+        None,
+        level="advanced",
+        when={"method": ("vote",)},
+        choices="groupings",
+        reference="node",
+    )
+    """What the voters share, as `credit.group_by`; null: their prompt row."""
+    answer: Text | None = setting(None, when={"method": ("vote",)}, widget="regex")
+    """Regular expression with one group: what is counted; null: the whole completion."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={
+            "score": Stage(
+                reads=("rollouts", "rows", "comparisons", "library", "scores", "prior"),
+                gives=("scores", "step_scores", "rollouts"),
+                calls=True,
+            ),
+            "credit": Stage(reads=("rewards", "reference")),
+            "learn": Stage(reads=("labels", "demonstrations", "pairs", "reference")),
+            "sync": Stage(),
+        },
+        inputs={
+            "rollouts": InPort(type=PortType.ROLLOUTS, phase="score", help="Rollouts to judge."),
+            "rows": InPort(type=PortType.ROWS, phase="score", help="Rows to judge."),
+            "comparisons": InPort(
+                type=PortType.PAIRS,
+                phase="score",
+                when=_JUDGE_TEMPLATE,
+                help="Pairs to judge, as a and b.",
+            ),
+            "library": InPort(
+                type=PortType.ROWS,
+                phase="score",
+                when=_JUDGE_TEMPLATE,
+                help="Rows that its template draws examples from.",
+            ),
+            "scores": InPort(
+                type=PortType.SCORES, phase="score", help="Scores that its template may name."
+            ),
+            "prior": InPort(
+                type=PortType.LOG_PROBS,
+                max=1,
+                phase="score",
+                when={"method": ("implicit_prm",)},
+                help="Log-probs an implicit PRM is held to.",
+            ),
+            "tools": InPort(
+                type=PortType.TOOL,
+                phase="score",
+                when=_WRITES,
+                help="What it may call while it writes.",
+            ),
+            "reference": InPort(
+                type=PortType.LOG_PROBS,
+                max=1,
+                phase="learn",
+                when=_JUDGE_MODEL,
+                help="Log-probs of its reference.",
+            ),
+            "labels": InPort(
+                type=PortType.SCORES,
+                phase="learn",
+                teaching=True,
+                when=_JUDGE_MODEL,
+                help="Truth it learns to tell.",
+            ),
+            "rewards": InPort(
+                type=PortType.SCORES,
+                phase="learn",
+                teaching=True,
+                of="own rollouts",
+                when=_WRITES,
+                help="Scores of the verdicts it wrote.",
+            ),
+            "demonstrations": InPort(
+                type=PortType.ROWS,
+                phase="learn",
+                teaching=True,
+                when=_JUDGE_MODEL,
+                help="Verdicts it imitates.",
+            ),
+            "pairs": InPort(
+                type=PortType.PAIRS,
+                phase="learn",
+                teaching=True,
+                when=_JUDGE_MODEL,
+                help="Preferences it learns from.",
+            ),
+        },
+        outputs={
+            "scores": OutPort(
+                type=PortType.SCORES, help="One number a row judged or verdict written."
+            ),
+            "step_scores": OutPort(
+                type=PortType.SCORES,
+                when={"method": ("rule", "generative", "implicit_prm", "discriminative", "formal")},
+                help="One number a step or token.",
+            ),
+            "rollouts": OutPort(
+                type=PortType.ROLLOUTS,
+                when=_WRITES,
+                help="The verdicts that a generative one wrote.",
+            ),
+            "check": OutPort(
+                type=PortType.CHECK, help="A handle by which a search or tool asks it."
+            ),
+            "policy": OutPort(
+                type=PortType.POLICY,
+                when=_WRITES,
+                help="A handle by which another node lets it write.",
+            ),
+        },
+        rows=("rollouts", "rows", "comparisons"),
+        scores=("scores", "prior"),
+        metrics=("score/mean", "score/none", "parse/none", "swap/consistent"),
+        modes={
+            "offline": InMode(
+                ports=("labels", "rewards", "pairs", "prior", "reference", "tools"),
+                fields=(
+                    "credit",
+                    "rollout.turns",
+                    "rollout.mask",
+                    "rollout.truncated",
+                    "rollout.greedy_extra",
+                    "rollout.on_sync",
+                ),
+            ),
+            "reward_modeling": InMode(
+                begins={
+                    "method": "discriminative",
+                    "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+                    "algorithm": {"labels": {"name": "outcome"}},
+                    "training": {"optimizer": {"name": "adamw", "lr": 0.0003}},
+                }
+            ),
+        },
+        text=KindText(
+            title="Verifier",
+            group="scores",
+            icon="scale",
+            help=(
+                "Judges, whole or step by step: the task's own checker, a model that writes a "
+                "verdict, an implicit process reward, a majority vote or a proof checker. A "
+                "generative one can learn from rewards like an actor."
+            ),
+            template={"kind": "verifier", "method": "rule"},
+            synonyms=(
+                "judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, "
+                "majority, checker, proof"
+            ),
+            summary=MODEL_PATHS,
+            telling=(
+                Telling("method", ("method",)),
+                Telling("template", ("template.text",)),
+                Telling(
+                    "verdict", ("read.verdict", "read.number", "read.score", "checker", "answer")
+                ),
+            ),
+            learning=LEARNS_BY,
+        ),
+    )
+
+    @property
+    def writes_texts(self) -> bool:
+        """Where it writes its verdict."""
+        return self.method == "generative" and self.rollout is not None
+
+    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+        """Of the rows that it judges, or of the verdicts that it writes about them."""
+        scored = join.members if self.per == "row" else join.levels
+        if self.writes_texts:
+            called = descent.called(name)
+            yield "rollouts", children(name, join.levels) | called
+            scored = children(name, scored) | called
+        yield from (("scores", scored), ("step_scores", scored))
+
+    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+        """Its score comes along, with what every rollout has where it writes."""
+        table = columns.rollouts(name, names) if self.writes_texts else names
+        table = {level: part.with_scores([name]) for level, part in table.items()}
+        yield "rollouts", table
+        yield "scores", columns.per_row(name, table)
+        yield "step_scores", columns.per_row(name, table)
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """So many texts for each row."""
+        return {**rows, **counts.written(name, rows)} if self.writes_texts else rows
+
+    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+        """What it writes about the rows that it judges, else those."""
+        judged = sizes.worked_on_once(name)
+        if port != "rollouts" or self.rollout is None:
+            return judged
+        return sizes.written(name, self.rollout, judged)

@@ -1,0 +1,51 @@
+"""`take`: the first rows of a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from coloop.spec.base import Whole, setting
+from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
+from coloop.spec.nodes.ports import InPort, OutPort, PortType
+from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.row_counts import Count, Counts
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.counts import RowCounts
+
+
+class TakeNode(BaseNode):
+    """The first rows of a table."""
+
+    kind: Literal["take"]
+    """The first rows of a table."""
+    most: Whole = setting(ge=1, unit="rows")
+    """Most rows that it hands on."""
+
+    about: ClassVar[NodeKind] = NodeKind(
+        stages={"prepare": Stage(reads=("rows",), gives=("rows",))},
+        inputs={"rows": InPort(type=PortType.ROWS, phase="generate", required=True, help="Rows.")},
+        outputs={"rows": OutPort(type=PortType.ROWS, help="The first of them.")},
+        rows=("rows",),
+        text=KindText(
+            title="Take",
+            group="shaping",
+            icon="scissors",
+            help="Hands on the first rows that come in, at most so many.",
+            template={"kind": "take", "most": 4},
+            synonyms="head, limit, first",
+            summary=(),
+            telling=(Telling("most", ("most",)),),
+        ),
+    )
+
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """At most so many."""
+        return {level: self._first(count) for level, count in rows.items()}
+
+    def _first(self, count: Count) -> Count:
+        if count.rows is not None and count.rows <= self.most:
+            return count
+        least = min(count.least, self.most)
+        ladder = f"first {self.most}"
+        return Count(rows=self.most, is_exact=count.is_exact, least=least, ladder=ladder)
