@@ -258,7 +258,7 @@ def _trace(folder: Path) -> None:
     with suppress(SystemExit):
         app(["run", str(loop), "--local", "--runs-dir", str(folder / "runs")])
     sys.setprofile(None)
-    threading.setprofile(None)  # type: ignore[arg-type]
+    threading.setprofile(None)
     seen = {
         "functions": len(step.codes),
         "files": len({code.co_filename for code in step.codes}),
