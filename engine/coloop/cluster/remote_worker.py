@@ -5,11 +5,11 @@ import gc
 from dataclasses import replace
 
 from coloop import collecting
-from coloop.hosts.answers import is_heard
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.hosts.settings import HostSettings
 from coloop.hosts.worker import Worker
+from coloop.hosts.worker_api import is_heard
 
 
 class RemoteWorker(Worker):

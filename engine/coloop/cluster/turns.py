@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from coloop.cluster.protocol import TICK_SECONDS, Tick
+from coloop.cluster.protocol import TICK_SECONDS
 from coloop.errors import StopRequested
+from coloop.hosts.worker_api import Tick
 
 
 class Turns:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from coloop.errors import WeightsNotUpdated
-from coloop.hosts.answers import MERGES
+from coloop.hosts.worker_api import MERGES
 from coloop.models import LoadedModel, build_model
 from coloop.rollout import TorchEngine
 from coloop.spec.model import ScratchModel
