@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +32,6 @@ from coloop.plan.cost import estimate
 from coloop.plan.types import Plan
 from coloop.runtime import start
 from coloop.spec.io import dump, from_dict
-from coloop.workers.answers import is_heard
 from coloop.workers.cluster.protocol import Deadlines
 from coloop.workers.cluster.ranks import Pools
 from coloop.workers.messages import DRIVERS_WORD, LearnReply, LearnRequest, Poll, Sight
@@ -40,6 +39,7 @@ from coloop.workers.packing import Packed, pack, unpack
 from coloop.workers.shares import own_requests
 from coloop.workers.sync import WeightChecksum, WeightTransfer
 from coloop.workers.training import Ranks
+from coloop.workers.worker_api import is_heard
 
 PROMPT_TOKENS = 256
 POOLS = TRAIN, WRITE = "train", "write"
@@ -64,13 +64,27 @@ class Found:
     peak_bytes: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """For an answer that comes later."""
+
+    ends: float
+    packed: Packed | None
+
+
+def wait(tickets: Sequence[Ticket], seconds: float) -> tuple[Sequence[Ticket], Sequence[Ticket]]:
+    """Sleeps; all tickets of a call end at once."""
+    left = tickets[0].ends - time.monotonic()
+    time.sleep(min(max(left, 0.0), seconds))
+    return ((), tickets) if left > seconds else (tickets, ())
+
+
 class SleepingCrew:
     """Implements `Crew`: ranks that answer with numbers of the right shape, after a sleep."""
 
     def __init__(self, ranks: int, simulation: "Simulation") -> None:
         self._ranks = [Ranks(rank=rank, size=ranks) for rank in range(ranks)]
         self._simulation = simulation
-        self._ends = 0.0
 
     @property
     def size(self) -> int:
@@ -79,27 +93,22 @@ class SleepingCrew:
     def address(self) -> str:
         return "127.0.0.1"
 
-    def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Packed | None]:
+    def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Ticket]:
         packed = pack(arguments)
         if method == "learn":
             self._simulation.note_order()
-        self._ends = time.monotonic() + self._simulation.seconds.get(method, 0.0)
+        ends = time.monotonic() + self._simulation.seconds.get(method, 0.0)
         with self._simulation.away():
             asked = unpack(carried(packed))
             return [
-                carried(pack(self._simulation.answer(method, ranks, asked)))
+                Ticket(ends, carried(pack(self._simulation.answer(method, ranks, asked))))
                 if is_heard(method, ranks.rank)
-                else None
+                else Ticket(ends, None)
                 for ranks in self._ranks
             ]
 
-    def wait(self, tickets: Mapping[int, Packed | None], seconds: float) -> list[int]:
-        left = self._ends - time.monotonic()
-        time.sleep(min(max(left, 0.0), seconds))
-        return [] if left > seconds else list(tickets)
-
-    def answer(self, ticket: Packed | None) -> Any:
-        return None if ticket is None else unpack(ticket)
+    def answer(self, ticket: Ticket) -> Any:
+        return None if ticket.packed is None else unpack(ticket.packed)
 
     def polls(self) -> list[Poll | None]:
         return [Poll(done=0, total=1, unit="rows", pid=1, rss_bytes=0) for _ in self._ranks]
@@ -205,7 +214,7 @@ class SleepingCluster(Pools):
     """Pools of ranks that sleep."""
 
     def __init__(self, plan: Plan, simulation: Simulation) -> None:
-        super().__init__((pool.name for pool in plan.pools), Deadlines())
+        super().__init__((pool.name for pool in plan.pools), Deadlines(), wait)
         self._plan = plan
         self._simulation = simulation
 

@@ -71,10 +71,6 @@ class Control:
         """The run is over but for its last word, which nobody interrupts."""
         self._is_deaf = True
 
-    def ask_to_stop(self) -> None:
-        """Ask from within the process."""
-        self._signalled.set()
-
     @contextmanager
     def signals(self, *, ends_process: bool = False) -> Iterator[None]:
         """SIGINT and SIGTERM ask to stop; a second SIGINT interrupts at once, as long as there is

@@ -9,33 +9,34 @@
     seen        what a rank sees of a folder: of one that does not see it, where there is one
     agreed      what each rank's engine holds now: all must hold the same
 
-The table is complete: a method that is not in it cannot be called on a pool.
+Each method of `hosts.worker_api` says which of these is its own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import TypeVar
 
 from coloop.errors import WeightsNotUpdated
-from coloop.workers.messages import AtOnce, Finished, Poll, TooLong
+from coloop.workers.messages import AtOnce, Finished, Poll, Reply, Sight, TooLong
 from coloop.workers.sync import WeightChecksum
 
-Merge = Callable[[Sequence[Any]], Any]
-"""From the answers of ranks 0, 1, ... to that of the pool."""
+T = TypeVar("T")
+Ends = tuple[WeightChecksum, WeightChecksum]
+"""What both ends of a sync say: who sent, and who received."""
 
 
-def first(answers: Sequence[Any]) -> Any:
+def first(answers: Sequence[T]) -> T:
     """What rank 0 says."""
     return answers[0]
 
 
-def written(answers: Sequence[Any]) -> Any:
+def written(answers: Sequence[list[Reply]]) -> list[Reply]:
     """Texts of each request, each rank having written some of them."""
     return [together(parts) for parts in zip(*answers, strict=True)]
 
 
-def finished(answers: Sequence[Any]) -> Any:
+def finished(answers: Sequence[Finished]) -> Finished:
     """What ranks have finished, each of requests of its own."""
     replies = sorted(chain.from_iterable(one.replies for one in answers), key=lambda one: one[0])
     return Finished(
@@ -58,23 +59,27 @@ def merged(polls: Sequence[Poll]) -> Poll:
     )
 
 
-def together(parts: Sequence[Any]) -> Any:
+def together(parts: Sequence[Reply]) -> Reply:
     """What ranks wrote to one request, or why nothing can be written to it."""
-    refused = next((part for part in parts if isinstance(part, TooLong)), None)
-    return list(chain.from_iterable(parts)) if refused is None else refused
+    texts = []
+    for part in parts:
+        if isinstance(part, TooLong):
+            return part
+        texts += part
+    return texts
 
 
-def joined(answers: Sequence[Any]) -> Any:
+def joined(answers: Sequence[list[T]]) -> list[T]:
     """One list of what each rank found for its part."""
     return list(chain.from_iterable(answers))
 
 
-def everywhere(answers: Sequence[Any]) -> Any:
+def everywhere(answers: Sequence[bool]) -> bool:
     """Whether all ranks say yes."""
     return all(answers)
 
 
-def greatest(answers: Sequence[Any]) -> Any:
+def greatest(answers: Sequence[AtOnce | None]) -> AtOnce | None:
     """The most that a rank held at once; None where nobody can be asked for less."""
     held = [one for one in answers if one is not None]
     if not held:
@@ -82,28 +87,28 @@ def greatest(answers: Sequence[Any]) -> Any:
     return AtOnce(rows=max(one.rows for one in held), tokens=max(one.tokens for one in held))
 
 
-def seen(answers: Sequence[Any]) -> Any:
+def seen(answers: Sequence[Sight]) -> Sight:
     """What rank 0 sees, unless another one sees nothing, or something else."""
     return next((one for one in answers if one.word != answers[0].word), answers[0])
 
 
-def agreed(answers: Sequence[Any]) -> Any:
+def agreed(answers: Sequence[WeightChecksum]) -> WeightChecksum:
     """What rank 0's engine holds; raises where another rank's holds something else."""
     _check_same(answers)
     return answers[0]
 
 
-def agreed_ends(answers: Sequence[Any]) -> Any:
+def agreed_ends(answers: Sequence[Ends | None]) -> Ends | None:
     """Both ends of rank 0's sync, the source's log-probs by whichever rank has measured them;
     raises where another rank's engine holds something else."""
-    if answers[0] is None:
+    every = [ends for ends in answers if ends is not None]
+    if not every:
         return None
-    _check_same([received for _, received in answers])
-    sent, received = answers[0]
+    _check_same([received for _, received in every])
+    sent, received = every[0]
     if sent.scores is None:
-        sent = replace(
-            sent, scores=next(one.scores for one, _ in answers if one.scores is not None)
-        )
+        scores = next(other.scores for other, _ in every if other.scores is not None)
+        sent = replace(sent, scores=scores)
     return sent, received
 
 
@@ -116,47 +121,3 @@ def _check_same(held: Sequence[WeightChecksum]) -> None:
                 f"version {held[0].version}: version {one.version}, fingerprint "
                 f"{one.fingerprint or 0:016x} for {held[0].fingerprint or 0:016x}"
             )
-
-
-MERGES: Mapping[str, Merge] = {
-    "open_meeting": first,
-    "join": first,
-    "build": first,
-    "generate": written,
-    "write": finished,
-    "stop_writing": first,
-    "lengths": first,
-    "score": first,
-    "score_pairs": first,
-    "step_ends": joined,
-    "learn": first,
-    "evaluate": first,
-    "sync": agreed_ends,
-    "send": first,
-    "invite": first,
-    "deliver": first,
-    "receive": agreed,
-    "take": agreed,
-    "can_use": everywhere,
-    "own_places": first,
-    "own_place": first,
-    "read_part": first,
-    "write_part": first,
-    "forget": first,
-    "follow": first,
-    "follow_folder": first,
-    "reset_optimizer": first,
-    "has_changed": first,
-    "at_once": greatest,
-    "narrow": first,
-    "see": seen,
-    "version": first,
-    "save": first,
-    "load": first,
-}
-"""By the host's methods."""
-
-
-def is_heard(method: str, rank: int) -> bool:
-    """Whether a rank's answer is part of the pool's."""
-    return rank == 0 or MERGES[method] is not first

@@ -19,7 +19,7 @@ import numpy as np
 from coloop.data.arrays import Ids, Mask, fresh, mask_of
 from coloop.data.tables import Tokens
 from coloop.workers.encoder import Encoder
-from coloop.workers.messages import Begun, Sampling, TurnEnd
+from coloop.workers.messages import Sampling, TurnEnd
 from coloop.workers.rollout import Generation, GenerationRequest
 from coloop.workers.rollout.protocol import Reason
 
@@ -58,21 +58,16 @@ class Episode:
     """What ended the last request."""
 
     @classmethod
-    def behind(cls, begun: Begun, prompt_ids: list[int], **fields: Any) -> Self:
-        """A completion that goes on with a text that is there, or has no tokens yet.
-
-        Args:
-            prompt_ids: those of the text as a list, one for all completions of the prompt.
-        """
-        ids = begun.token_ids.tolist()
+    def behind(cls, token_ids: Sequence[int], **fields: Any) -> Self:
+        """A completion that goes on with tokens that are there; none: it begins behind its
+        prompt."""
+        count = len(token_ids)
         return cls(
-            prompt_ids=prompt_ids,
-            shared_ids=begun.prompt_ids,
-            begun=len(ids),
-            _ids=ids,
-            _log_probs=[0.0] * len(ids),
-            _drawn=len(ids),
-            _turn=len(ids),
+            begun=count,
+            _ids=[*token_ids],
+            _log_probs=[0.0] * count,
+            _drawn=count,
+            _turn=count,
             **fields,
         )
 

@@ -7,28 +7,28 @@ one part of one file at a time, and whatever carries calls carries it (Ray: its 
 weights pass the driver once for each pool, so a folder that all see is faster.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from coloop.plan.portions import CPU_BYTES
 from coloop.workers.sync import WeightTransfer
+from coloop.workers.worker_api import PoolCall, WorkerApi
 
 
-def landing(call: Callable[..., Any], transfer: WeightTransfer, pool: str) -> WeightTransfer:
+def landing(call: PoolCall, transfer: WeightTransfer, pool: str) -> WeightTransfer:
     """The transfer as another pool will have it, in a folder of its own; nothing is there yet.
 
     Args:
-        call: a method of a pool's host.
+        call: a method of a pool's workers.
     """
     folder, files = transfer.place
-    own: Path = call(pool, "own_place", transfer.size_bytes, transfer.version)
+    own = call(pool, WorkerApi.own_place, transfer.size_bytes, transfer.version)
     return replace(transfer, place=(str(own / Path(folder).name), files))
 
 
 def carry(
-    call: Callable[..., Any],
+    call: PoolCall,
     transfers: Mapping[str, WeightTransfer],
     home: str,
     pool: str,
@@ -40,5 +40,5 @@ def carry(
     target = transfers[pool].place[0]
     for name, size in files:
         for start in range(0, size, part_bytes):
-            part = call(home, "read_part", Path(folder) / name, start, part_bytes)
-            call(pool, "write_part", Path(target) / name, start, part)
+            part = call(home, WorkerApi.read_part, Path(folder) / name, start, part_bytes)
+            call(pool, WorkerApi.write_part, Path(target) / name, start, part)

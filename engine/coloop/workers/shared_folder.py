@@ -4,19 +4,19 @@ a machine of its own, would hold checkpoints that nobody can put together."""
 import platform
 import shutil
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from coloop.errors import CheckpointError, StorageFull
-from coloop.workers.messages import DRIVERS_WORD, Sight
+from coloop.workers.messages import DRIVERS_WORD
+from coloop.workers.worker_api import PoolCall, WorkerApi
 
 
-def check_shared(ask: Callable[..., Any], pools: Iterable[str], folder: Path) -> None:
+def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
     """Driver and pools each write a word that the other reads.
 
     Args:
-        ask: calls a method of a pool's host.
+        ask: calls a method of a pool's workers.
 
     Raises:
         CheckpointError: a pool writes elsewhere, or cannot read what is written here.
@@ -28,7 +28,7 @@ def check_shared(ask: Callable[..., Any], pools: Iterable[str], folder: Path) ->
         place.mkdir(parents=True)
         (place / DRIVERS_WORD).write_text(word, encoding="utf-8")
         for pool in pools:
-            sight: Sight = ask(pool, "see", place)
+            sight = ask(pool, WorkerApi.see, place)
             if sight.word != word or _word_of(place / pool) != word:
                 raise CheckpointError(
                     f"pool {pool}, on {sight.machine}, does not see the folder of the checkpoints, "

@@ -11,10 +11,10 @@ its checkpoint with half.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from traceback import clear_frames
-from typing import Any
 
 from coloop.errors import StageStalled, WorkerDied
 from coloop.workers.messages import AtOnce
+from coloop.workers.worker_api import PoolCall, WorkerApi
 
 OUT_OF_MEMORY = "run.out_of_memory"
 """Code of the alert."""
@@ -26,8 +26,6 @@ MEMORY_WORDS = ("can't allocate memory", "not enough memory", "out of memory", "
 SIZE = "at_once"
 """What such an error carries from its host."""
 
-Ask = Callable[..., Any]
-"""Calls a method of a pool's host."""
 Tell = Callable[[str | None, str, str], None]
 """Told (node or none, code, message) of what a person should know; from any thread."""
 
@@ -54,7 +52,14 @@ class Shortages:
         self._halves: dict[tuple[str, str, str], AtOnce] = {}
 
     def narrowed(
-        self, error: Exception, ask: Ask, tell: Tell, pool: str, verb: str, group: str, node: str
+        self,
+        error: Exception,
+        ask: PoolCall,
+        tell: Tell,
+        pool: str,
+        verb: str,
+        group: str,
+        node: str,
     ) -> bool:
         """Whether the call that broke may be made once more, for its host holds half at once from
         here on.
@@ -71,7 +76,7 @@ class Shortages:
             if at_once is None or half is None:
                 return False
             clear_frames(error.__traceback__)  # what they hold is a part of what is short
-            ask(pool, "narrow", verb, group, half)
+            ask(pool, WorkerApi.narrow, verb, group, half)
         except (WorkerDied, StageStalled):
             at_once = vars(error).get(SIZE)
             if at_once is None or self._half(at_once, pool, verb, group) is None:
@@ -81,11 +86,11 @@ class Shortages:
         tell(node, OUT_OF_MEMORY, _words(error, at_once, pool, verb, group, node))
         return True
 
-    def again(self, ask: Ask, pool: str | None = None) -> None:
+    def again(self, ask: PoolCall, pool: str | None = None) -> None:
         """Ask the processes of a pool, or of all, for what was asked of those before them."""
         for (where, verb, group), half in list(self._halves.items()):
             if pool in (None, where):
-                ask(where, "narrow", verb, group, half)
+                ask(where, WorkerApi.narrow, verb, group, half)
 
     def _half(self, at_once: AtOnce | None, pool: str, verb: str, group: str) -> AtOnce | None:
         """What is held from here on; None where it cannot be less."""
@@ -116,9 +121,8 @@ def sized(at_once: Callable[[], AtOnce | None]) -> Iterator[None]:
         raise
 
 
-def _at_once(ask: Ask, pool: str, verb: str, group: str) -> AtOnce | None:
+def _at_once(ask: PoolCall, pool: str, verb: str, group: str) -> AtOnce | None:
     """What the call held at once; None where it cannot be made again."""
-    if verb == "learn" and ask(pool, "has_changed", group):
+    if verb == "learn" and ask(pool, WorkerApi.has_changed, group):
         return None
-    found: AtOnce | None = ask(pool, "at_once", verb, group)
-    return found
+    return ask(pool, WorkerApi.at_once, verb, group)

@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.errors import ColoopError, WeightsNotUpdated
 from coloop.plan.settings.settings import Channel
@@ -37,14 +38,9 @@ from coloop.workers.sync import (
     check_bits,
 )
 from coloop.workers.sync.folders import TransferFolders
+from coloop.workers.worker_api import PoolCall, WorkerApi
 
 logger = logging.getLogger(__name__)
-
-
-class Call(Protocol):
-    """Calls a method of a pool's host."""
-
-    def __call__(self, pool: str, method: str, *arguments: Any) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +75,7 @@ class WeightSync:
         self._behind: set[tuple[str, str]] = set()
         """Engines (group, pool) whose weights were changed by something else than learning."""
 
-    def check_ways(self, call: Call) -> None:
+    def check_ways(self, call: PoolCall) -> None:
         """Raises `WeightsNotUpdated` where weights cannot reach an engine that writes with them."""
         for weights in self._weights.values():
             others = [one.pool for one in weights.engines if one.pool != weights.pool]
@@ -90,11 +86,11 @@ class WeightSync:
         """Where a node of a group writes."""
         return next(one.pool for one in self._weights[group].engines if node in one.writers)
 
-    def sync(self, call: Call, group: str) -> Mapping[str, float]:
+    def sync(self, call: PoolCall, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
         return self._sync(call, group, [one.pool for one in self._weights[group].engines])
 
-    def make_current(self, call: Call, group: str, pool: str) -> None:
+    def make_current(self, call: PoolCall, group: str, pool: str) -> None:
         """Before an engine writes: weights that were loaded or followed others reach it first. What
         a service has is none of ours."""
         if (group, pool) in self._behind and not self._weights[group].is_elsewhere:
@@ -119,27 +115,27 @@ class WeightSync:
             self._behind.update((group, pool) for one in weights.engines if one.pool == pool)
 
     def follow(
-        self, call: Call, group: str, source: str, *, ema: float, folder: str | None
+        self, call: PoolCall, group: str, source: str, *, ema: float, folder: str | None
     ) -> None:
         """Give a group the weights of another one, as they are or as a checkpoint folder has them:
         new = ema * old + (1 - ema) * the source's."""
         here, there = self._weights[group].pool, self._weights[source].pool
         if folder is not None:
-            call(here, "follow_folder", group, source, ema, folder)
+            call(here, WorkerApi.follow_folder, group, source, ema, folder)
         elif here == there:
-            call(here, "follow", group, source, ema)
+            call(here, WorkerApi.follow, group, source, ema)
         else:
             adapter = self._weights[group].follows_adapter
             with self._sent(call, source, [here], is_adapter=adapter) as (transfers, sent):
-                arrived = call(here, "take", group, source, transfers[here], ema)
+                arrived = call(here, WorkerApi.take, group, source, transfers[here], ema)
             check_bits(sent, arrived, f"the weights that {group} got from {source}")
         self._fall_behind(group)
 
-    def _sync(self, call: Call, group: str, pools: Sequence[str]) -> Mapping[str, float]:
+    def _sync(self, call: PoolCall, group: str, pools: Sequence[str]) -> Mapping[str, float]:
         weights = self._weights[group]
         given: list[tuple[str, WeightChecksum, WeightChecksum]] = []
         if weights.pool in pools:
-            ends = call(weights.pool, "sync", group)
+            ends = call(weights.pool, WorkerApi.sync, group)
             given += [(weights.pool, *ends)] if ends is not None else []
         by_channel: dict[Channel, list[str]] = {}
         for one in weights.engines:
@@ -152,14 +148,14 @@ class WeightSync:
             with self._sent(call, group, others, weights.dtypes.engine) as (transfers, sent):
                 for pool in others:
                     with self.undisturbed(pool):
-                        received = call(pool, "receive", group, transfers[pool], sent.probe)
+                        received = call(pool, WorkerApi.receive, group, transfers[pool], sent.probe)
                     given.append((pool, sent, received))
         differences = [self._verify(group, *one) for one in given]
         self._behind.difference_update((group, pool) for pool in pools)
         return {"sync/difference": max(differences)} if differences else {}
 
     def _at_once(
-        self, call: Call, group: str, channel: Channel, pools: Sequence[str]
+        self, call: PoolCall, group: str, channel: Channel, pools: Sequence[str]
     ) -> list[tuple[str, WeightChecksum, WeightChecksum]]:
         """Weights over a channel whose ends are at work together; of each pool what both ends
         say."""
@@ -170,13 +166,15 @@ class WeightSync:
             for pool in sorted(pools):
                 held.enter_context(self.undisturbed(pool))
             asked = group, channel, ends, self._round, receivers, weights.dtypes.engine
-            transfer, probe = call(weights.pool, "invite", *asked)
+            transfer, probe = call(weights.pool, WorkerApi.invite, *asked)
+            assert transfer is not None, "rank 0 says where"
             lanes = held.enter_context(ThreadPoolExecutor(1 + len(pools), "weights"))
-            giving = lanes.submit(
-                call, weights.pool, "deliver", group, transfer, weights.dtypes.engine
-            )
+            dtype = weights.dtypes.engine
+            give = partial(call, weights.pool, WorkerApi.deliver, group, transfer, dtype)
+            giving = lanes.submit(give)
             taking = {
-                pool: lanes.submit(call, pool, "receive", group, transfer, probe) for pool in pools
+                pool: lanes.submit(call, pool, WorkerApi.receive, group, transfer, probe)
+                for pool in pools
             }
             every = [giving, *taking.values()]
             first = wait(every, return_when=FIRST_EXCEPTION).done
@@ -197,7 +195,7 @@ class WeightSync:
     @contextmanager
     def _sent(
         self,
-        call: Call,
+        call: PoolCall,
         group: str,
         pools: Sequence[str],
         dtype: ComputeDtype | None = None,
@@ -208,7 +206,8 @@ class WeightSync:
         that each can open."""
         home = self._weights[group].pool
         way = self._way(call, home, pools)
-        transfer, sent = call(home, "send", group, way.places, dtype, is_adapter)
+        transfer, sent = call(home, WorkerApi.send, group, way.places, dtype, is_adapter)
+        assert transfer is not None, "rank 0 sends"
         transfers = {home: transfer}
         try:
             if way.is_shared:
@@ -224,12 +223,12 @@ class WeightSync:
             else:
                 _forget(call, transfers)
 
-    def _way(self, call: Call, home: str, pools: Sequence[str]) -> "_Way":
+    def _way(self, call: PoolCall, home: str, pools: Sequence[str]) -> "_Way":
         """How weights go from a pool to others."""
         everyone = frozenset((home, *pools))
         if everyone not in self._ways:
             seen = (
-                (folder, [call(pool, "can_use", folder) for pool in sorted(everyone)])
+                (folder, [call(pool, WorkerApi.can_use, folder) for pool in sorted(everyone)])
                 for folder in self._folders.paths
             )
             places = [folder for folder, uses in seen if all(uses)]
@@ -257,16 +256,20 @@ def _cause(errors: Sequence[BaseException | None]) -> BaseException:
     return min(told, key=lambda error: isinstance(error, WeightsNotUpdated))
 
 
-def _own_places(call: Call, pool: str) -> list[Path]:
+def _own_places(call: PoolCall, pool: str) -> list[Path]:
     """Folders of a pool that its processes see, the best first."""
-    return [folder for folder in call(pool, "own_places") if call(pool, "can_use", folder)]
+    return [
+        folder
+        for folder in call(pool, WorkerApi.own_places)
+        if call(pool, WorkerApi.can_use, folder)
+    ]
 
 
-def _forget(call: Call, transfers: Mapping[str, WeightTransfer]) -> None:
+def _forget(call: PoolCall, transfers: Mapping[str, WeightTransfer]) -> None:
     """Nothing of a transfer stays in the folders of the pools; what a dead process leaves is
     cleared away by the next."""
     for pool, transfer in transfers.items():
         try:
-            call(pool, "forget", transfer)
+            call(pool, WorkerApi.forget, transfer)
         except ColoopError as error:
             logger.warning("weights on their way are left in pool %s: %s", pool, error)

@@ -4,12 +4,12 @@ engines in the pools where they write, and new weights go from one to the other.
 Two pools may be asked at the same time, from two threads; one pool does one thing at a time.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
@@ -37,15 +37,15 @@ from coloop.workers.replacing import Irreplaceable, Replacements
 from coloop.workers.shared_folder import check_shared
 from coloop.workers.shortage import Tell, untold
 from coloop.workers.weight_sync import WeightSync
+from coloop.workers.worker_api import PoolCall, Tick, WorkerApi
 
-Tick = Callable[[Poll | None], bool]
-"""Told how far a call is; true asks its host to give up."""
+R = TypeVar("R")
 
 
 class Pools(Protocol):
-    """Carries calls to the host of a pool."""
+    """Carries calls to the workers of a pool."""
 
-    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any: ...
+    def asking(self, tick: Tick | None = None) -> PoolCall: ...
 
 
 class WorkerGroup:
@@ -63,7 +63,7 @@ class WorkerGroup:
         """
         Args:
             pools: by weights group, the pool in which it is held.
-            deliveries: how weights go from home to home, of the whole run.
+            weight_sync: how weights go from end to end, of the whole run.
             tick: called while an answer is waited for; true asks the host to give up.
             tell: told of what a person should know, in the thread in which it came up.
             replacements: of processes that die while they are asked.
@@ -72,6 +72,7 @@ class WorkerGroup:
         self._pools = pools
         self._weight_sync = weight_sync
         self._tick = tick
+        self._ask = cluster.asking(tick)
         self._tell = tell
         self._replacements = replacements or Irreplaceable()
 
@@ -101,10 +102,10 @@ class WorkerGroup:
     ) -> list[Reply]:
         pool = self._weight_sync.writing_pool(group, node)
         replies: dict[int, Reply] = {}
-        with self._once_more("generate", pool, group, node):
-            self._generate(pool, group, node, requests, sampling, hand_on, answer, replies)
-        if len(replies) < len(requests):
-            self._generate(pool, group, node, requests, sampling, hand_on, answer, replies)
+        write = partial(
+            self._generate, pool, group, node, requests, sampling, hand_on, answer, replies
+        )
+        self._retry(write, self._half_of("generate", pool, group, node))
         return [replies[place] for place in range(len(requests))]
 
     def score(
@@ -115,49 +116,45 @@ class WorkerGroup:
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        asked = "score", group, node, list(texts), temperature, reading
-        result: list[Numbers | TooLong] = self._work(group, node, *asked)
-        return result
+        pool = self._pools[group]
+        asked = group, node, list(texts), temperature, reading
+        score = partial(self._ask, pool, WorkerApi.score, *asked)
+        return self._retry(score, self._half_of("score", pool, group, node))
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
     ) -> list[dict[str, Numbers] | TooLong]:
-        asked = "score_pairs", group, node, list(pairs)
-        result: list[dict[str, Numbers] | TooLong] = self._work(group, node, *asked)
-        return result
+        pool = self._pools[group]
+        score = partial(self._ask, pool, WorkerApi.score_pairs, group, node, list(pairs))
+        return self._retry(score, self._half_of("score_pairs", pool, group, node))
 
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
-        asked = "step_ends", group, node, list(token_ids), separator
-        result: list[list[int]] = self._work(group, node, *asked)
-        return result
+        pool = self._pools[group]
+        asked = group, node, list(token_ids), separator
+        find = partial(self._ask, pool, WorkerApi.step_ends, *asked)
+        return self._retry(find, self._half_of("step_ends", pool, group, node))
 
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
-        found: list[int] = self._call(group, "lengths", group, node, list(texts))
-        return found
+        return self._ask(self._pools[group], WorkerApi.lengths, group, node, list(texts))
 
     def learn(self, order: LearnRequest) -> LearnReply:
         pool = self._pools[order.group]
-        with self._once_more("learn", pool, order.group, order.group):
-            reply: LearnReply = self._cluster.call(pool, "learn", order, tick=self._tick)
-            return reply
-        again: LearnReply = self._ask(pool, "learn", order)
-        return again
+        learn = partial(self._ask, pool, WorkerApi.learn, order)
+        return self._retry(learn, self._half_of("learn", pool, order.group, order.group))
 
     def has_changed(self, group: str) -> bool:
-        changed: bool = self._call(group, "has_changed", group)
-        return changed
+        return self._ask(self._pools[group], WorkerApi.has_changed, group)
 
     def evaluate(self, order: LearnRequest) -> LearnReply:
-        reply: LearnReply = self._work(order.group, order.group, "evaluate", order)
-        return reply
+        pool = self._pools[order.group]
+        evaluate = partial(self._ask, pool, WorkerApi.evaluate, order)
+        return self._retry(evaluate, self._half_of("evaluate", pool, order.group, order.group))
 
     def sync(self, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
-        with self._replacing():
-            return self._weight_sync.sync(self._ask, group)
-        return self._weight_sync.sync(self._ask, group)
+        return self._retry(partial(self._weight_sync.sync, self._ask, group))
 
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
@@ -167,11 +164,10 @@ class WorkerGroup:
         self._weight_sync.follow(self._ask, group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
-        self._call(group, "reset_optimizer", group)
+        self._ask(self._pools[group], WorkerApi.reset_optimizer, group)
 
     def version(self, group: str) -> int:
-        version: int = self._call(group, "version", group)
-        return version
+        return self._ask(self._pools[group], WorkerApi.version, group)
 
     def narrow_again(self) -> None:
         """Where a run begins anew: pools hold no more at once than before."""
@@ -185,14 +181,12 @@ class WorkerGroup:
     def save(self, folder: str, earlier: str | None = None) -> Mapping[str, Mark]:
         """Every group's weights and trainer state, one folder each; the mark of each file, by its
         path in the folder. What an earlier folder has already is not written again."""
-        with self._replacing():
-            return self._save(folder, earlier)
-        return self._save(folder, earlier)
+        return self._retry(partial(self._save, folder, earlier))
 
     def load(self, folder: str) -> None:
         """Bring every group back to what `save` wrote."""
         for pool in dict.fromkeys(self._pools.values()):
-            self._ask(pool, "load", folder)
+            self._ask(pool, WorkerApi.load, folder)
         self._weight_sync.all_are_behind()
 
     def _generate(
@@ -208,10 +202,12 @@ class WorkerGroup:
     ) -> None:
         """Have those requests written that have no reply yet, by their places."""
         left = [place for place in range(len(requests)) if place not in replies]
+        if replies and not left:
+            return
         wanted = [requests[place] for place in left]
         self._weight_sync.make_current(self._ask, group, pool)
         if hand_on is None and answer is None and sampling.on_sync == "finish":
-            whole: list[Reply] = self._ask(pool, "generate", group, node, wanted, sampling)
+            whole = self._ask(pool, WorkerApi.generate, group, node, wanted, sampling)
             replies.update(zip(left, whole, strict=True))
             return
         finishes = sampling.on_sync == "finish"
@@ -245,7 +241,7 @@ class WorkerGroup:
         try:
             while True:
                 asked = group, node, requests, sampling, said
-                finished: Finished = self._ask(pool, "write", *asked)
+                finished = self._ask(pool, WorkerApi.write, *asked)
                 yield finished
                 if not finished.unfinished:
                     return
@@ -256,7 +252,7 @@ class WorkerGroup:
                 )
         except BaseException:
             with suppress(Exception):  # what went wrong is told; a host that is gone has nothing
-                self._cluster.call(pool, "stop_writing", group)
+                self._cluster.asking()(pool, WorkerApi.stop_writing, group)
             raise
 
     def _go_on(self, node: str, poll: Poll) -> None:
@@ -267,43 +263,48 @@ class WorkerGroup:
     def _save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]:
         files: dict[str, Mark] = {}
         for pool in dict.fromkeys(self._pools.values()):
-            files |= self._ask(pool, "save", folder, earlier)
+            files |= self._ask(pool, WorkerApi.save, folder, earlier)
         return files
 
-    def _work(self, group: str, node: str, method: str, *arguments: Any) -> Any:
-        """A call that holds much memory, for a node."""
-        with self._once_more(method, self._pools[group], group, node):
-            return self._call(group, method, *arguments)
-        return self._call(group, method, *arguments)
+    def _half_of(self, verb: str, pool: str, group: str, node: str) -> Callable[[Exception], bool]:
+        """Where memory was short in a call for a node: whether it can be made again, since its
+        worker holds half at once from here on."""
+        return partial(
+            self._replacements.shortages.narrowed,
+            ask=self._ask,
+            tell=self._tell,
+            pool=pool,
+            verb=verb,
+            group=group,
+            node=node,
+        )
 
-    @contextmanager
-    def _once_more(self, method: str, pool: str, group: str, node: str) -> Iterator[None]:
-        """Around a call that is made a second time where this lets its failure pass: where memory
-        was short, or the process has died and could be replaced."""
-        with self._replacing():
-            try:
-                yield
-            except Exception as error:
-                shortages, ask = self._replacements.shortages, self._ask
-                if not shortages.narrowed(error, ask, self._tell, pool, method, group, node):
-                    raise
+    def _retry(self, call: Callable[[], R], narrow: Callable[[Exception], bool] | None = None) -> R:
+        """What a call gives, which is made a second time where the first one broke off because a
+        process had died that could be replaced, or memory was short.
 
-    @contextmanager
-    def _replacing(self) -> Iterator[None]:
-        """Around calls that are made a second time where this lets their failure pass: a process
-        has died and was replaced."""
+        Args:
+            narrow: says whether less is held at once from here on; None: the call is not made
+                again for want of memory.
+        """
         lives = self._replacements.lives()
         try:
-            yield
+            return call()
         except Exception as error:
-            pool = self._replacements.replaced(error, lives)
-            if pool is None:
-                raise
-            self._weight_sync.pool_is_new(pool)
-            self._replacements.shortages.again(self._ask, pool)
+            self._recover(error, lives, narrow)
+        return call()
 
-    def _call(self, group: str, method: str, *arguments: Any) -> Any:
-        return self._ask(self._pools[group], method, *arguments)
-
-    def _ask(self, pool: str, method: str, *arguments: Any) -> Any:
-        return self._cluster.call(pool, method, *arguments, tick=self._tick)
+    def _recover(
+        self, error: Exception, lives: Mapping[str, int], narrow: Callable[[Exception], bool] | None
+    ) -> None:
+        """Make way for the second call; raises where there is to be none."""
+        try:
+            if narrow is not None and narrow(error):
+                return
+        except Exception as later:  # the pool has ended meanwhile
+            error = later
+        pool = self._replacements.replaced(error, lives)
+        if pool is None:
+            raise error
+        self._weight_sync.pool_is_new(pool)
+        self._replacements.shortages.again(self._ask, pool)

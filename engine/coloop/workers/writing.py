@@ -3,14 +3,12 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from coloop.data.arrays import ids_of
 from coloop.data.tables import Tokens
 from coloop.workers.encoder import Encoder
 from coloop.workers.episodes import Episode
 from coloop.workers.messages import (
-    Begun,
     Observation,
     Pause,
     PromptRequest,
@@ -50,15 +48,6 @@ Name = tuple[int, int, tuple[int, ...]]
 """Of a text: places of its request and of its seed, and its number wherever it branched."""
 
 
-@dataclass(slots=True)
-class _Asked:
-    """A request on its way."""
-
-    wanted: int
-    texts: dict[Name, Tokens] = field(default_factory=dict)
-    """Those that are finished."""
-
-
 class Writing:
     """Requests of one node, each a prompt with the seeds of its completions."""
 
@@ -87,8 +76,10 @@ class Writing:
         self._node = node
         self._sampling = sampling
         self._taken = 0
-        self._asked: dict[int, _Asked] = {}
-        """By the place of the request among all that were taken."""
+        self._wanted: dict[int, int] = {}
+        """Texts of each request, by its place among all that were taken."""
+        self._finished: dict[int, dict[Name, Tokens]] = {}
+        """Those of each request that are finished."""
         self._drawing: dict[int, tuple[Name, Episode]] = {}
         """By the number in the batch."""
         self._pausing: dict[Name, Episode] = {}
@@ -147,7 +138,7 @@ class Writing:
             self._send(name, episode)
             return
         place, k, branch = name
-        self._asked[place].wanted += len(seeds) - 1
+        self._wanted[place] += len(seeds) - 1
         assert episode.ticket is not None, "a text that pauses is kept"
         self._shared[episode.ticket] += len(seeds) - 1
         for number, seed in enumerate(seeds):
@@ -196,15 +187,20 @@ class Writing:
         if problem is not None or not request.seeds:
             self._ready.append((place, [] if problem is None else problem))
             return
-        self._asked[place] = _Asked(len(request.seeds))
-        first = None
-        begun = request.begun or Begun(
-            prompt_ids=ids_of(prompt), token_ids=ids_of(()), writer="", tokenizer=""
-        )
+        self._wanted[place], self._finished[place] = len(request.seeds), {}
+        first, begun = None, request.begun
+        shared_ids = ids_of(prompt) if begun is None else begun.prompt_ids
+        token_ids = [] if begun is None else begun.token_ids.tolist()
         scripts = [self._script(text) for text in request.scripts] or [()] * len(request.seeds)
         for k, (seed, script) in enumerate(zip(request.seeds, scripts, strict=True)):
             episode = Episode.behind(
-                begun, prompt, id=request.id, seed=seed, script=script, sampling=sampling
+                token_ids,
+                prompt_ids=prompt,
+                shared_ids=shared_ids,
+                id=request.id,
+                seed=seed,
+                script=script,
+                sampling=sampling,
             )
             first = self._send((place, k, ()), episode, first)
 
@@ -236,11 +232,11 @@ class Writing:
             ids = [*episode.prompt_ids, *episode.token_ids]
             [log_probs] = self._engine.score([ids], self._sampling.temperature or 1.0)
             episode.measured(log_probs[len(episode.prompt_ids) :])
-        place, asked = name[0], self._asked[name[0]]
-        asked.texts[name] = episode.tokens(self._encoder, self._node)
-        if len(asked.texts) == asked.wanted:
-            del self._asked[place]
-            self._ready.append((place, [asked.texts[one] for one in sorted(asked.texts)]))
+        place, texts = name[0], self._finished[name[0]]
+        texts[name] = episode.tokens(self._encoder, self._node)
+        if len(texts) == self._wanted[place]:
+            del self._wanted[place], self._finished[place]
+            self._ready.append((place, [texts[each] for each in sorted(texts)]))
 
     def _let_go(self, ticket: int | None) -> None:
         """A text no longer goes on behind a kept one."""

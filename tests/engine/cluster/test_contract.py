@@ -29,6 +29,7 @@ from coloop.workers.cluster.local import LocalCluster
 from coloop.workers.messages import Poll, PromptRequest, Sampling
 from coloop.workers.settings import HostSettings
 from coloop.workers.worker import Worker
+from coloop.workers.worker_api import WorkerApi
 
 LOOP = """
 coloop: 1
@@ -96,28 +97,28 @@ def long_work() -> tuple[Any, ...]:
         PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=tuple(range(n, n + 40)))
         for n in range(100, 110)
     ]
-    return ("main", "generate", "actor", "actor", requests, LONG)
+    return ("main", WorkerApi.generate, "actor", "actor", requests, LONG)
 
 
 def test_a_call_gives_what_the_host_gives(cluster: Cluster) -> None:
-    completions = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+    completions = cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
 
     assert [len(texts) for texts in completions] == [2]
     assert all(one.version == 0 for one in completions[0])
     assert all(1 <= len(one.token_ids) <= 4 for one in completions[0])
-    assert cluster.call("main", "generate", "actor", "actor", [ONE], SHORT) == completions
+    assert cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT) == completions
 
 
 def test_an_error_crosses_the_boundary_with_its_type(cluster: Cluster, tmp_path: Path) -> None:
     unknown = PromptRequest(id="row-7", prompt="ж", seeds=(1,))
 
     with pytest.raises(RequestRefused, match="ж"):
-        cluster.call("main", "generate", "actor", "actor", [unknown], SHORT)
+        cluster.call("main", WorkerApi.generate, "actor", "actor", [unknown], SHORT)
     with pytest.raises(CheckpointError, match="actor"):
-        cluster.call("main", "load", str(tmp_path))
+        cluster.call("main", WorkerApi.load, str(tmp_path))
     with pytest.raises(KeyError):
-        cluster.call("main", "version", "nobody")
-    assert cluster.call("main", "version", "actor") == 0
+        cluster.call("main", WorkerApi.version, "nobody")
+    assert cluster.call("main", WorkerApi.version, "actor") == 0
 
 
 def test_who_waits_sees_how_far_it_is_and_may_ask_to_give_up(cluster: Cluster) -> None:
@@ -131,7 +132,7 @@ def test_who_waits_sees_how_far_it_is_and_may_ask_to_give_up(cluster: Cluster) -
     began = time.monotonic()
 
     with pytest.raises(StopRequested):
-        cluster.call(*long_work(), tick=tick)
+        cluster.asking(tick)(*long_work())
 
     assert time.monotonic() - began < 20
     assert seen[-1].total == 400
@@ -143,8 +144,8 @@ def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
     wishes = iter([True, True, False])
 
     with pytest.raises(StopRequested):
-        cluster.call(*long_work(), tick=lambda poll: next(wishes, False))
-    completions = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+        cluster.asking(lambda poll: next(wishes, False))(*long_work())
+    completions = cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
 
     assert len(completions[0]) == 2
 
@@ -152,13 +153,13 @@ def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
 @pytest.mark.slow
 def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cluster) -> None:
     requests = [PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=(n,)) for n in range(3)]
-    whole = cluster.call("main", "generate", "actor", "actor", requests, LONG)
+    whole = cluster.call("main", WorkerApi.generate, "actor", "actor", requests, LONG)
 
-    told = cluster.call("main", "write", "actor", "actor", requests, LONG)
+    told = cluster.call("main", WorkerApi.write, "actor", "actor", requests, LONG)
     found = dict(told.replies)
     while told.unfinished:
-        assert cluster.call("main", "version", "actor") == 0
-        told = cluster.call("main", "write", "actor", "actor", [], LONG)
+        assert cluster.call("main", WorkerApi.version, "actor") == 0
+        told = cluster.call("main", WorkerApi.write, "actor", "actor", [], LONG)
         found |= dict(told.replies)
 
     assert [found[place] for place in range(3)] == whole
@@ -166,7 +167,7 @@ def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cl
 
 @pytest.mark.slow
 def test_other_processes_hold_what_a_pool_begins_with(cluster: Cluster, tmp_path: Path) -> None:
-    asked = ("main", "generate", "actor", "actor", [ONE], SHORT)
+    asked = ("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
     before = cluster.call(*asked)
 
     cluster.restart("main")
@@ -178,9 +179,9 @@ def test_other_processes_hold_what_a_pool_begins_with(cluster: Cluster, tmp_path
 
 
 def test_what_was_saved_is_loaded_again(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.call("main", "save", str(tmp_path))
+    cluster.call("main", WorkerApi.save, str(tmp_path))
 
-    cluster.call("main", "load", str(tmp_path))
+    cluster.call("main", WorkerApi.load, str(tmp_path))
 
     assert (tmp_path / "actor" / "model.safetensors").exists()
 
@@ -214,7 +215,7 @@ def test_a_start_that_fails_leaves_nothing_behind(
         built.start()
 
     with pytest.raises(KeyError):
-        built.call("main", "version", "actor")
+        built.call("main", WorkerApi.version, "actor")
     built.close()
 
 
@@ -228,7 +229,7 @@ def test_a_call_without_progress_is_named_after_its_deadline(
     built.start()
 
     with pytest.raises(StageStalled, match="main: version: no progress for 5 s"):
-        built.call("main", "version", "actor", tick=lambda poll: False)
+        built.asking(lambda poll: False)("main", WorkerApi.version, "actor")
 
     may_end.set()
     built.close()
@@ -259,7 +260,7 @@ def test_a_thread_that_hangs_cannot_be_replaced(
     built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=5))
     built.start()
     with pytest.raises(StageStalled) as stalled:
-        built.call("main", "version", "actor", tick=lambda poll: False)
+        built.asking(lambda poll: False)("main", WorkerApi.version, "actor")
 
     with pytest.raises(StageStalled, match="a thread of the driver hangs"):
         built.restart("main")
@@ -284,7 +285,7 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, local_ray: None) -> None:
         return False
 
     with pytest.raises(WorkerDied, match="pool main: its worker process ended"):
-        built.call(*long_work(), tick=kill)
+        built.asking(kill)(*long_work())
 
     built.close()
 

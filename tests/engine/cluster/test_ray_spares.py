@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.engine.cluster.test_contract import ONE, SHORT, build
 
+from coloop.workers.worker_api import WorkerApi
+
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 
@@ -39,14 +41,14 @@ def test_a_pool_takes_one_that_lives_and_the_others_end(spares: Any, tmp_path: P
         assert node_of(host) == taken
         assert dead != taken != unneeded
         assert spares.actors == []
-        completions = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+        completions = cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
     finally:
         cluster.close()
 
     usual = build("ray", tmp_path)
     usual.start()
     try:
-        assert usual.call("main", "generate", "actor", "actor", [ONE], SHORT) == completions
+        assert usual.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT) == completions
     finally:
         usual.close()
 

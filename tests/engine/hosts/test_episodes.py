@@ -50,15 +50,17 @@ def host(tmp_path: Path) -> Worker:
 def hosts(host: Worker) -> WorkerGroup:
     """The driver's way to the host."""
 
-    def call(pool: str, method: str, *arguments: Any, tick: Any = None) -> Any:
-        return getattr(host, method)(*arguments)
+    def ask(pool: str, method: Any, *arguments: Any) -> Any:
+        return getattr(host, method.__name__)(*arguments)
 
     weight_sync: Any = SimpleNamespace(
         writing_pool=lambda group, node: "main",
         make_current=lambda ask, group, pool: None,
         undisturbed=lambda pool: nullcontext(),
     )
-    return WorkerGroup(SimpleNamespace(call=call), {"actor": "main"}, weight_sync)
+    return WorkerGroup(
+        SimpleNamespace(asking=lambda tick=None: ask), {"actor": "main"}, weight_sync
+    )
 
 
 def count(text: str) -> str | None:

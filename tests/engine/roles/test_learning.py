@@ -59,8 +59,8 @@ class Here:
     def __init__(self, host: Worker) -> None:
         self._host = host
 
-    def call(self, pool: str, method: str, *arguments: Any, tick: Any = None) -> Any:
-        return getattr(self._host, method)(*arguments)
+    def asking(self, tick: Any = None) -> Any:
+        return lambda pool, method, *arguments: getattr(self._host, method.__name__)(*arguments)
 
 
 def with_weights(loop: Any, root: Path) -> Worker:

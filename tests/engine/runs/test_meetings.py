@@ -102,14 +102,14 @@ def test_where_one_end_does_not_come_no_other_waits_and_the_next_sync_goes_on(
     is_dead = threading.Event()
     is_dead.set()
 
-    def call(pool: str, method: str, *arguments: Any) -> Any:
+    def call(pool: str, method: Any, *arguments: Any) -> Any:
         said = WeightChecksum(
             version=1, fingerprint=None, scores=torch.zeros(1, 1).double().numpy()
         )
-        if method == "invite":
+        if method.__name__ == "invite":
             ends["train"].invite(*arguments[2:5])
             return ends["train"].send(weights, version=1), None
-        if method == "deliver":
+        if method.__name__ == "deliver":
             ends["train"].deliver(arguments[1])
             return said
         if pool == "right" and is_dead.is_set():

@@ -217,7 +217,7 @@ def test_a_stop_between_two_groups_leaves_no_half_step(
     def writes(host: Worker, *arguments: Any) -> Any:
         if steps[0] == 2 and has_given[0]:
             assert is_asked.wait(PATIENCE)
-            assert host._interrupted.wait(PATIENCE)
+            assert host._progress.interrupted.wait(PATIENCE)
             raise StopRequested("in the middle")
         told = write(host, *arguments)
         has_given[0] = bool(told.replies and told.unfinished)

@@ -24,7 +24,7 @@ from coloop.runtime.roles import CREDIT
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext
 from coloop.runtime.schedule.flights import Flight, Work
-from coloop.runtime.schedule.lanes import ThreadLanes
+from coloop.runtime.schedule.lanes import ThreadLanes, Waited
 from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.runtime.schedule.window import Window
 from coloop.spec.io import parse
@@ -125,10 +125,10 @@ class ShuffledLanes:
             self._waiting[future] = work
         return future
 
-    def wait(self, works: Collection[Future[Any]], seconds: float) -> set[Future[Any]]:
+    def wait(self, works: Collection[Future[Any]], seconds: float, /) -> Waited[Any]:
         future = self._chance.choice(list(self._waiting))
         future.set_result(self._waiting.pop(future)())
-        return {future}
+        return {future}, set()
 
     def close(self) -> None: ...
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from coloop.errors import WeightsNotUpdated
 from coloop.models import LoadedModel, build_model
 from coloop.spec.model import ScratchModel
-from coloop.workers.answers import MERGES
 from coloop.workers.rollout import TorchEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
@@ -22,6 +21,7 @@ from coloop.workers.sync import (
     checksum_of_model,
 )
 from coloop.workers.sync.checksums import Part, probe_of
+from coloop.workers.worker_api import MERGES
 
 GATE, UP = "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"
 TYPES = [torch.float32, torch.bfloat16]

@@ -58,10 +58,6 @@ class StepPosition:
     def phase(self) -> PhasePlan:
         return self.entry.plan
 
-    @property
-    def is_first_of_phase(self) -> bool:
-        return self.step_in_phase == 1
-
 
 def entries_of(spec: LoopSpec, plan: Plan) -> list[Entry]:
     """The schedule with its repeats written out."""

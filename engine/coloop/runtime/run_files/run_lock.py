@@ -81,7 +81,7 @@ class RunLock:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file: int | None = None
-        self._has_ended = threading.Event()
+        self._sign: threading.Timer | None = None
         _locks.add(self)
 
     def __enter__(self) -> "RunLock":
@@ -112,18 +112,29 @@ class RunLock:
                 if time.monotonic() >= until:
                     raise
                 time.sleep(TURN_SECONDS)
-        self._has_ended = threading.Event()
-        signs = (self._folder / LOCK_FILE, self._has_ended)
-        threading.Thread(target=_live, args=signs, name="run-lock", daemon=True).start()
+        self._sign_later(self._file)
 
     def release(self) -> None:
         """Let others write; nothing where it is not held."""
         file, self._file = self._file, None
         if file is not None:
-            self._has_ended.set()
+            if self._sign is not None:
+                self._sign.cancel()
             with suppress(OSError):
                 os.ftruncate(file, 0)
             os.close(file)
+
+    def _sign_later(self, file: int) -> None:
+        """The next sign of life, unless the lock is released before."""
+        if self._file == file:
+            self._sign = threading.Timer(LIFE_SIGN_SECONDS, self._give_sign, [file])
+            self._sign.name, self._sign.daemon = "run-lock", True
+            self._sign.start()
+
+    def _give_sign(self, file: int) -> None:
+        with suppress(OSError):
+            os.utime(self._folder / LOCK_FILE, follow_symlinks=False)
+        self._sign_later(file)
 
     def forget(self) -> None:
         """In a forked child: the lock is the parent's."""
@@ -333,10 +344,3 @@ def _is_at(path: Path, file: int) -> bool:
         return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file))
     except OSError:
         return False
-
-
-def _live(path: Path, has_ended: threading.Event) -> None:
-    """Signs of life, until the lock is released."""
-    while not has_ended.wait(LIFE_SIGN_SECONDS):
-        with suppress(OSError):
-            os.utime(path, follow_symlinks=False)

@@ -6,12 +6,15 @@ A lane of a pool does one stage at a time, as its hosts do one call at a time.
 
 from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Protocol, TypeVar
 
 DRIVER_LANES = 8
 """Rewards, templates, filters and credit that work at once, at most."""
 
 T = TypeVar("T")
+Waited = tuple[set[Future[T]], set[Future[T]]]
+"""Works that are done, and the others."""
 
 
 class Lanes(Protocol):
@@ -25,8 +28,9 @@ class Lanes(Protocol):
         """Begin work in a lane with room."""
         ...
 
-    def wait(self, works: Collection["Future[T]"], seconds: float) -> set["Future[T]"]:
-        """Those of the works that are done, after the first of them or so many seconds."""
+    def wait(self, works: Collection["Future[T]"], seconds: float, /) -> Waited[T]:
+        """Those of the works that are done, after the first of them or so many seconds, and the
+        others."""
         ...
 
     def close(self) -> None:
@@ -49,8 +53,7 @@ class ThreadLanes:
             self._threads[lane] = ThreadPoolExecutor(self.room(lane), thread_name_prefix=name)
         return self._threads[lane].submit(work)
 
-    def wait(self, works: Collection["Future[T]"], seconds: float) -> set["Future[T]"]:
-        return wait(works, timeout=seconds, return_when=FIRST_COMPLETED).done
+    wait = staticmethod(partial(wait, return_when=FIRST_COMPLETED))
 
     def close(self) -> None:
         for threads in self._threads.values():
@@ -76,8 +79,8 @@ class InlineLanes:
                 raise
         return future
 
-    def wait(self, works: Collection["Future[T]"], seconds: float) -> set["Future[T]"]:
+    def wait(self, works: Collection["Future[T]"], seconds: float, /) -> Waited[T]:
         del seconds
-        return set(works)
+        return set(works), set()
 
     def close(self) -> None: ...

@@ -12,7 +12,7 @@ Invariant: when a call returns or raises, nothing is at work any more.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
@@ -147,7 +147,9 @@ class Scheduler:
                     with self._watched(part.work.flight):
                         self._start_part(part)
                 if self._at_work:
-                    self._take_outcomes()
+                    waited_for: list[Future[Any]] = [*self._at_work, self._early.bell]
+                    done, _ = self._lanes.wait(waited_for, TICK_SECONDS)
+                    self._take_outcomes(done)
                 elif not any(_is_done(flight) for flight in flights[:1]):
                     break
         except BaseException:
@@ -295,10 +297,8 @@ class Scheduler:
             future.add_done_callback(work.ended)
         self._at_work[future] = work
 
-    def _take_outcomes(self) -> None:
-        """Wait for the first outcomes, for rows that come before the others, or for a tick."""
-        waited_for: list[Future[Any]] = [*self._at_work, self._early.bell]
-        done = self._lanes.wait(waited_for, TICK_SECONDS)
+    def _take_outcomes(self, done: Set[Future[Any]]) -> None:
+        """Outcomes of the stages that are done; the watcher is told."""
         ended = [(work, one) for one, work in self._at_work.items() if one in done]
         works = sorted(ended, key=_plan_order)
         for work, future in works:

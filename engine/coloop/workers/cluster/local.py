@@ -17,7 +17,6 @@ from coloop.workers.cluster.last_words import LastWords
 from coloop.workers.cluster.processes import (
     LOCALHOST,
     ProcessCrew,
-    answered,
     start_alone,
     start_fork_server,
 )
@@ -125,9 +124,6 @@ class ThreadCrew:
     def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Future[Any]]:
         self._asked = self._threads.submit(getattr(self._host, method), *arguments)
         return [self._asked]
-
-    def wait(self, tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
-        return answered(tickets, seconds)
 
     def answer(self, ticket: Future[Any]) -> Any:
         return ticket.result()

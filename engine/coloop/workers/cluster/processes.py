@@ -15,8 +15,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -77,9 +77,6 @@ class ProcessCrew:
         self._number += 1
         packed = pack(arguments)
         return [rank.begin(self._number, method, packed) for rank in self._ranks]
-
-    def wait(self, tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
-        return answered(tickets, seconds)
 
     def answer(self, ticket: Future[Any]) -> Any:
         return ticket.result()
@@ -212,12 +209,6 @@ def receive(connection: Connection) -> tuple[Any, Packed]:
     """What `send` sent."""
     what, head, count = pickle.loads(connection.recv_bytes())
     return what, Packed(head=head, buffers=[connection.recv_bytes() for _ in range(count)])
-
-
-def answered(tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
-    """Ranks whose futures are done, once all are or after so many seconds."""
-    wait(tickets.values(), seconds)
-    return [rank for rank, future in tickets.items() if future.done()]
 
 
 def _connection() -> tuple[Connection, socket.socket]:

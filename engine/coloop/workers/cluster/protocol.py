@@ -9,14 +9,14 @@ to give up their work. Every wait has an end: a host that makes no progress for
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from coloop.workers.messages import Poll
+from coloop.workers.worker_api import PoolCall, Tick
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 TICK_SECONDS = 0.1
-
-Tick = Callable[[Poll | None], bool]
-"""Called while a call is waited for; True asks the host to give its work up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,19 @@ class Cluster(Protocol):
         """Place the pools and build the hosts; tears down what it started where it fails."""
         ...
 
-    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
-        """The result of a host's method; raises what the host raised. Several threads may call; a
-        pool does one call at a time.
+    def call(
+        self,
+        pool: str,
+        method: Callable[Concatenate[Any, P], R],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> R:
+        """As `asking` without a tick."""
+        ...
+
+    def asking(self, tick: Tick | None = None) -> PoolCall:
+        """How one who waits calls workers. Several threads may call; a pool does one call at a
+        time.
 
         Args:
             tick: told a few times a second, in the caller's thread, how far the call is.

@@ -1,7 +1,7 @@
 """One call to all processes of a pool, whatever they run on.
 
     driver ── the same call ──> rank 0, rank 1, ...     each does its part, as `training.ranks` says
-           <── answers ────────                         put together as `hosts.answers` says
+           <── answers ────────                         put together as `hosts.worker_api` says
 
 Nobody waits for a rank that will not come: where one has died, or gives no sign of life for too
 long, its pool is ended and the error names it; where one has failed, the others are asked to give
@@ -10,16 +10,25 @@ says so to whoever calls it.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent import futures
 from contextlib import nullcontext
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from coloop.errors import PlacementTimeout, StageStalled, StopRequested, WorkerDied
-from coloop.workers.answers import MERGES
-from coloop.workers.cluster.protocol import TICK_SECONDS, Deadlines, Tick
+from coloop.workers.cluster.protocol import TICK_SECONDS, Deadlines
 from coloop.workers.cluster.turns import Turns
 from coloop.workers.cluster.watchdog import Watchdog
 from coloop.workers.messages import Poll
+from coloop.workers.worker_api import MERGES, Tick, WorkerApi
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Wait = Callable[[Sequence[Any], float], tuple[Collection[Any], Collection[Any]]]
+"""Given tickets and seconds: those that are answered, once all are or after so many seconds, and
+the others."""
 
 
 class RankEnded(Exception):
@@ -38,10 +47,6 @@ class Crew(Protocol):
 
     def begin(self, method: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
         """Ask all ranks; a ticket for the answer of each."""
-        ...
-
-    def wait(self, tickets: Mapping[int, Any], seconds: float) -> list[int]:
-        """Ranks that have answered, once all have or after so many seconds."""
         ...
 
     def answer(self, ticket: Any) -> Any:
@@ -74,65 +79,51 @@ class Crew(Protocol):
 class Pools:
     """The pools of a cluster at work: one call at a time in each, from any thread."""
 
-    def __init__(self, names: Iterable[str], deadlines: Deadlines) -> None:
+    def __init__(
+        self, names: Iterable[str], deadlines: Deadlines, wait: Wait = futures.wait
+    ) -> None:
+        """
+        Args:
+            wait: for the tickets of this cluster's crews.
+        """
         self._deadlines = deadlines
         self._pools: dict[str, _Pool] = {}
         self._turns = Turns(names)
+        self._wait = wait
 
     def call(
         self,
         pool: str,
-        method: str,
-        *arguments: Any,
+        method: Callable[Concatenate[Any, P], R],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> R:
+        """As `asking` without a tick."""
+        return self.asking()(pool, method, *arguments, **named)
+
+    def asking(
+        self,
         tick: Tick | None = None,
+        *,
         stalled_after: float | None = None,
         has_turn: bool = False,
-    ) -> Any:
-        """What the ranks' answers make together; raises what one of them raised.
+    ) -> "CrewCall":
+        """How pools are called by one who waits.
 
         Args:
             tick: told a few times a second, in the caller's thread, how far the ranks are together.
             stalled_after: seconds without progress; None: the cluster's.
             has_turn: who calls keeps others from the pool.
         """
-        ranks = self._pools[pool]
-        with nullcontext() if has_turn else self._turns.turn(pool, tick):
-            limit = self._deadlines.stalled_after_seconds
-            watchdog = Watchdog(ranks.size, limit if stalled_after is None else stalled_after)
-            waiting = ranks.begin(method, arguments)
-            answers: dict[int, Any] = {}
-            errors: dict[int, BaseException] = {}
-            seconds = [0.0] * ranks.size
-            began = time.monotonic()
-            ticked = time.monotonic()
-            settled_at = float("inf")
-            while waiting:
-                for rank in ranks.crew.wait(waiting, TICK_SECONDS):
-                    seconds[rank] = time.monotonic() - began
-                    try:
-                        answers[rank] = ranks.crew.answer(waiting.pop(rank))
-                    except (Exception, SystemExit) as error:
-                        errors[rank] = error
-                ranks.check_alive(errors)
-                now = time.monotonic()
-                if errors and settled_at == float("inf"):
-                    settled_at = now + self._deadlines.settle_seconds
-                    ranks.crew.interrupt()
-                if waiting and now > settled_at:
-                    ranks.end_waiting(waiting, errors)
-                    break
-                if waiting and now - ticked >= TICK_SECONDS:
-                    ticked = now
-                    polls = ranks.crew.polls()
-                    watchdog.seen(polls)
-                    ranks.check_moving(watchdog, waiting, method)
-                    if tick is not None and tick(watchdog.together(polls)):
-                        ranks.crew.interrupt()
-            if errors:
-                raise ranks.chosen(errors)
-            if tick is not None and ranks.size > 1:
-                tick(Poll(done=0, total=0, unit="", rank_seconds=tuple(seconds)))
-            return MERGES[method]([answers[rank] for rank in range(ranks.size)])
+        limit = self._deadlines.stalled_after_seconds
+        return CrewCall(
+            pools=self._pools,
+            turns=None if has_turn else self._turns,
+            wait=self._wait,
+            tick=tick,
+            stalled_after=limit if stalled_after is None else stalled_after,
+            settle_seconds=self._deadlines.settle_seconds,
+        )
 
     def close(self) -> None:
         """End every process that was started."""
@@ -160,17 +151,79 @@ class Pools:
         """
         ranks, seconds = self._pools[name], self._deadlines.start_seconds
         try:
-            port = self.call(
-                name, "open_meeting", seconds, stalled_after=seconds, has_turn=has_turn
-            )
+            opening = self.asking(stalled_after=seconds, has_turn=has_turn)
+            port = opening(name, WorkerApi.open_meeting, seconds)
         except StageStalled as error:
             who = ranks.name_of(error.rank or 0)
             raise PlacementTimeout(f"{who}: it did not come within {seconds:.0f} s") from error
+        ask = self.asking(has_turn=has_turn)
         if port is not None:
             place = f"tcp://{ranks.address()}:{port}"
             longest = 2 * max(seconds, self._deadlines.stalled_after_seconds)  # ours come first
-            self.call(name, "join", place, seconds, longest, has_turn=has_turn)
-        self.call(name, "build", has_turn=has_turn)
+            ask(name, WorkerApi.join, place, seconds, longest)
+        ask(name, WorkerApi.build)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrewCall:
+    """Calls pools for one who waits; see `PoolCall`."""
+
+    pools: Mapping[str, "_Pool"]
+    turns: Turns | None
+    """None: who calls has the pool for itself."""
+    wait: Wait
+    tick: Tick | None
+    stalled_after: float
+    settle_seconds: float
+
+    def __call__(
+        self,
+        pool: str,
+        method: Callable[Concatenate[Any, P], R],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> R:
+        if named:
+            raise TypeError(f"{method.__name__}: arguments go to a pool by position")
+        tick, ranks, name = self.tick, self.pools[pool], method.__name__
+        with self.turns.turn(pool, tick) if self.turns is not None else nullcontext():
+            watchdog = Watchdog(ranks.size, self.stalled_after)
+            waiting = ranks.begin(name, arguments)
+            answers: dict[int, Any] = {}
+            errors: dict[int, BaseException] = {}
+            seconds = [0.0] * ranks.size
+            began = time.monotonic()
+            ticked = time.monotonic()
+            settled_at = float("inf")
+            while waiting:
+                answered, _ = self.wait([*waiting.values()], TICK_SECONDS)
+                for rank in [rank for rank, ticket in waiting.items() if ticket in answered]:
+                    seconds[rank] = time.monotonic() - began
+                    try:
+                        answers[rank] = ranks.crew.answer(waiting.pop(rank))
+                    except (Exception, SystemExit) as error:
+                        errors[rank] = error
+                ranks.check_alive(errors)
+                now = time.monotonic()
+                if errors and settled_at == float("inf"):
+                    settled_at = now + self.settle_seconds
+                    ranks.crew.interrupt()
+                if waiting and now > settled_at:
+                    ranks.end_waiting(waiting, errors)
+                    break
+                if waiting and now - ticked >= TICK_SECONDS:
+                    ticked = now
+                    polls = ranks.crew.polls()
+                    watchdog.seen(polls)
+                    ranks.check_moving(watchdog, waiting, name)
+                    if tick is not None and tick(watchdog.together(polls)):
+                        ranks.crew.interrupt()
+            if errors:
+                raise ranks.chosen(errors)
+            if tick is not None and ranks.size > 1:
+                tick(Poll(done=0, total=0, unit="", rank_seconds=tuple(seconds)))
+            answer: R = MERGES[name]([answers[rank] for rank in range(ranks.size)])
+            return answer
 
 
 class _Pool:

@@ -5,11 +5,11 @@ import gc
 from dataclasses import replace
 
 from coloop.workers import collecting
-from coloop.workers.answers import is_heard
 from coloop.workers.messages import Poll
 from coloop.workers.packing import Packed, pack, unpack
 from coloop.workers.settings import HostSettings
 from coloop.workers.worker import Worker
+from coloop.workers.worker_api import is_heard
 
 
 class RemoteWorker(Worker):

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from coloop.errors import StopRequested
-from coloop.workers.cluster.protocol import TICK_SECONDS, Tick
+from coloop.workers.cluster.protocol import TICK_SECONDS
+from coloop.workers.worker_api import Tick
 
 
 class Turns:

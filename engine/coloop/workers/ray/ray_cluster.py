@@ -70,7 +70,8 @@ class RayCluster(Pools):
         run_id: str,
         deadlines: Deadlines | None = None,
     ) -> None:
-        super().__init__((pool.name for pool in plan.pools), deadlines or Deadlines())
+        names = (pool.name for pool in plan.pools)
+        super().__init__(names, deadlines or Deadlines(), _wait)
         self._plan = plan
         self._settings = settings
         self._address = address
@@ -268,11 +269,6 @@ class RayCrew:
         given = packed if self.size == 1 else ray.put(packed)
         return [host.run.remote(self._number, method, given) for host in self._hosts]
 
-    def wait(self, tickets: Mapping[int, Any], seconds: float) -> list[int]:
-        every = list(tickets.values())
-        done = set(ray.wait(every, num_returns=len(every), timeout=seconds)[0])
-        return [rank for rank, ticket in tickets.items() if ticket in done]
-
     def answer(self, ticket: Any) -> Any:
         try:
             return unpack(ray.get(ticket, timeout=self._fetch_seconds))
@@ -320,6 +316,12 @@ class RayCrew:
         except (RayActorError, GetTimeoutError):  # who waits for its answer is told
             return None
         return poll if number == self._number else None
+
+
+def _wait(answers: Sequence[Any], seconds: float) -> tuple[list[Any], list[Any]]:
+    """Those that are there, once all are or after so many seconds, and the others."""
+    there, others = ray.wait([*answers], num_returns=len(answers), timeout=seconds)
+    return there, others
 
 
 def _address_here(host: object) -> str:

@@ -24,7 +24,7 @@ from coloop.data.services.service import Service
 from coloop.workers.rollout.protocol import GenerationRequest, Reason
 from coloop.workers.rollout.requirements import takes_likeliest
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import Ended, Text, Written
+from coloop.workers.rollout.texts import Text
 
 MOMENT_SECONDS: Final = 0.05
 """For so long a step waits for something to end."""
@@ -79,37 +79,37 @@ class RemoteTexts:
         read = partial(read_completion, most=text.request.max_new_tokens)
         self._running[self._service.ask(body_of(text.request), read)] = text
 
-    def step(self) -> list[Ended]:
+    def step(self) -> list[Text]:
         if not self._running:
             return []
         done, _ = wait(self._running, timeout=MOMENT_SECONDS, return_when=FIRST_COMPLETED)
         return [self._ended(future) for future in list(self._running) if future in done]
 
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
         found = [one for one, text in self._running.items() if text.ticket in tickets]
         for future in found:
             future.cancel()
-        return [Ended(self._running.pop(one), Written(), "aborted") for one in found], []
+        return [self._running.pop(future).ends("aborted") for future in found], []
 
     def clear(self) -> None:
         for future in self._running:
             future.cancel()
         self._running.clear()
 
-    def _ended(self, future: Future[Drawn]) -> Ended:
+    def _ended(self, future: Future[Drawn]) -> Text:
         text, drawn = self._running.pop(future), future.result()
         try:
             self._check(drawn)
         except Nonsense as nonsense:
             raise self._service.nonsense(nonsense) from None
         cut = self._cut(text.request, drawn.token_ids)
-        ids, log_probs = drawn.token_ids[:cut], drawn.log_probs[:cut]
+        text.drawn, text.log_probs = drawn.token_ids[:cut], drawn.log_probs[:cut]
         reason: Reason = "length"
         if cut is not None:
             reason = "stop"
-        elif ids[-1] in self._ends:
+        elif text.drawn[-1] in self._ends:
             reason = "eos"
-        return Ended(text, Written(token_ids=ids, log_probs=log_probs), reason)
+        return text.ends(reason)
 
     def _cut(self, request: GenerationRequest, token_ids: list[int]) -> int | None:
         """Where the first stop text ends."""

@@ -23,7 +23,7 @@ from coloop.workers.rollout.protocol import GenerationRequest
 from coloop.workers.rollout.requirements import SLACK, Requirements
 from coloop.workers.rollout.slots import Slots
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import Ended, Group, Queue, Text, Written, are_siblings
+from coloop.workers.rollout.texts import Group, Queue, Text, are_siblings
 
 WORTHWHILE = 16
 """Ended rows are taken out when they are one in so many of the running ones, or have waited for
@@ -98,7 +98,7 @@ class Schedule:
 
     def written(self) -> int:
         """Tokens that they have so far."""
-        waiting = sum(len(t.before.token_ids) for t in self._queue if t.before is not None)
+        waiting = sum(text.before for text in self._queue)
         return self._slots.written() + waiting
 
     def add(self, text: Text) -> None:
@@ -110,9 +110,9 @@ class Schedule:
         self._queue.add(text)
 
     @torch.inference_mode()
-    def step(self) -> list[Ended]:
+    def step(self) -> list[Text]:
         """One token more for every row; the texts that ended and were taken out."""
-        ended: list[Ended] = []
+        ended: list[Text] = []
         if self._can_admit():
             self._admit()
             ended += self._look()
@@ -150,19 +150,16 @@ class Schedule:
             self._graphs.forget()
 
     @torch.inference_mode()
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
         """Takes texts out as they are: these, and what else had ended."""
-        waiting = [
-            Ended(text, text.before or Written(), "aborted") for text in self._queue.remove(tickets)
-        ]
+        waiting = [text.ends("aborted") for text in self._queue.remove(tickets)]
         cut = [slot for slot, text in enumerate(self._slots.texts) if text.ticket in tickets]
         if not cut:
             return waiting, []
         self._slots.count_ended()
         found = self._collect(cut)
-        is_wanted = [one.text.ticket in tickets for one in found]
-        wanted = [one for one, is_it in zip(found, is_wanted, strict=True) if is_it]
-        others = [one for one, is_it in zip(found, is_wanted, strict=True) if not is_it]
+        wanted = [text for text in found if text.ticket in tickets]
+        others = [text for text in found if text.ticket not in tickets]
         return waiting + wanted, others
 
     # Rows come
@@ -244,7 +241,7 @@ class Schedule:
 
     # Rows go
 
-    def _look(self) -> list[Ended]:
+    def _look(self) -> list[Text]:
         """Takes out rows that have ended, once they are worth the work or have waited long
         enough."""
         count = self._slots.count_ended()
@@ -253,19 +250,19 @@ class Schedule:
             return self._collect()
         return []
 
-    def _collect(self, cut: Iterable[int] = ()) -> list[Ended]:
+    def _collect(self, cut: Iterable[int] = ()) -> list[Text]:
         self._steps_waited = 0
         ended, moves = self._slots.collect(list(cut))
-        for slot, one in ended.items():
-            if one.text.request.keep and one.reason != "aborted":
-                self._keep(slot, one)
+        for slot, text in ended.items():
+            if text.request.keep and text.reason != "aborted":
+                self._keep(slot, text)
         self._decoder.keep(moves.rows, moves.targets, moves.sources)
         self._longest = self._slots.longest()
         return list(ended.values())
 
-    def _keep(self, slot: int, ended: Ended) -> None:
+    def _keep(self, slot: int, text: Text) -> None:
         """Keeps a text, and what its slot holds of all but its last token, which may not have been
         read."""
-        token_ids = [*ended.text.request.prompt_ids, *ended.written.token_ids]
+        token_ids = [*text.request.prompt_ids, *text.drawn]
         lines = self._decoder.take(slot, len(token_ids) - 1)
-        self._kept.add(ended.text.ticket, token_ids, lines)
+        self._kept.add(text.ticket, token_ids, lines)

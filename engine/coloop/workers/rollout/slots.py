@@ -20,7 +20,7 @@ from coloop.workers.rollout.protocol import GenerationRequest, Reason
 from coloop.workers.rollout.requirements import SLACK, Requirements, takes_likeliest
 from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import Ended, Text, Written
+from coloop.workers.rollout.texts import Text
 
 _COUNTERS = (
     "last",
@@ -154,8 +154,8 @@ class Slots:
         seeds = [request.seed for request in requests]
         self._uniform[first:last, :width] = uniforms(seeds, width, self._device, starts=starts)
         for slot, text in enumerate(texts, start=first):
-            if text.before is not None:
-                self._put_back(slot, text.before)
+            if text.before:
+                self._put_back(slot, text)
             if self._scripts is not None:
                 self._take_script(self._scripts[slot], text.request.script)
         self.texts.extend(texts)
@@ -189,13 +189,13 @@ class Slots:
         said = script[: len(places)]
         places[: len(said)] = torch.tensor(said, dtype=places.dtype, device=self._device)
 
-    def _put_back(self, slot: int, before: Written) -> None:
+    def _put_back(self, slot: int, text: Text) -> None:
         """What earlier weights wrote of a row."""
-        count = len(before.token_ids)
-        self._tokens[slot, :count] = torch.tensor(before.token_ids, device=self._device)
-        self._log_probs[slot, :count] = torch.tensor(before.log_probs, device=self._device)
+        count = text.before
+        self._tokens[slot, :count] = torch.tensor(text.drawn, device=self._device)
+        self._log_probs[slot, :count] = torch.tensor(text.log_probs, device=self._device)
         if self._sampled is not None:
-            given = before.sampled_log_probs or before.log_probs
+            given = text.sampled_log_probs or text.log_probs
             self._sampled[slot, :count] = torch.tensor(given, device=self._device)
 
     # One token more
@@ -259,7 +259,7 @@ class Slots:
                 self._stopped[slot] = 1
         self._may_stop[: self.running] = 0
 
-    def collect(self, cut: Sequence[int] = ()) -> tuple[dict[int, Ended], Moves]:
+    def collect(self, cut: Sequence[int] = ()) -> tuple[dict[int, Text], Moves]:
         """Takes out the rows that have ended, and those in the slots of `cut` as they are: each by
         the slot where it stood."""
         ends = self._end[: self.running]
@@ -272,10 +272,10 @@ class Slots:
             counts = torch.cat([counts, self._drawn[slots[len(counts) :]]])
             reasons += ["aborted"] * len(alive)
         places = slots.tolist()
-        written = self._read_out(slots, counts)
+        self._read_out([self.texts[slot] for slot in places], slots, counts)
         ended = {
-            slot: Ended(self.texts[slot], one, reason)
-            for slot, one, reason in zip(places, written, reasons, strict=True)
+            slot: self.texts[slot].ends(reason)
+            for slot, reason in zip(places, reasons, strict=True)
         }
         return ended, self._close_gaps(places)
 
@@ -288,8 +288,8 @@ class Slots:
                 found[at] = "stop"
         return found
 
-    def _read_out(self, slots: Tensor, counts: Tensor) -> list[Written]:
-        """The first tokens of each row, so many of each."""
+    def _read_out(self, texts: Sequence[Text], slots: Tensor, counts: Tensor) -> None:
+        """Note in the texts of these slots what was written, so many tokens of each."""
         lengths = counts.tolist()
         longest = max(lengths, default=0)
         tokens = self._tokens[:, :longest].index_select(0, slots).tolist()
@@ -299,14 +299,10 @@ class Slots:
             if self._sampled is None
             else self._sampled[:, :longest].index_select(0, slots).tolist()
         )
-        return [
-            Written(
-                token_ids=tokens[at][:length],
-                log_probs=log_probs[at][:length],
-                sampled_log_probs=None if sampled is None else sampled[at][:length],
-            )
-            for at, length in enumerate(lengths)
-        ]
+        for index, (text, length) in enumerate(zip(texts, lengths, strict=True)):
+            text.drawn = tokens[index][:length]
+            text.log_probs = log_probs[index][:length]
+            text.sampled_log_probs = None if sampled is None else sampled[index][:length]
 
     def _close_gaps(self, ended: list[int]) -> Moves:
         """Moves the last rows into the slots that are free now."""

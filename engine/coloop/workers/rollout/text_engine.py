@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import Protocol
 
 from torch import Tensor
@@ -19,7 +18,7 @@ from coloop.workers.rollout.checks import check_request
 from coloop.workers.rollout.kept import KeptTexts
 from coloop.workers.rollout.protocol import Generation, GenerationRequest
 from coloop.workers.rollout.requirements import takes_likeliest
-from coloop.workers.rollout.texts import Ended, Text, are_siblings
+from coloop.workers.rollout.texts import Text, are_siblings
 
 
 class Writer(Protocol):
@@ -37,11 +36,11 @@ class Writer(Protocol):
 
     def add(self, text: Text) -> None: ...
 
-    def step(self) -> list[Ended]:
+    def step(self) -> list[Text]:
         """About one token more for each; those that ended."""
         ...
 
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
         """Takes texts out as they are: these, and what else had ended."""
         ...
 
@@ -116,7 +115,7 @@ class TextEngine(ABC):
         order = {ticket: place for place, ticket in enumerate(tickets)}
         found = [row for row in self._ready if row.ticket in order]
         self._ready = [row for row in self._ready if row.ticket not in order]
-        found += [self._generation(one) for one in self._take_out(order)]
+        found += [self._generation(text) for text in self._take_out(order)]
         self.release(row.ticket for row in found)
         return sorted(found, key=lambda row: order[row.ticket])
 
@@ -127,41 +126,40 @@ class TextEngine(ABC):
     def _advance(self) -> None:
         """One step; where it fails, nothing is left to go on with."""
         try:
-            self._ready += [self._generation(one) for one in self._writer.step()]
+            self._ready += [self._generation(text) for text in self._writer.step()]
         except BaseException:
             self._forget_all()
             raise
 
-    def _take_out(self, tickets: Collection[int]) -> list[Ended]:
+    def _take_out(self, tickets: Collection[int]) -> list[Text]:
         """Texts as they are; what else had ended is ready."""
         taken, others = self._writer.take_out(tickets)
-        self._ready += [self._generation(one) for one in others]
+        self._ready += [self._generation(text) for text in others]
         return taken
 
     def _forget_all(self) -> None:
         self._writer.clear()
         self._ready = []
 
-    def _generation(self, ended: Ended) -> Generation:
-        text, written = ended.text, ended.written
-        versions = self._versions_of(text, len(written.token_ids))
+    def _generation(self, text: Text) -> Generation:
+        assert text.reason is not None, "it has ended"
+        versions = self._versions_of(text)
         return Generation(
             id=text.request.id,
             ticket=text.ticket,
-            token_ids=written.token_ids,
-            log_probs=written.log_probs,
-            reason=ended.reason,
+            token_ids=text.drawn,
+            log_probs=text.log_probs,
+            reason=text.reason,
             version=versions[0][1],
-            sampled_log_probs=written.sampled_log_probs if is_cut(text.request) else None,
+            sampled_log_probs=text.sampled_log_probs if is_cut(text.request) else None,
             switches=versions[1:],
         )
 
-    def _versions_of(self, text: Text, tokens: int) -> tuple[tuple[int, int], ...]:
-        """(token, version) from which on each version wrote so many tokens."""
-        before = 0 if text.before is None else len(text.before.token_ids)
-        if before and tokens == before:
+    def _versions_of(self, text: Text) -> tuple[tuple[int, int], ...]:
+        """(token, version) from which on each version wrote its tokens."""
+        if text.before and len(text.drawn) == text.before:
             return text.versions
-        return (*text.versions, (before, self._version))
+        return (*text.versions, (text.before, self._version))
 
     # Weights
 
@@ -188,17 +186,17 @@ class TextEngine(ABC):
         """Ends what is not to go on with other weights; the texts that are."""
         texts = self._writer.texts
         drops = {text.ticket for text in texts() if text.request.on_load == "drop"}
-        self._ready += [self._generation(one) for one in self._take_out(drops)]
+        self._ready += [self._generation(text) for text in self._take_out(drops)]
         while any(text.request.on_load == "finish" for text in texts()):
             self._advance()
         paused = []
-        for one in self._take_out({text.ticket for text in texts()}):
-            if one.reason == "aborted":
-                versions = self._versions_of(one.text, len(one.written.token_ids))
-                before = one.written if one.written.token_ids else None
-                paused.append(replace(one.text, before=before, versions=versions if before else ()))
+        for text in self._take_out({text.ticket for text in texts()}):
+            if text.reason == "aborted":
+                text.versions = self._versions_of(text) if text.drawn else ()
+                text.before, text.reason = len(text.drawn), None
+                paused.append(text)
             else:
-                self._ready.append(self._generation(one))
+                self._ready.append(self._generation(text))
         return sorted(paused, key=lambda text: text.ticket)
 
     def _check_whole(self) -> None:

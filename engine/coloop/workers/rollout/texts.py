@@ -1,4 +1,4 @@
-"""Texts on their way: a request, what was written of it, and the texts that wait for a place.
+"""Texts on their way: a request with what was written of it, and the texts that wait for a place.
 
     added ──► arrived ──sorted──► groups of one prompt ──take──► slots
 
@@ -34,41 +34,37 @@ def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class Written:
-    """Tokens of a completion and their log-probs, L each."""
-
-    token_ids: list[int] = field(default_factory=list)
-    log_probs: list[float] = field(default_factory=list)
-    sampled_log_probs: list[float] | None = None
-
-
 @dataclass(slots=True)
 class Text:
-    """One request on its way."""
+    """One request, and what was written of it: while it waits that of earlier weights, once it has
+    ended all."""
 
     ticket: int
     request: GenerationRequest
-    before: Written | None = None
-    """What earlier weights wrote of it."""
+    drawn: list[int] = field(default_factory=list)
+    """Tokens of the completion, L."""
+    log_probs: list[float] = field(default_factory=list)
+    """L."""
+    sampled_log_probs: list[float] | None = None
+    """L; None where nothing is cut."""
+    before: int = 0
+    """Tokens that earlier weights wrote."""
     versions: tuple[tuple[int, int], ...] = ()
     """(token, version) of these: from this token on, this version wrote."""
+    reason: Reason | None = None
+    """What ended it; None: it is on its way."""
 
     @property
     def token_ids(self) -> Sequence[int]:
         """All that is to be read before the next token is drawn."""
-        if self.before is None:
+        if not self.before:
             return self.request.prompt_ids
-        return [*self.request.prompt_ids, *self.before.token_ids]
+        return [*self.request.prompt_ids, *self.drawn[: self.before]]
 
-
-@dataclass(slots=True)
-class Ended:
-    """A text that is written no more."""
-
-    text: Text
-    written: Written
-    reason: Reason
+    def ends(self, reason: Reason) -> Text:
+        """It is written no more."""
+        self.reason = reason
+        return self
 
 
 @dataclass(slots=True)

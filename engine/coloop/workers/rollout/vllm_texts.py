@@ -17,13 +17,12 @@ from coloop.workers.rollout.kept import KeptTexts
 from coloop.workers.rollout.requirements import takes_likeliest
 from coloop.workers.rollout.stops import StopTexts
 from coloop.workers.rollout.text_engine import is_cut
-from coloop.workers.rollout.texts import Ended, Text, Written
+from coloop.workers.rollout.texts import Text
 
 
 @dataclass(slots=True)
 class _Running:
     text: Text
-    written: Written
     looked: int
     """Tokens that were searched for stop texts."""
 
@@ -39,7 +38,7 @@ class VllmTexts:
         self._may_end: dict[int, list[bool]] = {}
         self._running: dict[str, _Running] = {}
         self._scored: dict[str, list[float] | None] = {}
-        self._ended: list[Ended] = []
+        self._ended: list[Text] = []
 
     def __len__(self) -> int:
         return len(self._running) + len(self._ended)
@@ -48,24 +47,19 @@ class VllmTexts:
         return [one.text for one in self._running.values()]
 
     def written(self) -> int:
-        running = sum(len(one.written.token_ids) for one in self._running.values())
-        return running + sum(len(one.written.token_ids) for one in self._ended)
+        running = sum(len(one.text.drawn) for one in self._running.values())
+        return running + sum(len(text.drawn) for text in self._ended)
 
     def clear(self) -> None:
         self._vllm.abort_request([*self._running, *self._scored])
         self._running, self._scored, self._ended = {}, {}, []
 
     def add(self, text: Text) -> None:
-        written = Written(sampled_log_probs=[] if is_cut(text.request) else None)
-        if (before := text.before) is not None:
-            written.token_ids += before.token_ids
-            written.log_probs += before.log_probs
-            if written.sampled_log_probs is not None:
-                written.sampled_log_probs += before.sampled_log_probs or ()
+        text.sampled_log_probs = (text.sampled_log_probs or []) if is_cut(text.request) else None
         name, read = str(text.ticket), list(text.token_ids)
-        parameters = self._parameters(text, len(read), len(written.token_ids))
+        parameters = self._parameters(text, len(read), text.before)
         self._vllm.add_request(name, {"prompt_token_ids": read}, parameters)
-        self._running[name] = _Running(text, written, looked=len(written.token_ids))
+        self._running[name] = _Running(text, looked=text.before)
 
     def _parameters(self, text: Text, read: int, written: int) -> Any:
         """How vLLM writes a text of which so many tokens are to be read, the last of them
@@ -97,20 +91,20 @@ class VllmTexts:
             extra_args={DRAW: draw},
         )
 
-    def step(self) -> list[Ended]:
+    def step(self) -> list[Text]:
         if self._running:
             self._step()
         ended, self._ended = self._ended, []
         return ended
 
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
         names = [name for name, one in self._running.items() if one.text.ticket in tickets]
         self._vllm.abort_request(names)
         cut = [self._running.pop(name) for name in names]
         ended, self._ended = self._ended, []
-        taken = [one for one in ended if one.text.ticket in tickets]
-        others = [one for one in ended if one.text.ticket not in tickets]
-        return [*taken, *(Ended(one.text, one.written, "aborted") for one in cut)], others
+        taken = [text for text in ended if text.ticket in tickets]
+        others = [text for text in ended if text.ticket not in tickets]
+        return [*taken, *(one.text.ends("aborted") for one in cut)], others
 
     def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-prob of every token; what is written goes on meanwhile."""
@@ -148,33 +142,31 @@ class VllmTexts:
         from coloop.workers.rollout.vllm_worker import log_probs_of
 
         one = self._running[name]
-        request, written = one.text.request, one.written
+        text = one.text
         told = output.logprobs  # of all new tokens in lists
-        written.token_ids += output.token_ids
-        if written.sampled_log_probs is None:
-            written.log_probs += told.logprobs
+        text.drawn += output.token_ids
+        if text.sampled_log_probs is None:
+            text.log_probs += told.logprobs
         else:
             for first, end in zip(told.start_indices, told.end_indices, strict=True):
                 before, after = log_probs_of(told.token_ids[first:end], told.logprobs[first:end])
-                written.log_probs.append(before)
-                written.sampled_log_probs.append(after)
+                text.log_probs.append(before)
+                text.sampled_log_probs.append(after)
         is_stopped = self._is_stopped(one)
         if not is_stopped and output.finish_reason is None:
             return
         if output.finish_reason is None:
             self._vllm.abort_request([name])
         del self._running[name]
-        is_eos = written.token_ids[-1] in self._ends
-        ended = Ended(one.text, written, "stop" if is_stopped else "eos" if is_eos else "length")
-        self._ended.append(ended)
-        if request.keep:
-            token_ids = [*request.prompt_ids, *written.token_ids]
-            self._kept.add(one.text.ticket, token_ids, None)
+        is_eos = text.drawn[-1] in self._ends
+        self._ended.append(text.ends("stop" if is_stopped else "eos" if is_eos else "length"))
+        if text.request.keep:
+            self._kept.add(text.ticket, [*text.request.prompt_ids, *text.drawn], None)
 
     def _is_stopped(self, one: _Running) -> bool:
         """Whether a stop text is complete; what follows it is cut off."""
-        request, written = one.text.request, one.written
-        new, one.looked = written.token_ids[one.looked :], len(written.token_ids)
+        text, request = one.text, one.text.request
+        new, one.looked = text.drawn[one.looked :], len(text.drawn)
         if not request.stop:
             return False
         number = self._stops.number_of(request.stop)
@@ -184,10 +176,10 @@ class VllmTexts:
             return False
         first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
         earlier = list(request.prompt_ids[first:])
-        text = earlier + written.token_ids
-        found = self._stops.first_end(number, text, len(text) - len(new))
+        whole = earlier + text.drawn
+        found = self._stops.first_end(number, whole, len(whole) - len(new))
         if found is None:
             return False
-        for values in (written.token_ids, written.log_probs, written.sampled_log_probs or []):
+        for values in (text.drawn, text.log_probs, text.sampled_log_probs or []):
             del values[found - len(earlier) :]
         return True

@@ -1,0 +1,208 @@
+"""The ends of a worker at which weights go out and come in: from trainers and frozen models to
+rollout generators of this process, and to and from other processes over a channel."""
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from coloop.models import DTYPES, read_adapter, weights_in
+from coloop.plan.types import WeightsPlan
+from coloop.spec.adapters import stays
+from coloop.spec.graph import LoopSpec
+from coloop.spec.model import ComputeDtype
+from coloop.workers.answers import Ends
+from coloop.workers.beginnings import Home
+from coloop.workers.heads import renamed, taken_heads
+from coloop.workers.rollout_generator import RolloutGenerator
+from coloop.workers.sync import (
+    CHANNELS,
+    MEETINGS,
+    Counted,
+    FilesChannel,
+    LocalChannel,
+    MeetingChannel,
+    WeightChannel,
+    WeightChecksum,
+    WeightTransfer,
+)
+from coloop.workers.sync.checksums import Part, Probe
+from coloop.workers.sync.folders import SHARED_MEMORY, TransferFolders
+from coloop.workers.training import Ranks
+from coloop.workers.weights import Share
+
+
+class WeightEnds:
+    """Of one worker; its methods are those of `WorkerApi`."""
+
+    def __init__(
+        self,
+        spec: LoopSpec,
+        plans: Mapping[str, WeightsPlan],
+        homes: Mapping[str, Home],
+        engines: Mapping[str, RolloutGenerator],
+        ranks: Ranks,
+    ) -> None:
+        """
+        Args:
+            homes: by weights group, who holds its weights here; may still be empty.
+            engines: by weights group, who writes with them here; may still be empty.
+        """
+        self._spec = spec
+        self._plans = plans
+        self._homes = homes
+        self._engines = engines
+        self._ranks = ranks
+        self._given: dict[str, Counted] = {}
+        """By group, what a meeting was called for."""
+        self._met: dict[str, MeetingChannel] = {}
+        """Ends of channels that stay together with others."""
+        self._own_folders = TransferFolders([SHARED_MEMORY, Path(tempfile.gettempdir())])
+
+    def close(self) -> None:
+        """Part from the other ends, and remove what lies in own folders."""
+        for channel in self._met.values():
+            channel.close()
+        self._own_folders.close()
+
+    def sync(self, group: str) -> Ends | None:
+        weights, engine = self._homes[group].weights, self._engines[group]
+        if engine.version in (None, weights.version):
+            return None
+        channel, share, has_bits = LocalChannel(), self._pushed(group), self._have_bits(group)
+        given = weights.counted(share, engine.dtype)
+        transfer = weights.send(channel, engine.dtype, share=share, given=given)
+        try:
+            received = engine.receive(
+                transfer, weights.probe(has_bits=has_bits), channel, part=self._said
+            )
+        finally:
+            given.finish()  # other ranks gather with this one, whatever became of its engine
+        return weights.checksum(
+            engine.dtype, has_bits=has_bits, given=given, share=share, is_together=True
+        ), received
+
+    def send(
+        self,
+        group: str,
+        places: Sequence[Path],
+        dtype: ComputeDtype | None,
+        is_adapter: bool = False,
+    ) -> tuple[WeightTransfer | None, WeightChecksum]:
+        weights, kind = self._homes[group].weights, None if dtype is None else DTYPES[dtype]
+        share: Share = "adapter" if is_adapter else "whole"
+        if kind is not None:
+            share = self._pushed(group)
+        given, transfer = weights.counted(share, kind), None
+        try:
+            if self._ranks.is_first:
+                channel = FilesChannel(places)
+                transfer = weights.send(channel, kind, share=share, given=given)
+        finally:
+            given.finish()
+        if kind is None:
+            return transfer, WeightChecksum(version=weights.version, fingerprint=given.fingerprint)
+        has_bits = self._have_bits(group)
+        return transfer, weights.checksum(kind, has_bits=has_bits, given=given, share=share)
+
+    def receive(self, group: str, transfer: WeightTransfer, probe: Probe) -> WeightChecksum:
+        channel = self._channel(transfer.channel)
+        return self._engines[group].receive(transfer, probe, channel, part=self._said)
+
+    def invite(
+        self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
+    ) -> tuple[WeightTransfer | None, Probe]:
+        weights = self._homes[group].weights
+        probe = weights.probe(has_bits=self._have_bits(group))
+        self._given[group] = weights.counted("words", DTYPES[dtype])
+        if not self._ranks.is_first:
+            return None, probe
+        channel = self._meeting_channel(kind)
+        channel.invite(ends, round, receivers)
+        given = self._given[group]
+        return weights.send(channel, DTYPES[dtype], share="words", given=given), probe
+
+    def deliver(self, group: str, transfer: WeightTransfer, dtype: ComputeDtype) -> WeightChecksum:
+        weights, given = self._homes[group].weights, self._given.pop(group)
+        try:
+            if self._ranks.is_first:
+                self._meeting_channel(transfer.channel).deliver(transfer)
+        finally:
+            given.finish()
+        has_bits = self._have_bits(group)
+        return weights.checksum(DTYPES[dtype], has_bits=has_bits, given=given, share="words")
+
+    def take(self, group: str, source: str, transfer: WeightTransfer, ema: float) -> WeightChecksum:
+        given = Counted(self._channel(transfer.channel).receive(transfer))
+        self._take(group, source, given, ema)
+        return WeightChecksum(version=transfer.version, fingerprint=given.fingerprint)
+
+    def follow(self, group: str, source: str, ema: float) -> None:
+        channel = LocalChannel()
+        share: Share = "adapter" if self._plans[group].follows_adapter else "whole"
+        transfer = self._homes[source].weights.send(channel, share=share)
+        self._take(group, source, channel.receive(transfer), ema)
+
+    def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
+        if self._plans[group].follows_adapter:
+            given: Iterable[tuple[str, torch.Tensor]] = read_adapter(Path(folder)).items()
+        else:
+            given = weights_in(Path(folder))
+        self._take(group, source, given, ema)
+
+    def own_places(self) -> list[Path]:
+        return self._own_folders.paths
+
+    def own_place(self, size: int, version: int) -> Path:
+        return FilesChannel(self.own_places()).place_for(size, version)
+
+    def read_part(self, path: Path, start: int, size: int) -> NDArray[np.uint8]:
+        return np.fromfile(path, dtype=np.uint8, count=size, offset=start)
+
+    def write_part(self, path: Path, start: int, part: NDArray[np.uint8]) -> None:
+        if not self._ranks.is_first:
+            return
+        path.parent.mkdir(exist_ok=True)
+        with path.open("r+b" if start else "wb") as file:
+            file.seek(start)
+            file.write(part.data)
+
+    def forget(self, transfer: WeightTransfer) -> None:
+        CHANNELS[transfer.channel]().forget(transfer)
+
+    def _take(
+        self, group: str, source: str, given: Iterable[tuple[str, torch.Tensor]], ema: float
+    ) -> None:
+        """Weights of another group in place of a group's own, each node's score head as its own."""
+        own, theirs = self._plans[group].members, self._plans[source].members
+        names = taken_heads(self._spec, group, own, theirs)
+        self._homes[group].weights.take(renamed(given, names), ema=ema, source=source)
+
+    def _channel(self, kind: str) -> WeightChannel:
+        """An end of a channel; of those that meet others, the one of this process."""
+        return self._meeting_channel(kind) if kind in MEETINGS else CHANNELS[kind]()
+
+    def _meeting_channel(self, kind: str) -> MeetingChannel:
+        if kind not in self._met:
+            self._met[kind] = MEETINGS[kind]()
+        return self._met[kind]
+
+    def _pushed(self, group: str) -> Share:
+        """What an engine wants of a group: where frozen weights stay as they are and every engine
+        can say what it holds, those that the adapter changes."""
+        plan = self._plans[group]
+        can_keep = plan.base is not None and self._have_bits(group)
+        return "moved" if can_keep and stays(self._spec, group) else "words"
+
+    @property
+    def _said(self) -> Part:
+        """What this rank says of what its engine got: rank 0 all, others their bits, which must be
+        those of rank 0."""
+        return "all" if self._ranks.is_first else "bits"
+
+    def _have_bits(self, group: str) -> bool:
+        """Whether all engines of a group tell the bits that they hold."""
+        return all(one.engine == "torch" for one in self._plans[group].engines)
