@@ -299,6 +299,7 @@ def test_an_older_backup_is_brought_up_to_date(
         assert client.post("/api/loops", json={"yaml": loop}).status_code == 201
 
 
+@pytest.mark.slow
 def test_the_commands_save_and_restore(
     settings: Settings, written: list[Any], tmp_path: Path
 ) -> None:

@@ -131,13 +131,15 @@ def nearest_first(
 
 
 def table() -> str:
-    """The mutants and who killed them, in Markdown."""
+    """The mutants that were run and who killed them, in Markdown."""
     results = read_results()
     lines = ["| | place | change | killed by |", "|---|---|---|---|"]
     rooms: dict[str, Counter[str]] = {}
     for mutant in drawn.read():
         fate, killer = fate_of(results.get(str(mutant.id), {}))
         rooms.setdefault(mutant.room, Counter())[fate] += 1
+        if fate == "not run":
+            continue
         change = f"{mutant.operator}: `{_short(mutant.before)}` → `{_short(mutant.after)}`"
         place = f"`{Path(mutant.file).name}` {mutant.where}"
         lines.append(f"| {mutant.id} | {place} | {change} | {killer} |")

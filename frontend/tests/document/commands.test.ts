@@ -18,6 +18,7 @@ import { setField } from "@/document/commands/setField";
 import { setValue } from "@/document/commands/setValue";
 import { ungroupPhases } from "@/document/commands/ungroupPhases";
 import { cutFragment, fromFragmentSpec, placeFragment, toFragmentSpec } from "@/document/fragment";
+import { locksOf, setLock } from "@/document/locks";
 import { phaseAt, phaseList, phaseNames, schedule } from "@/document/phases";
 import { catalog, smallLoop } from "../fixtures/loops";
 
@@ -130,6 +131,18 @@ describe("commands on nodes and edges", () => {
       text: "{{ policy.completion }} by the actor.",
       note: "actor",
     });
+  });
+
+  it("renameNode lets the locks of its settings follow, and no others", () => {
+    const paths = ["nodes.actor.training.optimizer.lr", "nodes.start.model.path"];
+    const before = paths.reduce(
+      (loop, path) => setLock(loop, { path, isLocked: true }),
+      smallLoop(),
+    );
+
+    const after = renameNode(before, { catalog, from: "actor", to: "policy" });
+
+    expect(locksOf(after)).toEqual(["nodes.policy.training.optimizer.lr", paths[1]]);
   });
 
   it("renameNode follows paths of values and leaves names of files alone", () => {
@@ -324,6 +337,17 @@ describe("commands on nodes and edges", () => {
       { from: "actor.rollouts", to: "exact.rows" },
       { from: "exact.scores", to: "actor.labels" },
     ]);
+  });
+
+  it("applyChanges removes the first edge by its ends", () => {
+    const before = smallLoop();
+
+    const { edges } = applyChanges(before, {
+      catalog,
+      changes: [{ op: "remove_edge", path: "edges", value: "problems.rows -> actor.prompts" }],
+    });
+
+    expect(edges).toEqual(before.edges.slice(1));
   });
 
   it("applyChanges leaves the edges alone where a path or a value names none", () => {

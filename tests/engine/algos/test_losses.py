@@ -273,6 +273,7 @@ def test_covariance_selections_take_one_token_at_least_and_stay_in_their_band() 
     only = [[False, False, True], [False, False, False]]
     assert selected.tolist() == only
     assert (mask & ~kept).tolist() == only
+    assert int((mask & ~losses.clip_cov_keep(covariances, mask, share=0.002)).sum()) == 1
     band = losses.clip_cov_keep(covariances, mask, share=1.0, lowest=1.0, highest=3.5)
     assert covariances[mask & ~band].tolist() == [2.0, 3.0]
     assert not losses.kl_cov_select(covariances, torch.zeros_like(mask), share=0.002).any()

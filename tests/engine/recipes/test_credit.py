@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tests.engine.numerics import near
 from tests.engine.recipes.literals import literal, literals
 
 from coloop.algorithms.recipes import CreditInput, CreditOutput, EdgeScores, recipe_of
 from coloop.algorithms.recipes.credit import GROUP_OF_ONE
+from coloop.algorithms.recipes.estimators import Events, normalise_over_batch
 from coloop.spec.algorithm import (
     ResolvedRewards,
     RewardsAlgorithm,
@@ -244,6 +246,13 @@ def test_gdpo_normalises_each_reward_then_the_sum_over_the_batch() -> None:
     expected = math.sqrt(0.5) / math.sqrt(4 * 0.5 / 3)
     # The epsilons of both deviations take a millionth each.
     assert list(output.advantages) == near([-expected, expected, -expected, expected], digits=5)
+
+
+def test_two_events_are_enough_to_normalise_over_the_batch() -> None:
+    places = torch.tensor([0, 1])
+    two = Events(rows=places, positions=places, values=torch.tensor([1.0, 3.0]).double())
+
+    assert normalise_over_batch(two, epsilon=0.0).values.tolist() == near([-(0.5**0.5), 0.5**0.5])
 
 
 def test_the_three_ways_to_combine_differ() -> None:

@@ -645,6 +645,17 @@ def test_a_scorer_learns_the_order_of_pairs(fields: dict[str, Any], expected: fl
     assert float(output.metrics["accuracy"][0]) == 1.0  # of two
 
 
+def test_of_two_equal_scores_half_is_right() -> None:
+    side = Sequence(id="s", token_ids=[0, 1], loss_mask=[False, True])
+    rows = collate_pairs([Pair(id="a", chosen=side, rejected=side)])
+    outputs = ModelOutputs(scores=torch.tensor([[0.5], [0.5]]))
+    settings = BradleyTerry(name="bradley_terry")
+
+    output = recipe_of(settings).loss(rows, outputs, settings)
+
+    assert float(output.metrics["accuracy"][0]) == 0.5
+
+
 @literal("bradley_terry")
 def test_scores_are_drawn_to_zero_by_their_sum_not_by_their_lead() -> None:
     side = Sequence(id="s", token_ids=[0, 1], loss_mask=[False, True])
