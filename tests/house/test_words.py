@@ -14,7 +14,12 @@ OPTION = re.compile(r"""[\s`'"](--[a-z][a-z-]+)""")
 CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 CLEANED = ("cli",)
 """Rooms of the engine whose messages and docstrings were gone through; the set grows."""
-CLEANED_PAGES = ("README.md", "engine/README.md", "engine/coloop/explain/pages/*.yaml")
+CLEANED_PAGES = (
+    "README.md",
+    "docs/threat-model.md",
+    "engine/README.md",
+    "engine/coloop/explain/pages/*.yaml",
+)
 RETIRED_WORDS = re.compile(
     r"\b(?:un)?mend(?:s|ed|ing)?\b|\bforetold\b|[Bb]ehind (?:the|no|a) wall\b|\bwhat hands on\b"
     r"|\bSee the module\.|\bat the size of a desk\b|\bgo(?:es)? on from\b"

@@ -294,9 +294,7 @@ def test_a_large_file_is_looked_at_here_and_there_and_the_finding_says_so(
     found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
 
     assert (found.code, found.severity) == ("data.unseen_column", "warning")
-    assert re.fullmatch(
-        r"there is no name `answer` in \d\d rows of `problems`", found.message
-    )
+    assert re.fullmatch(r"there is no name `answer` in \d\d rows of `problems`", found.message)
 
 
 @pytest.mark.usefixtures("small_looks")
