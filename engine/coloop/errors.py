@@ -1,32 +1,32 @@
-"""What the program meets: exceptions of coloop, picklable across processes.
+"""Exceptions of coloop, picklable across processes.
 
-What a user writes wrongly is a `Diagnostic`, collected and never raised. An exception of this
+Mistakes in a loop are `Diagnostic`s, which are collected and never raised. An exception of this
 tree ends an operation: a file that cannot be read, a worker that died, user code that raised.
 
     ColoopError
-      SpecUnreadable          a loop file is missing or its text gives no spec
+      SpecUnreadable          a loop file is missing or not a valid loop
       SpecProblem             an override or a patch does not fit the spec (carries the diagnostics)
       PresetNotFound          no loop, hardware or model preset of that name
-      SettingInvalid          a variable of the environment has a value that means nothing
+      SettingInvalid          an environment variable has an invalid value
       RunFolderExists         a run folder would be overwritten
       RunNotFound             no such run, or it cannot be resumed
-      RunBusy                 another process writes into the run folder
+      RunBusy                 another process writes to the run folder
       PlanRefused             the compiler refuses a valid spec (carries the diagnostics)
-      PlanInconsistent        the compiler made a plan that cannot hold (an error of coloop itself)
-      PlacementTimeout        the cluster did not give what the plan wants in time
+      PlanInconsistent        the compiler made an invalid plan (a bug in coloop)
+      PlacementTimeout        the cluster did not provide what the plan needs in time
       WorkerDied              a process of a pool ended
-      StageStalled            a process of a pool is alive and makes no progress
-      WeightsNotUpdated       after a sync the engine does not hold the trainer's weights
-      ModelUnavailable        a model cannot be found, or not loaded safely
-      RequestRefused          no text can be written to a prompt: empty, too long, unknown signs
-      BackendMissing          a library that the spec asks for is not installed
-      DataError               a dataset cannot be read as the spec says
+      StageStalled            a process of a pool is alive but makes no progress
+      WeightsNotUpdated       after a sync the engine does not have the trainer's weights
+      ModelUnavailable        a model is missing or cannot be loaded safely
+      RequestRefused          a prompt cannot be completed: empty, too long, unknown characters
+      BackendMissing          a library that the loop needs is not installed
+      DataError               a dataset cannot be read as the loop describes it
       UserCodeError           a reward, filter, template or environment of the user failed
-      ServiceFailed           a service may not be called, does not answer, or answers nonsense
-      StageFailed             something broke in a stage that has no error of its own
-        OutOfMemory             a stage wants more memory than there is
-      NothingLearned          for many steps in a row no goal of the phase came any nearer
-      RowsMissing             rows that are bound to come did not come, in a stage's first step
+      ServiceFailed           a service is not allowed, does not answer, or answers invalid data
+      StageFailed             a stage failed with an error that is not listed here
+        OutOfMemory             a stage needs more memory than available
+      NothingLearned          many steps in a row made no progress towards a goal of the phase
+      RowsMissing             a stage got no rows in its first step, though the plan requires some
       StorageFull             a checkpoint or sample file could not be written
       CheckpointError         a checkpoint is missing, damaged or of another loop
       StopRequested           the run was asked to stop (control flow, not a failure)
@@ -41,7 +41,7 @@ from collections.abc import Sequence
 
 
 class ColoopError(Exception):
-    """Root of the tree; `code` is what events and HTTP answers call this kind of error."""
+    """Base class; `code` names the kind of error in events and HTTP responses."""
 
     code = "error"
 
@@ -50,7 +50,7 @@ class ColoopError(Exception):
 
 
 class SpecUnreadable(ColoopError):
-    """A loop file is missing, is no text, or its text gives no spec. `diagnostics` says why."""
+    """A loop file is missing, not text, or not a valid loop. `diagnostics` says why."""
 
     code = "spec.unreadable"
 
@@ -76,25 +76,25 @@ class PresetNotFound(ColoopError):
 
 
 class SettingInvalid(ColoopError):
-    """A variable of the environment is set to something that it cannot mean."""
+    """An environment variable has an invalid value."""
 
     code = "setting.invalid"
 
 
 class RunFolderExists(ColoopError):
-    """The folder that the run would write exists and holds something."""
+    """The run folder already exists and is not empty."""
 
     code = "run.folder_exists"
 
 
 class RunNotFound(ColoopError):
-    """There is no run of this id, or it holds nothing to resume."""
+    """There is no run with this id, or nothing to resume from."""
 
     code = "run.not_found"
 
 
 class RunBusy(ColoopError):
-    """Another process writes into the run folder; the message names it and says what to do."""
+    """Another process writes to the run folder; the message names it and the fix."""
 
     code = "run.busy"
 
@@ -110,33 +110,32 @@ class PlanRefused(ColoopError):
 
 
 class PlanInconsistent(ColoopError):
-    """A compiled plan breaks its own rules; the message names the stages. An error of coloop, not
-    of the loop."""
+    """A compiled plan breaks its own rules; the message names the stages. A bug in coloop, not in
+    the loop."""
 
     code = "plan.inconsistent"
 
 
 class PlacementTimeout(ColoopError):
-    """The cluster did not give the wanted processes or GPUs before the deadline."""
+    """The cluster did not provide the requested processes or GPUs before the deadline."""
 
     code = "cluster.placement_timeout"
 
 
 class RayNotStarted(ColoopError):
-    """A Ray of the run's own did not start on this machine."""
+    """The local Ray of the run did not start."""
 
     code = "cluster.ray_not_started"
 
 
 class ClusterNotReached(ColoopError):
-    """No Ray answers at the address that was named."""
+    """No Ray cluster answers at the given address."""
 
     code = "cluster.not_reached"
 
 
 class WorkerDied(ColoopError):
-    """A worker process ended while work was asked of it; `rank` is None where its pool had ended
-    before."""
+    """A worker process ended during a call; `rank` is None if its pool had already ended."""
 
     code = "cluster.worker_died"
 
@@ -147,7 +146,7 @@ class WorkerDied(ColoopError):
 
 
 class StageStalled(ColoopError):
-    """A host made no progress for longer than the cluster's deadline allows."""
+    """A worker made no progress within the cluster's deadline."""
 
     code = "cluster.stage_stalled"
 
@@ -158,7 +157,7 @@ class StageStalled(ColoopError):
 
 
 class WeightsNotUpdated(ColoopError):
-    """After a sync, the engine scores the fixed probe not as the trainer does, or as before."""
+    """After a sync, engine and trainer score the fixed probe differently, or nothing changed."""
 
     code = "sync.weights_not_updated"
 
@@ -176,19 +175,19 @@ class ModelUnavailable(ColoopError):
 
 
 class RequestRefused(ColoopError):
-    """No completion can be given for a prompt; the message names the row and the limit."""
+    """A prompt cannot be completed; the message names the row and the limit."""
 
     code = "rollout.request_refused"
 
 
 class BackendMissing(ColoopError):
-    """A library that the spec asks for is not installed; the message names the extra."""
+    """A library that the loop needs is not installed; the message names the extra."""
 
     code = "backend.missing"
 
 
 class DataError(ColoopError):
-    """A dataset cannot be read as the spec says; the message names node, field, file, line."""
+    """A dataset does not match its description; the message names node, field, file and line."""
 
     code = "data.unreadable"
 
@@ -199,7 +198,7 @@ class DataError(ColoopError):
 
 
 class UserCodeError(ColoopError):
-    """Code of the user (reward, filter, template, environment) failed or answered wrongly."""
+    """User code (reward, filter, template, environment) failed or returned an invalid value."""
 
     code = "user_code.failed"
 
@@ -217,8 +216,8 @@ class UserCodeError(ColoopError):
 
 
 class ServiceFailed(ColoopError):
-    """A service of a node may not be called, does not answer, or answers nonsense; the message
-    names node, field and address, and holds no secret."""
+    """A service of a node is not allowed, does not answer, or answers with invalid data; the
+    message names node, field and address, and contains no secret."""
 
     code = "service.failed"
 
@@ -229,8 +228,8 @@ class ServiceFailed(ColoopError):
 
 
 class StageFailed(ColoopError):
-    """Something broke in a stage that has no error of its own: a library's, or a bug. The message
-    names stage and step, and what it was."""
+    """A stage failed with an error of a library or a bug. The message names stage, step and the
+    error."""
 
     code = "run.stage_failed"
 
@@ -250,19 +249,19 @@ class StageFailed(ColoopError):
 
 
 class OutOfMemory(StageFailed):
-    """A stage wants more memory than there is; the hint names the fields that lower it."""
+    """A stage needs more memory than available; the hint names the fields that lower it."""
 
     code = "run.out_of_memory"
 
 
 class NothingLearned(ColoopError):
-    """For many steps in a row nothing was learned and no buffer got a row; the message says why."""
+    """Many steps in a row had no update and no row for a buffer; the message says why."""
 
     code = "run.nothing_learned"
 
 
 class RowsMissing(ColoopError):
-    """A stage got no rows in its first step where the plan is certain of some; the message names
+    """A stage got no rows in its first step, though the plan requires some; the message names
     stage, edge and what was expected."""
 
     code = "run.rows_missing"
@@ -287,7 +286,7 @@ class StorageFull(ColoopError):
 
 
 def is_full(error: Exception) -> bool:
-    """Whether an error says that the disk or the quota is full."""
+    """Whether an error means that the disk or the quota is full."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return any(text in str(error) for text in ("No space left", "os error 28", "quota exceeded"))

@@ -251,15 +251,15 @@ def number():
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("[float('nan')]", "answer of its own"),
-        ("[float('inf')]", "answer of its own"),
-        ("['x']", "no list of 1 values"),
-        ("[{'a': 1}]", "no list of 1 values"),
-        ("[True]", "no list of 1 values"),
-        ("[[[1.0]]]", "no list of 1 values"),
-        ("[1.0, 1.0]", "no list of 1 values"),
-        ("'x'", "no list of 1 values"),
-        ("None", "no list of 1 values"),
+        ("[float('nan')]", "invalid response"),
+        ("[float('inf')]", "invalid response"),
+        ("['x']", "return a list of 1 values"),
+        ("[{'a': 1}]", "return a list of 1 values"),
+        ("[True]", "return a list of 1 values"),
+        ("[[[1.0]]]", "return a list of 1 values"),
+        ("[1.0, 1.0]", "return a list of 1 values"),
+        ("'x'", "return a list of 1 values"),
+        ("None", "return a list of 1 values"),
     ],
 )
 def test_a_forged_answer_is_worth_no_more_than_a_returned_one(value: str, told: str) -> None:

@@ -318,6 +318,6 @@ def test_the_commands_save_and_restore(
     assert "1 loops, 1 runs" in saved.stdout
     assert "--force" in refused.stderr
     assert restored.returncode == 0, restored.stderr
-    assert "what was there is kept in" in restored.stdout
+    assert "the previous data is kept in" in restored.stdout
     assert "Traceback" not in refused.stderr
     assert content(settings) == written

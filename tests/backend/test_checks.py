@@ -332,8 +332,8 @@ def test_what_a_run_refuses_is_not_told_to_be_forced(client: TestClient) -> None
         hints[name] = next(one["hint"] for one in found if one["code"] == "memory.over_budget")
 
     assert "`run` refuses it: an engine over 2 GPUs" in hints["refused"]
-    assert "has to be forced" not in hints["refused"]
-    assert "a run has to be forced" in hints["taken"]
+    assert "must be forced" not in hints["refused"]
+    assert "a run must be forced" in hints["taken"]
 
 
 def test_two_budgets_are_refused(client: TestClient) -> None:

@@ -1,7 +1,9 @@
 """What no tracked file may hold: names without meaning, unfinished places, paths of one machine."""
 
+import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,19 @@ ROOT = Path(__file__).resolve().parents[2]
 EMPTY_NAMES = {"utils", "helpers", "common", "misc", "manager", "util", "helper"}
 OPTION = re.compile(r"""[\s`'"](--[a-z][a-z-]+)""")
 CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
+CLEANED = ("cli",)
+"""Rooms of the engine whose messages and docstrings were gone through; the set grows."""
+CLEANED_PAGES = (
+    "README.md",
+    "docs/threat-model.md",
+    "engine/README.md",
+    "engine/coloop/explain/pages/*.yaml",
+)
+RETIRED_WORDS = re.compile(
+    r"\b(?:un)?mend(?:s|ed|ing)?\b|\bforetold\b|[Bb]ehind (?:the|no|a) wall\b|\bwhat hands on\b"
+    r"|\bSee the module\.|\bat the size of a desk\b|\bgo(?:es)? on from\b"
+)
+RETIRED_LOCALS = {"one", "told", "said"}
 UNFINISHED = re.compile(r"\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError|except Exception: *pass")
 
 
@@ -73,3 +88,56 @@ def test_no_retired_word_comes_back() -> None:
     assert retired
     assert classes
     assert not retired & (files | classes)
+
+
+def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and value of each string of a module, docstrings and parts of f-strings included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of each variable that is assigned and of each parameter."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+
+
+def test_no_retired_word_comes_back_to_what_users_read() -> None:
+    """The words of `docs/glossary.md` under "Words for users"."""
+    sources = [path for room in CLEANED for path in tracked(f"engine/coloop/{room}/*.py")]
+    lines = [
+        (path, number, text)
+        for path in sources
+        for number, text in texts_of(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    pages = tracked(*CLEANED_PAGES)
+    lines += [
+        (path, number, line)
+        for path in pages
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    ]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path, number, text in lines
+        for match in RETIRED_WORDS.finditer(text)
+    ]
+
+    assert sources
+    assert pages
+    assert not found
+
+
+@pytest.mark.parametrize("room", CLEANED)
+def test_locals_are_named_by_the_thing(room: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {name}"
+        for path in tracked(f"engine/coloop/{room}/*.py")
+        for number, name in bound_names(ast.parse(path.read_text(encoding="utf-8")))
+        if name in RETIRED_LOCALS
+    ]
+
+    assert not found

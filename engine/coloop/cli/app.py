@@ -1,8 +1,8 @@
 """The command `coloop`: names, arguments and help of its sub-commands.
 
-Imports nothing but typer, so that `coloop --help` is quick; each command imports its work when it
-runs. Exit codes: 0 done, 1 the loop has errors or does not fit, 2 it cannot be read, 3 a run
-failed, 4 another process writes into its folder, 130 it was stopped.
+Imports nothing but typer, so that `coloop --help` is fast; each command imports its
+implementation when it runs. Exit codes: 0 success, 1 the loop has errors or does not fit, 2 it
+cannot be read, 3 a run failed, 4 another process writes to its folder, 130 it was stopped.
 """
 
 import sys
@@ -16,7 +16,7 @@ from coloop.cli.lazy import LazyGroup
 app = typer.Typer(
     name="coloop",
     cls=LazyGroup,
-    help="Compose, check, predict, run and watch training loops.",
+    help="Compose, validate, estimate, run and watch training loops.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -26,7 +26,8 @@ presets_app = typer.Typer(help="Loops that ship with coloop.", invoke_without_co
 app.add_typer(presets_app, name="presets")
 
 Spec = Annotated[
-    str, typer.Argument(metavar="SPEC", help="A file, `-` for standard input, or a preset's name.")
+    str,
+    typer.Argument(metavar="SPEC", help="Loop file, `-` for standard input, or name of a preset."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -48,8 +49,8 @@ def main() -> None:
         raise SystemExit(130) from None
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
@@ -68,7 +69,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Compose, check, predict, run and watch training loops."""
+    """Compose, validate, estimate, run and watch training loops."""
 
 
 @app.command()
@@ -78,7 +79,7 @@ def validate(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     json: Json = False,
 ) -> None:
-    """Check a loop: every problem with its place and its mending."""
+    """Validate a loop: report every problem with its location and fix."""
     from coloop.cli.check import validate_command
 
     raise typer.Exit(validate_command(spec, settings or (), strict=strict, as_json=json))
@@ -89,11 +90,11 @@ def estimate(
     spec: Spec,
     settings: Settings = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Add what the numbers rest on.")
+        bool, typer.Option("--explain", help="Also print the assumptions behind the numbers.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Predict memory of every GPU and time of every stage."""
+    """Predict the memory of every GPU and the time of every stage."""
     from coloop.cli.predict import estimate_command
 
     raise typer.Exit(estimate_command(spec, settings or (), explain=explain, as_json=json))
@@ -112,10 +113,10 @@ def fit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Write the loop that fits here; `-` prints it."),
+        typer.Option("-o", "--out", help="Write the fitted loop to this file; `-` prints it."),
     ] = None,
 ) -> None:
-    """Find settings under which a loop fits into memory."""
+    """Find settings that make a loop fit into memory."""
     from coloop.cli.fitting import fit_command
 
     if budget_gib is not None and budget_fraction is not None:
@@ -137,22 +138,22 @@ def plan(spec: Spec, settings: Settings = None, json: Json = False) -> None:
 def explain(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="A code, or an algorithm."),
+        typer.Argument(metavar="NAME", help="Code of a finding or alert, or an algorithm."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="A setting of the algorithm."),
+        typer.Option("--set", metavar="FIELD=VALUE", help="Override a setting of the algorithm."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Explain a finding, an alert or an algorithm; without a name, list what there is help of."""
+    """Explain a finding, an alert or an algorithm. Without a name, list all of them."""
     from coloop.cli.explaining import explain_command
 
     raise typer.Exit(explain_command(what, settings=settings or [], as_json=json))
 
 
 def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
-    """A line of help; the command itself is imported when it is called."""
+    """Register the help line of a command that is imported when it is called."""
 
     def unreachable() -> None:
         raise typer.Exit(1)
@@ -160,14 +161,14 @@ def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
     app.command(name, help=text, hidden=hidden)(unreachable)
 
 
-_delegate("new", "Write a small loop to begin with: online, offline or reward modelling.")
+_delegate("new", "Create a small loop to start from: online, offline or reward modeling.")
 _delegate("run", "Run a loop headless, with a live progress display.")
-_delegate("rehearse", "Run the same loop, shrunken, for a few steps.")
-_delegate("watch", "Follow a run, live or from its start.")
-_delegate("runs", "List runs; `runs check RUN` tells whether one is whole.")
-_delegate("export", "Write what a node of a run has learned as a model folder.")
-_delegate("backup", "Copy loops and run records into a file; the server may go on.")
-_delegate("restore", "Put loops and run records of a backup back.")
+_delegate("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU.")
+_delegate("watch", "Follow a run from its start until it ends.")
+_delegate("runs", "List runs; `runs check RUN` verifies a run folder.")
+_delegate("export", "Export the trained weights of a node as a model folder.")
+_delegate("backup", "Back up loops and run records to a file; the server may keep running.")
+_delegate("restore", "Restore loops and run records from a backup.")
 
 
 @app.command()
@@ -180,7 +181,7 @@ def schema() -> None:
 
 @app.command()
 def doctor(json: Json = False) -> None:
-    """Say what this machine has and what is missing."""
+    """Report what this machine supports and what is missing."""
     from coloop.cli.doctor import doctor_command
 
     raise typer.Exit(doctor_command(as_json=json))
@@ -190,18 +191,21 @@ def doctor(json: Json = False) -> None:
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8321,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser.")
+    ] = False,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of the database and of runs.")
+        Path | None, typer.Option("--data", help="Folder for the database and runs.")
     ] = None,
     allow_remote_code: Annotated[
         bool,
         typer.Option(
-            "--allow-remote-code", help="Let loops run the Python of a model's folder, after a yes."
+            "--allow-remote-code",
+            help="Let loops run Python from model folders, after confirmation.",
         ),
     ] = False,
 ) -> None:
-    """Start the composer: page, API and runs."""
+    """Start the composer: web page, API and run launcher."""
     from coloop.cli.serving import serve_command
 
     raise typer.Exit(
@@ -226,7 +230,7 @@ def _presets(context: typer.Context) -> None:
 
 @presets_app.command("list")
 def _list_presets(json: Json = False) -> None:
-    """List the loops."""
+    """List the presets."""
     from coloop.cli.gallery import list_command
 
     raise typer.Exit(list_command(as_json=json))
@@ -234,7 +238,7 @@ def _list_presets(json: Json = False) -> None:
 
 @presets_app.command("show")
 def _show_preset(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Print the YAML of a loop."""
+    """Print the YAML of a preset."""
     from coloop.cli.gallery import show_command
 
     raise typer.Exit(show_command(name))
@@ -244,10 +248,11 @@ def _show_preset(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 def _copy_preset(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     target: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Where to; here by default.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="Target file; the current folder by default."),
     ] = None,
 ) -> None:
-    """Write the YAML of a loop to a file, to change it, and its files of rows beside it."""
+    """Copy a preset to a file, together with its data files."""
     from coloop.cli.begin import copy_command
 
     raise typer.Exit(copy_command(name, target))

@@ -16,16 +16,16 @@ FAILED = 1
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", help="Data folder of the server; else COLOOP_DATA_DIR or the default."),
+    typer.Option("--data", help="Data folder of the server; defaults to COLOOP_DATA_DIR."),
 ]
 
 
 def backup_command(
-    file: Annotated[Path, typer.Argument(help="File to write; it must not be there.")],
+    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
     data: Data = None,
 ) -> None:
-    """Copy loops, their history and the records of runs into a file; the server may go on. Run
-    folders are files of their own and no part of it."""
+    """Back up loops, their history and the run records to a file; the server may keep running.
+    Run folders are not part of the backup."""
 
     def work(settings: "Settings") -> None:
         from coloop_server.backups.service import make_backup
@@ -41,22 +41,22 @@ def backup_command(
 
 
 def restore_command(
-    file: Annotated[Path, typer.Argument(help="What `coloop backup` wrote.")],
+    file: Annotated[Path, typer.Argument(help="A file written by `coloop backup`.")],
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the loops and run records that are there.")
+        bool, typer.Option("--force", help="Replace existing loops and run records.")
     ] = False,
     data: Data = None,
 ) -> None:
-    """Put the loops and run records of a backup back; no server may use the data meanwhile."""
+    """Restore the loops and run records of a backup. Stop the server first."""
 
     def work(settings: "Settings") -> None:
         from coloop_server.backups.service import restore_backup
 
         done = restore_backup(settings, file, force=force)
         rows = done.manifest.rows
-        kept = f"; what was there is kept in {done.kept}" if done.kept else ""
+        kept = f"; the previous data is kept in {done.kept}" if done.kept else ""
         console().print(
-            f"restored: {rows.get('loops', 0)} loops, {rows.get('runs', 0)} runs of "
+            f"restored: {rows.get('loops', 0)} loops, {rows.get('runs', 0)} runs from "
             f"{done.manifest.made_at}{kept}",
             markup=False,
             soft_wrap=True,
@@ -68,7 +68,7 @@ def restore_command(
 def _with_server(data: Path | None, work: Callable[["Settings"], None]) -> None:
     for module in ("fastapi", "sqlalchemy", "coloop_server"):
         if find_spec(module) is None:
-            complain(f"this needs {module}: pip install 'coloop[server]'")
+            complain(f"this command needs `{module}`: pip install 'coloop[server]'")
             raise typer.Exit(FAILED)
     from coloop.cli.secret_files import take_secrets
     from coloop_server.cli import read_settings

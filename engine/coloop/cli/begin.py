@@ -1,8 +1,7 @@
-"""`coloop new`: a small loop to begin with, by what it is made for, or a preset under a name of
-one's own. `coloop presets copy`: a preset as it is. Either way a preset comes with its files.
+"""`coloop new`: a small loop to start from, for a mode, or a preset under a new name.
+`coloop presets copy`: an unchanged preset. Both copy the data files of a preset.
 
-Exit codes: 0 written, 1 the file is there already or cannot be written, 2 no such mode, preset or
-name.
+Exit codes: 0 written, 1 the file exists or cannot be written, 2 no such mode, preset or name.
 """
 
 import re
@@ -33,29 +32,29 @@ SUFFIXES = (".yaml", ".yml")
 
 def new_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="What the loop is called; or its file.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the loop, or the file to write.")
     ] = None,
     mode: Annotated[
         str | None,
-        typer.Option("--mode", "-m", help="online, offline or reward-modeling; else online."),
+        typer.Option("--mode", "-m", help="online (default), offline or reward-modeling."),
     ] = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", "-p", help="Begin with this preset instead.")
+        str | None, typer.Option("--preset", "-p", help="Start from this preset instead.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to; NAME.yaml by default, `-` prints it."),
+        typer.Option("--out", "-o", help="File to write, NAME.yaml by default; `-` prints it."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Say which modes there are.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the modes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
-    """Write a small loop to begin with."""
+    """Create a small loop to start from."""
     if listed:
         _list_modes(as_json=as_json)
         return
     if mode is not None and preset is not None:
-        _refuse("give --mode or --preset, not both: a preset has its mode")
+        _refuse("give --mode or --preset, not both: a preset already has a mode")
     name, out = _name_and_file(name, out)
     text = _text(mode, preset)
     text = text if name is None else _renamed(text, name)
@@ -63,10 +62,10 @@ def new_command(
         sys.stdout.write(text)
         return
     target = _target(out, name or _name_of(text))
-    instead = "name another file or give --force"
+    instead = "choose another file or give --force"
     if (code := _write(text, target, preset, force=force, instead=instead)) != 0:
         raise typer.Exit(code)
-    _say_what_next(target)
+    _print_next_steps(target)
 
 
 def copy_command(name: str, target: Path | None) -> int:
@@ -75,7 +74,7 @@ def copy_command(name: str, target: Path | None) -> int:
 
 
 def mode_named(text: str) -> ModeName | None:
-    """The mode that a user means: `reward-modelling` is `reward_modeling`."""
+    """The mode for a name as users write it: `reward-modelling` is `reward_modeling`."""
     plain = text.strip().lower().replace("-", "_").replace("modelling", "modeling")
     return next((name for name in MODES if name == plain), None)
 
@@ -83,35 +82,35 @@ def mode_named(text: str) -> ModeName | None:
 def _list_modes(*, as_json: bool) -> None:
     if as_json:
         print_json(
-            [{"name": name, "title": one.title, "help": one.help} for name, one in MODES.items()]
+            [{"name": name, "title": mode.title, "help": mode.help} for name, mode in MODES.items()]
         )
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("mode", no_wrap=True)
-    table.add_column("what such a loop does")
-    for name, one in MODES.items():
-        table.add_row(name.replace("_", "-"), one.help)
+    table.add_column("description")
+    for name, mode in MODES.items():
+        table.add_row(name.replace("_", "-"), mode.help)
     console().print(table)
 
 
 def _name_and_file(name: str | None, out: Path | None) -> tuple[str | None, Path | None]:
-    """The loop's name and where it goes; a name that ends like a file is both."""
+    """The loop's name and its file; a name with the suffix of a file gives both."""
     given = None if name is None else Path(name)
     if given is not None and given.suffix.lower() in SUFFIXES:
         name, out = given.stem, out or given
     if name is not None and re.match(NAME_PATTERN, name) is None:
-        _refuse(f"{name!r} cannot be the name of a loop: letters, digits, `.`, `_` and `-`")
+        _refuse(f"{name!r} is not a valid loop name; use letters, digits, `.`, `_` and `-`")
     return name, out
 
 
 def _text(mode: str | None, preset: str | None) -> str:
     if preset is not None:
         return _preset_text(preset)
-    found = mode_named(mode or "online")
-    if found is None:
+    known_mode = mode_named(mode or "online")
+    if known_mode is None:
         known = ", ".join(name.replace("_", "-") for name in MODES)
-        _refuse(f"no mode is named {mode!r}; there are {known}")
-    return presets.load_new_text(found)
+        _refuse(f"there is no mode {mode!r}; choose one of {known}")
+    return presets.load_new_text(known_mode)
 
 
 def _preset_text(name: str) -> str:
@@ -127,7 +126,7 @@ def _renamed(text: str, name: str) -> str:
 
 def _name_of(text: str) -> str:
     spec = parse(text).spec
-    assert spec is not None, "what ships with coloop reads"
+    assert spec is not None, "presets parse"
     return spec.name
 
 
@@ -143,10 +142,9 @@ def _write(
     preset: str | None,
     *,
     force: bool = False,
-    instead: str = "name another file",
+    instead: str = "choose another file",
 ) -> int:
-    """A loop to a file, and beside it the files of the preset that it was; one that exists stays
-    as it is, unless it is forced."""
+    """Write a loop and the data files of its preset; existing files stay, unless `force`."""
     try:
         with target.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
@@ -158,14 +156,14 @@ def _write(
         return EXISTS
     console().print(f"wrote {escape(str(target))}")
     if preset is not None:
-        _bring_files(presets.load_loop(preset).path, text, target)
+        _copy_data_files(presets.load_loop(preset).path, text, target)
     return 0
 
 
-def _bring_files(source: Path, text: str, target: Path) -> None:
-    """Files of rows that lie beside a preset go beside the new loop; those that are there stay."""
+def _copy_data_files(source: Path, text: str, target: Path) -> None:
+    """Copy the data files of a preset to the new loop; existing files stay."""
     spec = parse(text).spec
-    assert spec is not None, "what ships with coloop reads"
+    assert spec is not None, "presets parse"
     for node in spec.nodes.values():
         if not isinstance(node, DatasetNode) or not isinstance(node.source, FileSource):
             continue
@@ -176,9 +174,9 @@ def _bring_files(source: Path, text: str, target: Path) -> None:
             console().print(f"wrote {escape(str(ours))}")
 
 
-def _say_what_next(target: Path) -> None:
+def _print_next_steps(target: Path) -> None:
     shown = escape(str(target))
-    console().print(f"try it: [bold]coloop rehearse {shown}[/], then [bold]coloop run {shown}[/]")
+    console().print(f"next: [bold]coloop rehearse {shown}[/], then [bold]coloop run {shown}[/]")
 
 
 def _refuse(message: str) -> NoReturn:

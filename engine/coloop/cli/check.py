@@ -1,4 +1,4 @@
-"""`coloop validate`, and the check that other commands make first."""
+"""`coloop validate`, and the validation that other commands run first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from coloop.validate import validate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A loop and what was found in it."""
+    """A loop and its findings."""
 
     source: Source
     spec: LoopSpec | None
     report: Report
     is_readable: bool
     explanation: Explanation | None = None
-    """The prediction that the check of the memory rests on."""
+    """The estimate behind the memory check."""
     unrolled: Unrolled | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 without errors, 1 with, 2 where the text is no document."""
+        """0 without errors, 1 with errors, 2 if the text cannot be parsed."""
         if not self.is_readable:
             return UNREADABLE
         return 0 if self.report.ok and self.spec is not None else 1
@@ -41,11 +41,11 @@ def check(spec: str, settings: Sequence[str] = (), *, strict: bool = False) -> C
     """Reads and validates SPEC.
 
     Args:
-        settings: fields that are another in it, each `path=value`.
+        settings: overrides, each `path=value`.
 
     Raises:
-        SpecUnreadable: there is nothing to read.
-        SpecProblem: a setting cannot be written into it.
+        SpecUnreadable: SPEC cannot be read.
+        SpecProblem: an override does not fit the loop.
     """
     source = with_settings(read_source(spec), settings)
     parsed, is_readable = parse_source(source)
@@ -58,14 +58,16 @@ def check(spec: str, settings: Sequence[str] = (), *, strict: bool = False) -> C
         )
     unrolled = Unrolled(parsed.spec)
     explanation = explain(parsed.spec, unrolled, root=source.root)
-    found = validate(
+    report = validate(
         parsed.spec,
         strict=strict,
         root=source.root,
         estimate=explanation.estimate,
         unrolled=unrolled,
     )
-    located = tuple(parsed.locate(one) for one in (*parsed.diagnostics, *found.diagnostics))
+    located = tuple(
+        parsed.locate(finding) for finding in (*parsed.diagnostics, *report.diagnostics)
+    )
     return Checked(
         source=source,
         spec=parsed.spec,
@@ -79,7 +81,7 @@ def check(spec: str, settings: Sequence[str] = (), *, strict: bool = False) -> C
 def checked_spec(
     spec: str, settings: Sequence[str] = (), *, as_json: bool
 ) -> tuple[Checked | None, int]:
-    """A loop without errors, or the exit code; findings are printed."""
+    """A loop without errors, or None and the exit code; prints the findings."""
     try:
         checked = check(spec, settings)
     except SpecUnreadable as unreadable:
@@ -97,21 +99,21 @@ def checked_spec(
 
 
 def _refuse_setting(problem: SpecProblem, *, as_json: bool) -> int:
-    """Says what is wrong with `--set`; the exit code."""
-    found = [one for one in problem.diagnostics if isinstance(one, Diagnostic)]
+    """Print what is wrong with `--set` and return the exit code."""
+    findings = [finding for finding in problem.diagnostics if isinstance(finding, Diagnostic)]
     if as_json:
-        dumped = [one.model_dump(mode="json") for one in found]
+        dumped = [finding.model_dump(mode="json") for finding in findings]
         print_json({"ok": False, "message": str(problem), "diagnostics": dumped})
     else:
         complain(str(problem))
-        print_diagnostics(found, stderr=True)
+        print_diagnostics(findings, stderr=True)
     return 1
 
 
 def validate_command(
     spec: str, settings: Sequence[str] = (), *, strict: bool, as_json: bool
 ) -> int:
-    """Prints what was found in SPEC."""
+    """Print the findings of SPEC and return the exit code."""
     try:
         checked = check(spec, settings, strict=strict)
     except SpecUnreadable as unreadable:
@@ -127,8 +129,8 @@ def validate_command(
         else None
     )
     if as_json:
-        told = {"runs": False, "refusals": []} if outlook is None else outlook.to_json()
-        print_json(report.to_json() | {"ok": report.ok and not fails} | told)
+        runs = {"runs": False, "refusals": []} if outlook is None else outlook.to_json()
+        print_json(report.to_json() | {"ok": report.ok and not fails} | runs)
     else:
         print_diagnostics(report.diagnostics)
         _print_verdict(checked, outlook)
@@ -136,7 +138,7 @@ def validate_command(
 
 
 def print_outlook(outlook: Outlook) -> None:
-    """One line where a run would refuse the loop; nothing else."""
+    """Print one line if a run would refuse the loop."""
     if outlook.sentence is not None:
         console().print(f"[yellow]{escape(outlook.sentence)}[/]")
 

@@ -1,4 +1,4 @@
-"""`coloop runs check`: whether a run folder is whole. Exit codes: 0 whole, 1 damaged, 2 no run."""
+"""`coloop runs check`: verify a run folder. Exit codes: 0 intact, 1 damaged, 2 no such run."""
 
 import json
 from dataclasses import asdict
@@ -11,30 +11,32 @@ from rich.markup import escape
 
 
 def check_command(
-    run: Annotated[str, typer.Argument(help="A run's id or folder.")],
-    runs_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("runs"),
+    run: Annotated[str, typer.Argument(help="Id or folder of a run.")],
+    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
+        "runs"
+    ),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Read a run folder whole and name what is damaged: loop, plan, events, samples, checkpoints
-    and their copies, by size and SHA-256. Writes nothing."""
+    """Verify a run folder and report what is damaged: loop, plan, events, samples, checkpoints
+    and their copies, by size and SHA-256. Read-only."""
     from coloop.runtime.checkpoints.checkup import check_run
 
     console = Console(soft_wrap=True, stderr=as_json)
-    folder = next((one for one in (Path(run), runs_dir / run) if _is_run(one)), None)
+    folder = next((path for path in (Path(run), runs_dir / run) if _is_run(path)), None)
     if folder is None:
-        console.print(f"there is no run {run!r}, neither as a folder nor in {runs_dir}")
+        console.print(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
         raise typer.Exit(2)
-    found = list(check_run(folder))
-    is_whole = not any(one.level == "damaged" for one in found)
+    findings = list(check_run(folder))
+    is_intact = not any(finding.level == "damaged" for finding in findings)
     if as_json:
-        print(json.dumps({"ok": is_whole, "findings": [asdict(one) for one in found]}))
+        print(json.dumps({"ok": is_intact, "findings": [asdict(finding) for finding in findings]}))
     else:
-        for one in found:
-            colour = "red" if one.level == "damaged" else "yellow"
-            line = f"[{colour}]{one.level}[/] {escape(one.path)}: {escape(one.message)}"
+        for finding in findings:
+            colour = "red" if finding.level == "damaged" else "yellow"
+            line = f"[{colour}]{finding.level}[/] {escape(finding.path)}: {escape(finding.message)}"
             console.print(line, highlight=False)
-        console.print("whole" if is_whole else f"{folder} is damaged", highlight=False)
-    raise typer.Exit(0 if is_whole else 1)
+        console.print("intact" if is_intact else f"{folder} is damaged", highlight=False)
+    raise typer.Exit(0 if is_intact else 1)
 
 
 def _is_run(folder: Path) -> bool:

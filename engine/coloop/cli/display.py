@@ -1,5 +1,5 @@
-"""A run in the terminal: phase, steps, rates, the last metrics, alerts. It reads events and gauges
-as anyone else does, so a run that is watched later looks the same as one that was just started."""
+"""Progress of a run in the terminal: phase, steps, throughput, latest metrics, alerts. It reads
+only events and gauges, so `coloop watch` shows a run as `coloop run` does."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 Listener = Callable[[str, str], None]
-"""Is told of events and gauges, as JSON text."""
+"""Called with `event` or `gauges` and the JSON text."""
 ALERT_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 FINAL = {"finished": "green", "stopped": "yellow", "failed": "red"}
 SHOWN_METRICS = (
@@ -30,19 +30,19 @@ SHOWN_METRICS = (
 
 
 def print_event(what: str, text: str) -> None:
-    """`--json`: every event as a line."""
+    """Print an event as one line of JSON (`--json`)."""
     if what == "event":
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
 
 def _has_words(event: Mapping[str, Any]) -> bool:
-    """Whether a state has words of its own; those of a failure are its error's."""
+    """Whether a state has a message; for a failure, the error has it."""
     return bool(event.get("message")) and not event.get("error")
 
 
 class RunDisplay:
-    """Live where there is a terminal; plain lines of what matters elsewhere."""
+    """A live display on a terminal, plain lines elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -50,7 +50,7 @@ class RunDisplay:
         self._metrics: dict[str, dict[str, float]] = {}
         self._state = "starting"
         self._open: dict[tuple[str, ...], None] = {}
-        """Alerts of the learning doctor that hold: code and node."""
+        """Unresolved alerts of the learning doctor: code and node."""
         self._live = (
             Live(console=console, refresh_per_second=4, get_renderable=self._render)
             if console.is_terminal
@@ -68,11 +68,11 @@ class RunDisplay:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was told how the run ended."""
+        """Whether the run has reached its final state."""
         return self._state in FINAL
 
     def take(self, what: str, text: str) -> None:
-        """An event or the gauges, as JSON text."""
+        """Handle an event or the gauges, as JSON text."""
         payload = json.loads(text)
         if what == "gauges":
             self._gauges = payload
@@ -92,7 +92,7 @@ class RunDisplay:
                     self._say(f"[red]{escape(event['error']['message'])}[/]")
             case "phase" if event["state"] == "started":
                 steps = f", {event['steps']} steps" if event.get("steps") else ""
-                learn = ", ".join(event["learn"]) or "nothing learns"
+                learn = ", ".join(event["learn"]) or "no training"
                 self._say(f"phase [bold]{event['phase']}[/]{steps}: {learn}")
             case "metrics" if event.get("node"):
                 known = self._metrics.setdefault(event["node"], {})
@@ -109,7 +109,7 @@ class RunDisplay:
                 self._say(f"  edit: {event['changes']}")
 
     def _say_open(self) -> None:
-        """One line of what is still wrong when a run ends."""
+        """Print the alerts that are unresolved when a run ends."""
         if self._open:
             held = ", ".join(" of ".join(filter(None, key)) for key in self._open)
             self._say(f"[yellow]{len(self._open)} unresolved[/]: {held}")
@@ -137,7 +137,7 @@ class RunDisplay:
         of = " of at most" if gauges.get("is_bound") else " of"
         head.append(f"step {step}" + (f"{of} {total}" if total else ""), style="default")
         if gauges.get("step_seconds"):
-            head.append(f"  {gauges['step_seconds']:.2f} s a step")
+            head.append(f"  {gauges['step_seconds']:.2f} s/step")
         if gauges.get("eta_seconds"):
             most = "at most " if gauges.get("is_bound") else ""
             head.append(f"  {most}{_duration(gauges['eta_seconds'])} left")

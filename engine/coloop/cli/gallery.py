@@ -13,7 +13,7 @@ NOT_FOUND = 2
 
 
 def list_command(*, as_json: bool) -> int:
-    """Prints name, title and description of every loop."""
+    """Print name, title and description of every preset."""
     loops = presets.list_loops()
     if as_json:
         from coloop.explain.about import tags_of
@@ -32,7 +32,7 @@ def list_command(*, as_json: bool) -> int:
         return 0
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("name", no_wrap=True)
-    table.add_column("what it is")
+    table.add_column("title")
     for loop in loops:
         table.add_row(escape(loop.name), escape(loop.title))
     console().print(table)
@@ -40,7 +40,7 @@ def list_command(*, as_json: bool) -> int:
 
 
 def show_command(name: str) -> int:
-    """Prints the YAML of a loop as it was written."""
+    """Print the YAML of a preset."""
     try:
         sys.stdout.write(presets.load_loop_text(name))
     except PresetNotFound as missing:

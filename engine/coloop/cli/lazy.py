@@ -1,8 +1,7 @@
 """Sub-commands whose modules are imported when they are called, not when help is shown.
 
-A delegated command is known to the group by name and one line of help. When it is asked for, its
-module is imported and its function, with the arguments that it declares itself, takes the place of
-that line.
+A delegated command is registered with its name and one line of help. When it is called, its module
+is imported, and its function, with its own arguments, replaces the placeholder.
 """
 
 from importlib import import_module
@@ -33,8 +32,8 @@ class LazyGroup(TyperGroup):
     """A group that builds delegated commands when they are called."""
 
     def invoke(self, ctx: _click.Context) -> Any:
-        """The command. Where the environment is set to what means nothing, or a library that an
-        extra brings is not installed, one line says so and the exit code is 1."""
+        """Run the command. An invalid environment variable or a missing library of an extra gives
+        one line on standard error and exit code 1."""
         try:
             return super().invoke(ctx)
         except SettingInvalid as invalid:
@@ -50,7 +49,7 @@ class LazyGroup(TyperGroup):
     def resolve_command(
         self, ctx: _click.Context, args: list[str]
     ) -> tuple[str | None, _click.Command | None, list[str]]:
-        """The command that the arguments name."""
+        """The command that the arguments call."""
         if args and args[0] in DELEGATED:
             self.commands[args[0]] = build_command(args[0])
         return super().resolve_command(ctx, args)
@@ -61,11 +60,11 @@ def build_command(name: str) -> _click.Command:
     module, function = DELEGATED[name]
     with collecting.not_while_loading():
         loaded = import_module(module)
-    found = getattr(loaded, function, None)
-    if found is None:
-        raise typer.BadParameter(f"`{name}` is not part of this version")
-    if isinstance(found, typer.Typer):
-        return typer.main.get_command(found)
+    command = getattr(loaded, function, None)
+    if command is None:
+        raise typer.BadParameter(f"this version has no command `{name}`")
+    if isinstance(command, typer.Typer):
+        return typer.main.get_command(command)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name)(found)
+    single.command(name)(command)
     return typer.main.get_command(single)

@@ -18,11 +18,11 @@ LIBRARIES: tuple[tuple[str, str | None], ...] = (
     ("deepspeed", "deepspeed"),
     ("peft", "lora"),
 )
-"""Module (its distribution has the same name) and the extra that brings it."""
+"""Module (its distribution has the same name) and the extra that installs it."""
 
 
 def extra_of(module: str) -> str | None:
-    """The extra that brings a module; None for what coloop asks of no extra."""
+    """The extra that installs a module; None if no extra does."""
     if module in dict(LIBRARIES):
         return dict(LIBRARIES)[module]
     try:
@@ -30,7 +30,7 @@ def extra_of(module: str) -> str | None:
     except PackageNotFoundError:
         return None
     for demand in demands:
-        found = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", demand)
-        if found and found[1].replace("-", "_").lower() == module and found[2] != "all":
-            return found[2]
+        match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", demand)
+        if match and match[1].replace("-", "_").lower() == module and match[2] != "all":
+            return match[2]
     return None

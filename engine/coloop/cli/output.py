@@ -1,4 +1,4 @@
-"""What commands print: JSON exactly, tables for people, colours only on a terminal."""
+"""Output of commands: exact JSON, tables, colours only on a terminal."""
 
 import json
 import sys
@@ -15,37 +15,38 @@ WIDTH_WITHOUT_TERMINAL = 120
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on standard output (or error); plain text where that is no terminal."""
+    """A console on standard output (or error); plain text if that is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else WIDTH_WITHOUT_TERMINAL
     return Console(file=stream, width=width, highlight=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document to standard output."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def complain(message: str) -> None:
-    """One line on standard error."""
+    """Print an error as one line to standard error."""
     line = " ".join(message.split())
     console(stderr=True).print(f"[bold red]error[/]: {escape(line)}")
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], *, stderr: bool = False) -> None:
-    """One finding after the other: place, message, hint."""
+    """Print each finding: severity, message, code, location, hint."""
     out = console(stderr=stderr)
-    for found in diagnostics:
-        style = STYLES[found.severity]
-        place = f"line {found.line}, column {found.column}" if found.line is not None else ""
-        where = escape(" · ".join(part for part in (found.path, place) if part))
+    for finding in diagnostics:
+        style = STYLES[finding.severity]
+        line = f"line {finding.line}, column {finding.column}" if finding.line is not None else ""
+        where = escape(" · ".join(part for part in (finding.path, line) if part))
         out.print(
-            f"[{style}]{found.severity.value}[/] {escape(found.message)}  [dim]\\[{found.code}][/]"
+            f"[{style}]{finding.severity.value}[/] {escape(finding.message)}  "
+            f"[dim]\\[{finding.code}][/]"
         )
         if where:
             out.print(f"    [dim]at {where}[/]")
-        if found.hint:
-            out.print(f"    [dim]{escape(found.hint)}[/]")
+        if finding.hint:
+            out.print(f"    [dim]{escape(finding.hint)}[/]")
 
 
 def count(number: int, word: str) -> str:
@@ -54,7 +55,7 @@ def count(number: int, word: str) -> str:
 
 
 def gib(size: float) -> str:
-    """Bytes for people."""
+    """Format bytes, such as `1.5 GiB`."""
     for unit, bytes_each in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if size >= bytes_each:
             return f"{size / bytes_each:.1f} {unit}"
@@ -62,7 +63,7 @@ def gib(size: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration for people."""
+    """Format a duration, such as `12.0 s`."""
     if value < 1:
         return f"{value * 1000:.0f} ms"
     if value < 120:
@@ -73,7 +74,7 @@ def seconds(value: float) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A rate for people; nothing where there is none."""
+    """Format a rate, such as `12.3k`; empty if it is not known."""
     if not value:
         return ""
     return f"{value / 1000:.1f}k" if value >= 10_000 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""`--set path=value`: single fields of a loop, written into its text before it is looked at."""
+"""`--set path=value`: overrides, written into the loop's text before it is parsed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,18 +22,18 @@ def with_settings(loop: Source, settings: Sequence[str]) -> Source:
     for setting in settings:
         path, equals, value = setting.partition("=")
         if not equals or not path.strip():
-            raise SpecProblem(f"--set wants path=value, found {setting!r}")
+            raise SpecProblem(f"--set needs path=value, got {setting!r}")
         changes.append(_change(loop, path.strip(), value))
     return replace(loop, text=patched(loop.text, changes))
 
 
 def _change(loop: Source, path: str, text: str) -> Change:
-    """A relative path that is typed here counts from here, where the loop's folder has no such
-    file."""
+    """The change for one override. A relative path refers to the working folder if the loop's
+    folder has no such file."""
     reading = read(text) if text.strip() else Reading()
     if reading.diagnostics:
         reason = reading.diagnostics[0].message
-        raise SpecProblem(f"--set {path}: {text!r} is no YAML value: {reason}")
+        raise SpecProblem(f"--set {path}: {text!r} is not a YAML value: {reason}")
     value = reading.data
     spec = parse(loop.text).spec
     if isinstance(value, str) and spec is not None and _is_path(spec, path):

@@ -9,7 +9,7 @@ from coloop.cli.output import console, print_json
 
 
 def plan_command(spec: str, settings: Sequence[str] = (), *, as_json: bool) -> int:
-    """Compiles SPEC and prints the plan."""
+    """Compile SPEC and print the plan."""
     from coloop.plan.refused import outlook_of
 
     checked, code = checked_spec(spec, settings, as_json=as_json)

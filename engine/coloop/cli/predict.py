@@ -1,5 +1,5 @@
-"""`coloop estimate`: memory of every GPU, time of every stage, and with `--explain` what they rest
-on.
+"""`coloop estimate`: memory of every GPU, time of every stage, and with `--explain` the assumptions
+behind them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,13 +28,13 @@ PARTS = (
 DOES_NOT_FIT = 1
 UNKNOWN = "unknown"
 VERDICTS = {True: "[green]fits[/]", False: "[bold red]too much[/]", None: "[yellow]unknown[/]"}
-"""By whether a GPU fits."""
+"""Keys: whether a GPU fits."""
 
 
 def estimate_command(
     spec: str, settings: Sequence[str] = (), *, explain: bool, as_json: bool
 ) -> int:
-    """Prints the estimate of SPEC."""
+    """Print the estimate of SPEC."""
     checked, code = checked_spec(spec, settings, as_json=as_json)
     if checked is None or checked.spec is None or checked.explanation is None:
         return code
@@ -55,8 +55,8 @@ def estimate_command(
         if explain:
             print_explanation(out, explanation)
         else:
-            told = {node for one in estimate.unknown for node in one.nodes}
-            gaps = [note for note in explanation.notes if note.is_gap and note.node not in told]
+            shown = {node for gap in estimate.unknown for node in gap.nodes}
+            gaps = [note for note in explanation.notes if note.is_gap and note.node not in shown]
             for note in gaps:
                 where = f"{note.node}: " if note.node else ""
                 out.print(f"[yellow]not counted[/] {escape(where + note.message)}")
@@ -65,24 +65,24 @@ def estimate_command(
 
 
 def print_estimate(out: Console, estimate: Estimate) -> None:
-    """GPUs, stages and caches as tables."""
+    """Print GPUs, stages and caches as tables."""
     out.print(_gpu_table(estimate.gpus))
     out.print(_stage_table(estimate))
     for node, rollout in estimate.rollout.items():
         out.print(
-            f"{escape(node)} writes {rollout.max_concurrent_sequences} sequences at once "
-            f"(cache of {rollout.kv_cache_tokens} tokens, {gib(rollout.kv_cache_bytes)})"
+            f"{escape(node)} generates {rollout.max_concurrent_sequences} sequences at once "
+            f"(KV cache of {rollout.kv_cache_tokens} tokens, {gib(rollout.kv_cache_bytes)})"
         )
     sizes = ", ".join(f"{name} {_millions(n)}" for name, n in estimate.parameters.items())
     if sizes:
         out.print(f"parameters: {escape(sizes)}")
     for guess in estimate.guessed:
-        out.print(f"[yellow]a guess[/]: {escape(guess.node)} ({escape(guess.reason)})")
-    for one in estimate.unknown:
-        names = " and ".join(one.nodes)
+        out.print(f"[yellow]guessed[/]: {escape(guess.node)} ({escape(guess.reason)})")
+    for gap in estimate.unknown:
+        names = " and ".join(gap.nodes)
         out.print(
-            f"[bold yellow]unknown[/]: {escape(names)} ({escape(one.reason)}; "
-            f"{escape(unknown_hint(one))})"
+            f"[bold yellow]unknown[/]: {escape(names)} ({escape(gap.reason)}; "
+            f"{escape(unknown_hint(gap))})"
         )
     if estimate.step_seconds is None:
         _print_missing(out, estimate)
@@ -94,23 +94,23 @@ def print_estimate(out: Console, estimate: Estimate) -> None:
 
 
 def _print_missing(out: Console, estimate: Estimate) -> None:
-    """Why a step has no time."""
+    """Print why the time of a step is not known."""
     reasons: dict[str, list[str]] = {}
     for stage in estimate.stages:
         if stage.reason is not None:
             reasons.setdefault(stage.reason, []).append(stage.stage)
     for reason, stages in reasons.items():
-        out.print(f"no time of {escape(', '.join(stages))}: {escape(reason)}")
+        out.print(f"no time for {escape(', '.join(stages))}: {escape(reason)}")
 
 
 def _gpu_table(gpus: Iterable[GpuEstimate]) -> Table:
     table = Table(title=None, box=None, pad_edge=False, header_style="dim")
-    table.add_column("place")
+    table.add_column("GPU")
     table.add_column("peak", justify="right")
     table.add_column("usable", justify="right")
     table.add_column("")
     table.add_column("at")
-    table.add_column("of which")
+    table.add_column("parts")
     for label, gpu in _alike(gpus):
         table.add_row(
             escape(label),
@@ -124,7 +124,7 @@ def _gpu_table(gpus: Iterable[GpuEstimate]) -> Table:
 
 
 def _alike(gpus: Iterable[GpuEstimate]) -> list[tuple[str, GpuEstimate]]:
-    """Neighbours with the same numbers as one row, `main 0-7`."""
+    """Group neighboring GPUs with the same numbers into one row, `main 0-7`."""
     runs: list[list[GpuEstimate]] = []
     for gpu in gpus:
         last = runs[-1][-1] if runs else None
@@ -172,33 +172,33 @@ def _stage_table(estimate: Estimate) -> Table:
 
 
 def print_explanation(out: Console, explanation: Explanation) -> None:
-    """Phases, decisions, assumptions, how sure it is, advice."""
+    """Print phases, decisions, assumptions, accuracy and advice."""
     _heading(out, "phases")
     for phase in explanation.phases:
         steps = f"{phase.steps} steps, " if phase.steps else ""
-        total = f", {seconds(phase.seconds)} in all" if phase.seconds is not None else ""
+        total = f", {seconds(phase.seconds)} in total" if phase.seconds is not None else ""
         each = UNKNOWN if phase.step_seconds is None else f"{seconds(phase.step_seconds)} each"
         out.print(f"  {escape(phase.name)}: {steps}{each}{total}")
     if explanation.total_seconds is not None:
         out.print(f"  all phases together take up to {seconds(explanation.total_seconds)}")
     if explanation.decisions:
-        _heading(out, "decided for you")
+        _heading(out, "chosen settings")
         for decision in explanation.decisions:
             out.print(
                 f"  {escape(decision.path)} = {decision.value} [dim]({escape(decision.reason)})[/]"
             )
     if explanation.notes:
-        _heading(out, "assumed or not known")
+        _heading(out, "assumptions and gaps")
         for note in explanation.notes:
             where = f"{note.node}: " if note.node else ""
             out.print(f"  {escape(where + note.message)}")
     low, high = explanation.memory_band
     fast, slow = explanation.time_band
-    _heading(out, "how sure")
-    out.print(f"  memory: measured peaks lie between {low:g} and {high:g} times the estimate")
-    out.print(f"  time: between {fast:g} and {slow:g} times")
+    _heading(out, "accuracy")
+    out.print(f"  memory: measured peaks are between {low:g} and {high:g} times the estimate")
+    out.print(f"  time: measured times are between {fast:g} and {slow:g} times the estimate")
     if explanation.host_bytes:
-        out.print(f"  {gib(explanation.host_bytes)} rest in the memory of the hosts")
+        out.print(f"  {gib(explanation.host_bytes)} are kept in host memory")
     if explanation.advice:
         _heading(out, "advice")
         for sentence in explanation.advice:
@@ -209,5 +209,5 @@ def _heading(out: Console, text: str) -> None:
     out.print(f"\n[bold]{text}[/]")
 
 
-def _millions(number: int) -> str:
-    return f"{number / 1e9:.2f}B" if number >= 1e9 else f"{number / 1e6:.2f}M"
+def _millions(count: int) -> str:
+    return f"{count / 1e9:.2f}B" if count >= 1e9 else f"{count / 1e6:.2f}M"

@@ -1,7 +1,7 @@
-"""`coloop rehearse`: the same loop at the size of a desk, run to its end in this process.
+"""`coloop rehearse`: a dry run of the same loop with tiny models, in this process.
 
-Exit codes: 0 every phase ended and every learner learned, 1 the loop is not valid or something did
-not come to pass, 2 it cannot be read.
+Exit codes: 0 every phase ended and every learner was updated, 1 the loop is not valid or the dry
+run failed, 2 it cannot be read.
 """
 
 import os
@@ -27,18 +27,23 @@ from coloop.spec.io import dump
 
 
 def rehearse_command(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A file, `-`, or a preset's name.")],
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC", help="Loop file, `-` for standard input, or name of a preset."
+        ),
+    ],
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Override one field: path=value. May be repeated."),
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, max=100, help="Most steps of a phase.")] = STEPS,
+    steps: Annotated[int, typer.Option(min=1, max=100, help="Maximum steps per phase.")] = STEPS,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the loop that would run, and run nothing.")
+        bool, typer.Option("--show", help="Print the loop that would run, without running it.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run the same loop, shrunken, for a few steps."""
+    """Dry-run a loop: tiny models, a few steps, on the CPU."""
     keep_private()
     checked, code = checked_spec(spec, settings or (), as_json=as_json)
     if checked is None or checked.spec is None:
@@ -48,24 +53,24 @@ def rehearse_command(
         if show:
             console().print(dump(rehearsal.spec), markup=False, end="")
             raise typer.Exit(0)
-        told = rehearse(checked.spec, rehearsal, root=checked.source.root)
+        result = rehearse(checked.spec, rehearsal, root=checked.source.root)
     except (PlanRefused, SpecProblem) as refused:
         _refuse(str(refused), refused.diagnostics, as_json=as_json)
     if as_json:
-        print_json(_as_json(rehearsal, told))
+        print_json(_as_json(rehearsal, result))
     else:
-        _print(rehearsal, told)
-    raise typer.Exit(0 if told.ok else 1)
+        _print(rehearsal, result)
+    raise typer.Exit(0 if result.ok else 1)
 
 
 def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalResult:
-    """Run a rehearsal in this process; nothing of it stays.
+    """Run a rehearsal in this process, in a temporary run folder.
 
     Args:
-        spec: the loop as it was given; what a run of it refuses, its rehearsal does.
+        spec: the original loop; a rehearsal refuses what a run of it would refuse.
 
     Raises:
-        PlanRefused: nothing was started.
+        PlanRefused: the loop cannot run; nothing was started.
     """
     refusals = outlook_of(spec, root=root).refusals
     if refusals:
@@ -89,36 +94,36 @@ def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalRe
         return tell(read_events(result.folder / "events.jsonl"))
 
 
-def _print(rehearsal: Rehearsal, told: RehearsalResult) -> None:
+def _print(rehearsal: Rehearsal, result: RehearsalResult) -> None:
     out = console()
     for note in rehearsal.notes:
         out.print(f"[dim]{escape(note)}[/]")
     table = Table(box=None, pad_edge=False)
     for title in ("stage", "runs", "rows", "tokens", "time"):
         table.add_column(title, justify="left" if title == "stage" else "right")
-    for stage in told.stages:
-        numbers = (stage.runs, stage.rows, stage.tokens)
-        table.add_row(stage.stage, *(str(one) for one in numbers), seconds(stage.seconds))
+    for stage in result.stages:
+        counts = (stage.runs, stage.rows, stage.tokens)
+        table.add_row(stage.stage, *(str(value) for value in counts), seconds(stage.seconds))
     out.print(table)
-    for port, updates in told.learned.items():
-        out.print(f"{escape(port)} learned in {count(updates, 'update')}")
-    for alert in told.alerts:
+    for port, updates in result.learned.items():
+        out.print(f"{escape(port)}: {count(updates, 'update')}")
+    for alert in result.alerts:
         out.print(f"[yellow]{escape(alert)}[/]")
-    for failure in told.failures:
+    for failure in result.failures:
         out.print(f"[bold red]{escape(failure)}[/]")
-    phases = count(len(told.phases), "phase")
-    verdict = f"[green]ok[/]: {phases}" if told.ok else f"[bold red]not rehearsed[/]: {phases}"
-    out.print(f"{verdict}, {count(len(told.learned), 'learner')}")
+    phases = count(len(result.phases), "phase")
+    verdict = f"[green]ok[/]: {phases}" if result.ok else f"[bold red]failed[/]: {phases}"
+    out.print(f"{verdict}, {count(len(result.learned), 'learner')}")
 
 
-def _as_json(rehearsal: Rehearsal, told: RehearsalResult) -> dict[str, Any]:
-    return {"ok": told.ok, "notes": list(rehearsal.notes), **asdict(told)}
+def _as_json(rehearsal: Rehearsal, result: RehearsalResult) -> dict[str, Any]:
+    return {"ok": result.ok, "notes": list(rehearsal.notes), **asdict(result)}
 
 
-def _refuse(message: str, found: Sequence[object], *, as_json: bool) -> NoReturn:
-    diagnostics = [one for one in found if isinstance(one, Diagnostic)]
+def _refuse(message: str, findings: Sequence[object], *, as_json: bool) -> NoReturn:
+    diagnostics = [finding for finding in findings if isinstance(finding, Diagnostic)]
     if as_json:
-        dumped = [one.model_dump(mode="json", exclude_none=True) for one in diagnostics]
+        dumped = [finding.model_dump(mode="json", exclude_none=True) for finding in diagnostics]
         print_json({"ok": False, "message": message, "diagnostics": dumped})
     else:
         complain(message)

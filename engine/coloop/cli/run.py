@@ -1,6 +1,6 @@
 """`coloop run`: a headless run with a live display.
 
-Exit codes: 0 finished, 1 invalid, 3 failed, 4 another process writes into the run folder, 130
+Exit codes: 0 finished, 1 invalid, 3 failed, 4 another process writes to the run folder, 130
 stopped.
 """
 
@@ -49,7 +49,7 @@ MARKED_LINES = "COLOOP_MARKED_LINES"
 
 
 def run_command(
-    spec: Annotated[str | None, typer.Argument(help="A file, `-`, or a preset's name.")] = None,
+    spec: Annotated[str | None, typer.Argument(help="Loop file, `-`, or name of a preset.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Override one field: path=value. May be repeated."),
@@ -57,29 +57,34 @@ def run_command(
     address: Annotated[
         str | None,
         typer.Option(
-            help="A Ray cluster: `http://host:8265` submits a job there, "
+            help="Ray cluster: `http://host:8265` submits a job, "
             "`auto` or `host:port` connects this driver."
         ),
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local", help="Without Ray, everything in this process.")
+        bool, typer.Option("--local", help="Run without Ray, in this process.")
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
+        "runs"
+    ),
     run_id: Annotated[str | None, typer.Option(help="Name of the run folder.")] = None,
     resume: Annotated[
         str | None,
         typer.Option(
-            help="A run's id or folder: go on from its last checkpoint. "
-            "The folder of a checkpoint: from that one."
+            help="Id or folder of a run to resume from its last checkpoint, "
+            "or the folder of a checkpoint to resume from."
         ),
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option(help="Folder from which the loop's relative paths are read."),
+        typer.Option(help="Folder that the loop's relative paths refer to."),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads of the pools.")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="CPU threads per process; also limits each pool to one process."),
+    ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Run even where the memory estimate is over budget.")
+        bool, typer.Option("--force", help="Run even if the memory estimate is over budget.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each event as a line of JSON.")
@@ -91,7 +96,7 @@ def run_command(
     folder, checkpoint = None, None
     if resume is not None:
         folder, checkpoint = _resumed(console, resume, runs_dir)
-        if (writer := patient_holder(folder)) is not None:  # known before anything is loaded
+        if (writer := patient_holder(folder)) is not None:  # checked before anything is loaded
             _refuse(console, busy_words(folder, writer), [], as_json, BUSY)
     try:
         loop = _loop(spec, settings or [], folder)
@@ -105,7 +110,9 @@ def run_command(
     checked, warnings = _checked(console, loop, force=force, as_json=as_json)
     if address is not None and address.startswith("http"):
         if resume is not None:
-            message = "--resume goes on where the run folder is; it cannot be sent to a cluster"
+            message = (
+                "--resume needs the run folder on this machine; it cannot be submitted as a job"
+            )
             _refuse(console, message, [], as_json)
         _submit(console, loop, checked, address, runs_dir, run_id, force=force, as_json=as_json)
     _run(
@@ -178,7 +185,9 @@ def _run(
     except PlanRefused as refused:
         _refuse(console, str(refused), _findings(refused.diagnostics), as_json)
     except KeyboardInterrupt:
-        console.print("stopped at once; `coloop run --resume` goes on from the last checkpoint")
+        console.print(
+            "stopped immediately; `coloop run --resume` continues from the last checkpoint"
+        )
         raise typer.Exit(EXIT["stopped"]) from None
     except RunBusy as busy:
         _refuse(console, str(busy), [], as_json, BUSY)
@@ -224,7 +233,7 @@ def _submit(
 
 
 def _resumed(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
-    """The folder of a run, and the step of its checkpoint where one is named."""
+    """The folder of a run, and the step of the checkpoint if one is given."""
     for folder in (Path(resume), runs_dir / resume):
         if (folder / "spec.yaml").exists():
             return folder, None
@@ -232,7 +241,7 @@ def _resumed(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int |
         run = Path(os.path.normpath(folder)).parent.parent
         if step and folder.parent.name == "checkpoints" and (run / "spec.yaml").exists():
             return run, int(step[1])
-    console.print(f"there is no run {resume!r}, neither as a folder nor in {runs_dir}")
+    console.print(f"run {resume!r} not found, neither as a folder nor in {runs_dir}")
     raise typer.Exit(1)
 
 
@@ -240,15 +249,17 @@ def _loop(spec: str | None, settings: list[str], folder: Path | None) -> Source:
     if folder is not None:
         own = read_source(str(folder / "spec.yaml"))
         if settings:
-            raise SpecProblem("a resumed run keeps its loop; `--set` belongs to a new run")
+            raise SpecProblem("a resumed run keeps its loop; use `--set` with a new run")
         if spec is not None and _hash(read_source(spec)) != _hash(own):
             raise SpecProblem(
-                f"{spec} is not the loop of {folder.name}; leave it out to go on with that run, "
+                f"{spec} is not the loop of {folder.name}; leave it out to resume that run, "
                 "or start a new one without --resume"
             )
         return own
     if spec is None:
-        raise SpecUnreadable("which loop? name a file, `-`, or a preset; or --resume a run")
+        raise SpecUnreadable(
+            "no loop given: name a file, `-` or a preset, or resume a run with --resume"
+        )
     return with_settings(read_source(spec), settings)
 
 
@@ -261,23 +272,23 @@ def _checked(
     console: Console, loop: Source, *, force: bool, as_json: bool
 ) -> tuple[LoopSpec, list[Diagnostic]]:
     parsed = parse(loop.text)
-    found = list(parsed.diagnostics)
+    findings = list(parsed.diagnostics)
     if parsed.spec is not None:
         report = validate(parsed.spec, root=loop.root)
-        found += [parsed.locate(one) for one in report.diagnostics]
-    errors = [one for one in found if one.is_error]
+        findings += [parsed.locate(finding) for finding in report.diagnostics]
+    errors = [finding for finding in findings if finding.is_error]
     if parsed.spec is None or errors:
-        _refuse(console, f"{loop.name} is not valid", errors or found, as_json)
-    over = [one for one in found if one.code == OVER_BUDGET]
+        _refuse(console, f"{loop.name} is not valid", errors or findings, as_json)
+    over = [finding for finding in findings if finding.code == OVER_BUDGET]
     if over and not force:
-        # What no flag makes run is not told to be forced.
+        # `--force` is suggested only for a loop that can run.
         if refused := outlook_of(parsed.spec, root=loop.root).refusals:
             _refuse(console, refused[0].message, [*refused], as_json)
-        _refuse(console, "over the memory budget; run it anyway with --force", over, as_json)
-    if found and not as_json:
-        print_diagnostics(found, stderr=True)
+        _refuse(console, "over the memory budget; use --force to run it anyway", over, as_json)
+    if findings and not as_json:
+        print_diagnostics(findings, stderr=True)
     assert parsed.spec is not None
-    return parsed.spec, found
+    return parsed.spec, findings
 
 
 def _refuse(
@@ -288,8 +299,8 @@ def _refuse(
     code: int = INVALID,
 ) -> NoReturn:
     if as_json:
-        found = [one.model_dump(mode="json", exclude_none=True) for one in diagnostics]
-        print(json.dumps({"ok": False, "message": message, "diagnostics": found}))
+        dumped = [finding.model_dump(mode="json", exclude_none=True) for finding in diagnostics]
+        print(json.dumps({"ok": False, "message": message, "diagnostics": dumped}))
     else:
         console.print(f"[red]{escape(message)}[/]", highlight=False)
         print_diagnostics(diagnostics, stderr=True)
@@ -297,4 +308,4 @@ def _refuse(
 
 
 def _findings(carried: Sequence[object]) -> list[Diagnostic]:
-    return [one for one in carried if isinstance(one, Diagnostic)]
+    return [finding for finding in carried if isinstance(finding, Diagnostic)]

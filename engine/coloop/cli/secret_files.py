@@ -1,8 +1,8 @@
-"""Settings that are secrets, read from files: `coloop_token` in COLOOP_SECRETS_DIR is COLOOP_TOKEN.
+"""Secret settings from files: `coloop_token` in COLOOP_SECRETS_DIR sets COLOOP_TOKEN.
 
-A process's environment is shown to every other process of its user, and is handed on; files are
-neither. What is read here is set in this process alone, after it has begun: the system still shows
-the environment that it began with, and the server hands no secret on to what it starts.
+Other processes of the same user can read a process's environment, and child processes inherit it;
+neither is true of files. The secrets are set in this process only, after it has started: the system
+still shows the initial environment, and the server passes no secret to its child processes.
 """
 
 import os
@@ -16,7 +16,7 @@ PREFIX: Final = "coloop_"
 
 
 def take_secrets() -> None:
-    """Set what stands in files named `coloop_*`; what the environment says itself goes first."""
+    """Set variables from files named `coloop_*`; variables that are already set win."""
     named = os.environ.get(SETTING, "").strip()
     if not named:
         return
@@ -27,8 +27,8 @@ def take_secrets() -> None:
                 os.environ.setdefault(file.name.upper(), _text_of(file))
     except OSError as error:
         raise SettingInvalid(f"{SETTING}={named!r} cannot be read: {error}") from error
-    except ValueError:  # it would tell what stands there
-        raise SettingInvalid(f"{SETTING}={named!r}: {file.name} is no plain text") from None
+    except ValueError:  # its message would contain the secret
+        raise SettingInvalid(f"{SETTING}={named!r}: {file.name} is not plain text") from None
 
 
 def _text_of(file: Path) -> str:

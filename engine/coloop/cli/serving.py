@@ -1,4 +1,4 @@
-"""`coloop serve`: hands over to the server package."""
+"""`coloop serve`: start the server package."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,10 +12,10 @@ MISSING = 1
 def serve_command(
     *, host: str, port: int, open_browser: bool, data: Path | None, allow_remote_code: bool
 ) -> int:
-    """Starts the composer and stays until it is ended."""
+    """Start the composer and return when it ends."""
     for module in ("fastapi", "uvicorn", "sqlalchemy", "coloop_server"):
         if find_spec(module) is None:
-            complain(f"the server needs {module}: pip install 'coloop[server]'")
+            complain(f"the server needs `{module}`: pip install 'coloop[server]'")
             return MISSING
     from coloop.cli.secret_files import take_secrets
 

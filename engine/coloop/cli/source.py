@@ -1,6 +1,4 @@
-"""SPEC on the command line: a file, standard input, or a preset's name; read or refused in one
-line.
-"""
+"""SPEC on the command line: a file, standard input, or the name of a preset."""
 
 import sys
 from dataclasses import dataclass
@@ -20,13 +18,13 @@ class Source:
 
     text: str
     name: str
-    """What it was called on the command line."""
+    """Its name on the command line."""
     root: Path
-    """Folder that relative paths in it refer to."""
+    """Folder that its relative paths refer to."""
 
 
 def read_source(spec: str) -> Source:
-    """The text that SPEC names; raises `SpecUnreadable` with one line of reason."""
+    """Read the text of SPEC; raises `SpecUnreadable` with a one-line reason."""
     if spec == "-":
         return Source(
             text=_decode(sys.stdin.buffer.read(MOST_BYTES + 1), "-"), name="-", root=Path.cwd()
@@ -35,23 +33,23 @@ def read_source(spec: str) -> Source:
     if _is_file(path):
         return Source(text=_read(path), name=spec, root=path.resolve().parent)
     if path.is_dir():
-        raise SpecUnreadable(f"{spec} is a folder; a loop file is expected")
+        raise SpecUnreadable(f"{spec} is a folder, not a loop file")
     if presets.is_loop(spec):
         root = presets.presets_root() / "loops"
         return Source(text=presets.load_loop_text(spec), name=spec, root=root)
     if path.suffix in (".yaml", ".yml", ".json") or len(path.parts) > 1:
-        raise SpecUnreadable(f"there is no file {spec}")
+        raise SpecUnreadable(f"file {spec} not found")
     try:
         presets.load_loop_text(spec)
     except PresetNotFound as missing:
-        raise SpecUnreadable(f"there is no file {spec}, and {missing}") from missing
-    raise SpecUnreadable(f"there is no file {spec}")
+        raise SpecUnreadable(f"file {spec} not found, and {missing}") from missing
+    raise SpecUnreadable(f"file {spec} not found")
 
 
 def parse_source(source: Source) -> tuple[Parsed, bool]:
-    """The loop, and whether its text could be read as a document at all."""
+    """The loop, and whether its text is valid YAML."""
     parsed = parse(source.text)
-    broken = any(found.code.startswith("yaml.") for found in parsed.diagnostics)
+    broken = any(finding.code.startswith("yaml.") for finding in parsed.diagnostics)
     return parsed, parsed.spec is not None or not broken
 
 
@@ -72,10 +70,12 @@ def _read(path: Path) -> str:
 
 def _decode(raw: bytes, name: str) -> str:
     if len(raw) > MOST_BYTES:
-        raise SpecUnreadable(f"{name} is larger than {MOST_BYTES // 2**20} MiB; no loop is")
+        raise SpecUnreadable(
+            f"{name} is larger than {MOST_BYTES // 2**20} MiB, the limit for a loop"
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecUnreadable(
-            f"{name} is no UTF-8 text: {error.reason} at byte {error.start}"
+            f"{name} is not UTF-8 text: {error.reason} at byte {error.start}"
         ) from error

@@ -1,11 +1,11 @@
-"""`python -m coloop.cli.spare`: a driver that loads before its run is known.
+"""`python -m coloop.cli.spare`: a driver process that loads before it gets its run.
 
     server ──stdin──> {"address": "host:port", "hosts": 2}              join that Ray
            <─stdout── {"joined": true}, or {"joined": false, "reason": ...}
-           ──stdin──> {"arguments": ["run", ...], "log": "/path"}       be that command
+           ──stdin──> {"arguments": ["run", ...], "log": "/path"}       run that command
 
-Its server gone, or no run known after a while, it ends; once it has its command, it outlives the
-server as any driver does.
+It exits when its server is gone or no run comes in time. Once it has its command, it outlives the
+server like any driver.
 """
 
 import argparse
@@ -21,26 +21,26 @@ from typing import Any
 from coloop.workers import collecting
 
 IDLE_SECONDS = 900.0
-"""For which a spare driver waits for its run."""
+"""How long a spare driver waits for its run."""
 
-Told = Mapping[str, Any]
+Order = Mapping[str, Any]
 
 
 def main() -> None:
     """Load, join, wait, run."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--launch", help="A mark by which this process is found.")
+    parser.add_argument("--launch", help="A mark that identifies this process.")
     parser.add_argument("--seconds", type=float, default=IDLE_SECONDS)
     seconds = parser.parse_args().seconds
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     answers = os.dup(1)
-    os.dup2(2, 1)  # what libraries print is no answer
-    told: queue.Queue[Told] = queue.Queue()
-    threading.Thread(target=_listen, args=(told,), name="orders", daemon=True).start()
+    os.dup2(2, 1)  # output of libraries goes to standard error
+    orders: queue.Queue[Order] = queue.Queue()
+    threading.Thread(target=_listen, args=(orders,), name="orders", daemon=True).start()
     _load()
     while True:
         try:
-            order = told.get(timeout=seconds)
+            order = orders.get(timeout=seconds)
         except queue.Empty:
             os._exit(0)
         if "arguments" in order:
@@ -49,18 +49,18 @@ def main() -> None:
         os.write(answers, json.dumps(_join(order["address"], order["hosts"])).encode() + b"\n")
 
 
-def _listen(told: "queue.Queue[Told]") -> None:
-    """Orders up to the one to run. Without it nobody needs this process, whatever it does."""
+def _listen(orders: "queue.Queue[Order]") -> None:
+    """Read orders until the one to run; exit if standard input ends before it."""
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
-        told.put(order)
+        orders.put(order)
         if "arguments" in order:
             return
     os._exit(0)
 
 
 def _load() -> None:
-    """What `coloop run` imports as well, sooner or later."""
+    """Import what `coloop run` needs."""
     with collecting.not_while_loading():
         for name in ("coloop.cli.run", "coloop.runtime.start", "coloop.workers.ray.ray_cluster"):
             import_module(name)
@@ -73,7 +73,7 @@ def _join(address: str, hosts: int) -> dict[str, Any]:
     try:
         join(address)
         SPARES.load(hosts)
-    except Exception as error:  # whatever keeps it from joining, its server tells
+    except Exception as error:  # the server reports why it could not join
         return {"joined": False, "reason": str(error)}
     return {"joined": True}
 

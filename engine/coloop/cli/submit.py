@@ -1,9 +1,9 @@
 """`coloop run --address http://...`: the run as a Ray job on a cluster, followed from here.
 
-The job runs `coloop run` over there with the loop and its small data files as uploaded files; its
-log stream carries every event as a marked line, from which the same run folder is written on this
-side. Ctrl-C asks the run to stop and waits for its checkpoint; a second one lets go of it, and it
-runs on.
+The job runs `coloop run` on the cluster with the loop and its small data files uploaded. Its log
+stream carries every event as a marked line, from which the same run folder is written on this
+machine. Ctrl-C asks the run to stop and waits for its checkpoint; a second Ctrl-C detaches from it
+and leaves it running.
 """
 
 import tempfile
@@ -35,7 +35,7 @@ def submit(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Start the job, tell of it until it ends, and return the exit code."""
+    """Start the job, display it until it ends, and return the exit code."""
     folder = (runs_dir / run_id).resolve()
     if folder.exists() and any(folder.iterdir()):
         raise RunFolderExists(f"{folder} exists and is not empty; choose another run id")
@@ -79,9 +79,13 @@ def _follow(
     try:
         state = follow_run(folder, take, is_alive)
     except KeyboardInterrupt:
-        console.print("asking the run to stop; Ctrl-C again lets go of it", highlight=False)
+        console.print(
+            "stopping the run; press Ctrl-C again to detach and leave it running", highlight=False
+        )
         launcher.ask(handle, RunFolder(folder), StopRequest())
         state = follow_run(folder, take, is_alive)
     if state is None:
-        console.print(f"[red]the job ended without a word: {launcher.check(handle).reason}[/]")
+        console.print(
+            f"[red]the job ended without a final state: {launcher.check(handle).reason}[/]"
+        )
     return EXIT.get(state or "", FAILED)

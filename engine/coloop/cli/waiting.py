@@ -1,5 +1,4 @@
-"""What a quiet `coloop run` waits for before its first step: a line after a while, and more of them
-ever later."""
+"""Progress lines while `coloop run` waits for its first step, with growing pauses."""
 
 import json
 import sys
@@ -10,15 +9,15 @@ from types import TracebackType
 from coloop.workers.ray.ray_settings import starting_words
 
 PATIENCE_SECONDS = 10.0
-"""After which the first line comes; each next one comes after twice as long."""
-LOADING = "its processes load the engine and the models"
+"""Pause before the first line; it doubles with each line."""
+LOADING = "loading the engine and the models"
 
 Wait = Callable[[float], bool]
-"""Returns after so many seconds, or true as soon as there is nothing to wait for."""
+"""Waits for so many seconds; returns true as soon as the wait is over."""
 
 
 def awaited(cluster: str, address: str | None) -> str:
-    """What a run that has not begun waits for now."""
+    """What a run that has not started is waiting for."""
     ray = sys.modules.get("ray")
     if cluster == "local" or (ray is not None and ray.is_initialized()):
         return LOADING
@@ -28,7 +27,7 @@ def awaited(cluster: str, address: str | None) -> str:
 
 
 def tell_waiting(say: Callable[[str], None], words: Callable[[], str], wait: Wait) -> None:
-    """Say what is waited for until there is nothing to wait for."""
+    """Print what the run is waiting for until the wait is over."""
     seconds, pause = 0.0, PATIENCE_SECONDS
     while not wait(pause):
         seconds += pause
@@ -37,7 +36,7 @@ def tell_waiting(say: Callable[[str], None], words: Callable[[], str], wait: Wai
 
 
 class Waiting:
-    """Tells it beside the work of the process, from entering it until the run begins or ends."""
+    """A context that prints progress in a thread until the run starts or ends."""
 
     def __init__(self, say: Callable[[str], None], words: Callable[[], str]) -> None:
         self._has_begun = threading.Event()
@@ -62,7 +61,7 @@ class Waiting:
         self._thread.join()
 
     def take(self, what: str, text: str) -> None:
-        """An event or the gauges, as JSON text."""
+        """Handle an event or the gauges, as JSON text."""
         if what == "event" and not self._has_begun.is_set():
             event = json.loads(text)
             if event["type"] == "run.state" and event["state"] != "starting":

@@ -1,4 +1,4 @@
-"""`coloop watch` and `coloop runs`: run folders, live or afterwards."""
+"""`coloop watch` and `coloop runs`: follow and list run folders."""
 
 import json
 import re
@@ -20,14 +20,16 @@ CHECK_SECONDS = 5.0
 
 
 def watch_command(
-    run: Annotated[str, typer.Argument(help="A run's id or folder.")],
-    runs_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("runs"),
+    run: Annotated[str, typer.Argument(help="Id or folder of a run.")],
+    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
+        "runs"
+    ),
 ) -> None:
-    """Follow a run until it ends; one that has ended is shown whole."""
+    """Follow a run from its start until it ends."""
     console = Console(soft_wrap=True)
     folder = next((f for f in (Path(run), runs_dir / run) if (f / "spec.yaml").exists()), None)
     if folder is None:
-        console.print(f"there is no run {run!r}, neither as a folder nor in {runs_dir}")
+        console.print(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
         raise typer.Exit(1)
     with RunDisplay(console) as display:
         follow_run(folder, display.take)
@@ -42,18 +44,20 @@ runs_app.command("check")(check_command)
 @runs_app.callback()
 def runs_command(
     context: typer.Context,
-    runs_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json")] = False,
+    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
+        "runs"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List runs, newest first."""
     if context.invoked_subcommand is not None:
         return
-    found = [_summary(folder) for folder in _folders(runs_dir)]
+    summaries = [_summary(folder) for folder in _folders(runs_dir)]
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(summaries))
         return
     console = Console()
-    if not found:
+    if not summaries:
         console.print(f"no runs in {runs_dir}; start one with `coloop run grpo-arithmetic`")
         return
     table = Table(box=None, pad_edge=False)
@@ -62,18 +66,18 @@ def runs_command(
     table.add_column("state", no_wrap=True)
     table.add_column("started", no_wrap=True)
     table.add_column("steps", no_wrap=True, justify="right")
-    for one in found:
-        started = (one["started_at"] or "")[:16].replace("T", " ")
-        table.add_row(one["id"], one["name"], one["state"], started, str(one["step"]))
+    for run in summaries:
+        started = (run["started_at"] or "")[:16].replace("T", " ")
+        table.add_row(run["id"], run["name"], run["state"], started, str(run["step"]))
     console.print(table)
 
 
 def follow_run(
     folder: Path, take: Listener, is_alive: Callable[[], bool] = lambda: True
 ) -> str | None:
-    """Tell of a run until it ends; its last state, or None where its driver is gone without one.
+    """Follow a run until it ends; returns its final state, or None if its driver is gone.
 
-    A run that was resumed has ended several times; only an end that nothing follows is its end.
+    A resumed run has several final states; only one without later events counts.
     """
     events, gauges = folder / "events.jsonl", folder / "gauges.json"
     offset, shown, state = 0, "", None
@@ -102,7 +106,7 @@ def follow_run(
 
 
 def _lines_from(events: Path, offset: int) -> list[bytes]:
-    """The whole lines of a file from a place on; what is being written is left for later."""
+    """Complete lines of a file from an offset; an unfinished last line is left for later."""
     if not events.exists():
         return []
     with events.open("rb") as file:
@@ -116,10 +120,10 @@ def _folders(runs_dir: Path) -> list[Path]:
 
 
 def _name_of(folder: Path) -> str:
-    """The loop's name, as its text has it."""
+    """The loop's name in its YAML text."""
     text = (folder / "spec.yaml").read_text(encoding="utf-8", errors="replace")
-    found = re.search(r"^name:[ ]*(\S[^\n#]*)", text, re.MULTILINE)
-    return found[1].strip().strip("\"'") if found is not None else ""
+    match = re.search(r"^name:[ ]*(\S[^\n#]*)", text, re.MULTILINE)
+    return match[1].strip().strip("\"'") if match is not None else ""
 
 
 def _summary(folder: Path) -> dict[str, Any]:

@@ -35,10 +35,10 @@ def example_of(page: Page) -> Example | None:
         right = _of_loop(page, page.right, page.right_files)
         wrong = "# the loop without it" if wrong == WITHOUT else wrong
         return Example(language="yaml", wrong=wrong, right=right)
-    if page.mended is not None:
+    if page.fixed is not None:
         wrong = page.text if page.text is not None else ""
         wrong = page.text_of.shown if page.text_of is not None else wrong
-        return Example(language="yaml", wrong=wrong.rstrip("\n"), right=page.mended.rstrip("\n"))
+        return Example(language="yaml", wrong=wrong.rstrip("\n"), right=page.fixed.rstrip("\n"))
     if page.readings:
         return Example(
             language="readings", wrong=_numbers(page.readings), right=_numbers(page.sound)

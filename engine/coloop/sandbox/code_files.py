@@ -151,10 +151,10 @@ def _why_not_decoded(data: bytes, error: SyntaxError | UnicodeDecodeError) -> st
     except UnicodeDecodeError as first:
         line = data.count(b"\n", 0, first.start) + 1
         return (
-            f"is not written in UTF-8 (line {line}): save it as UTF-8, or name its encoding in its "
-            "first line (`# coding: latin-1`)"
+            f"is not encoded as UTF-8 (line {line}): save it as UTF-8, or declare its encoding in "
+            "its first line (`# coding: latin-1`)"
         )
-    return f"names an encoding in its first lines in which it cannot be read: {error}"
+    return f"declares an encoding in its first lines with which it cannot be decoded: {error}"
 
 
 def _absolute(name: str, package: str) -> str:

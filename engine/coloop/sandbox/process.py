@@ -238,7 +238,7 @@ class Sandbox:
         if isinstance(value, list) and len(value) == count and all(map(check, value)):
             return value
         self.close()
-        raise self._error(f"answered with no list of {count} values of its kind")
+        raise self._error(f"did not return a list of {count} values of the expected type")
 
     def _start(self) -> None:
         """Behind the wall that was chosen and no weaker one."""
@@ -274,7 +274,7 @@ class Sandbox:
         """What code says here for itself it says to its own harm alone."""
         refused = _text(reply.get("refused"), LONGEST_MESSAGE)
         if refused:
-            message = f"{self.node}: the wall `{wall}` does not stand here ({refused})"
+            message = f"{self.node}: the sandbox `{wall}` does not start here ({refused})"
             raise _NoWall(message, self.node)
 
     def _spawn(self, wall: Wall) -> None:
@@ -315,7 +315,7 @@ class Sandbox:
             return reply.get("value")
         row = reply.get("row")
         raise self._error(
-            _text(reply.get("message"), LONGEST_MESSAGE) or "failed without a word",
+            _text(reply.get("message"), LONGEST_MESSAGE) or "failed without a message",
             row=row if type(row) is int and 0 <= row < count else None,
             trace=_text(reply.get("trace"), LONGEST_MESSAGE) or None,
         )
@@ -349,9 +349,9 @@ class Sandbox:
             message = f"{self.node}: did not answer within {seconds:g} seconds and was stopped"
             raise _Slow(message, self.node) from None
         except TooLong:
-            message = f"answered with more than {LARGEST_REPLY // 2**20} MiB or too many values"
+            message = f"returned more than {LARGEST_REPLY // 2**20} MiB or too many values"
         except Forged:
-            message = "wrote an answer of its own, out of turn or unreadable, and was stopped"
+            message = "sent an invalid response, out of turn or unreadable, and was stopped"
         except Ended:
             message = self._how_it_ended()
         except Ticked as ticked:
@@ -384,7 +384,7 @@ class Sandbox:
         hint = {
             "SIGXCPU": ": it used too much CPU time",
             "SIGSEGV": ": it crashed, often by endless recursion",
-            "SIGKILL": ": it was killed, often for memory",
+            "SIGKILL": ": it was killed, often because memory ran out",
         }.get(name, "")
         return f"its process ended by {name}{hint}"
 
@@ -415,9 +415,8 @@ def _allows_no_wall() -> bool:
 
 def _no_wall_words(reason: str) -> str:
     return (
-        "this machine has no wall to run Python of a loop behind "
-        f"({reason}): that code could read and change whatever you can. If you trust it, set "
-        f"{WITHOUT_WALL}=yes"
+        f"this machine has no sandbox for the Python of a loop ({reason}): the code could read and "
+        f"change everything that you can. If you trust it, set {WITHOUT_WALL}=yes"
     )
 
 

@@ -20,25 +20,25 @@ class WallWords:
 WORDS: Final[Mapping[Wall, WallWords]] = {
     Wall.NAMESPACES: WallWords(
         holds=(
-            "it sees a file system with Python's libraries alone, read only, and no network, no "
-            "other process and no other user; it makes only the kernel's calls that computing needs"
+            "its file system has only Python's libraries, read-only; it has no network and sees no "
+            "other processes or users; it can only make the system calls that computing needs"
         ),
-        remains="it can read installed packages, use cores and its memory until its deadline",
+        remains="it can read installed packages, and use cores and memory until its deadline",
     ),
     Wall.CALLS: WallWords(
         holds=(
-            "after the modules that it names are imported it can make no call that takes a path, a "
-            "socket, a program or another process"
+            "once the modules that it names are imported, it can make no system call that takes a "
+            "path, a socket, a program or another process"
         ),
         remains=(
-            "it sees the machine's own name and process number; a module that is imported only "
-            "while it works is refused, so import at the top"
+            "it sees the host name and its own process id; modules that are imported later are "
+            "refused, so import them at the top"
         ),
     ),
     Wall.NONE: WallWords(
         holds="mistakes are caught and memory is limited",
         remains=(
-            "code that wants to can read and change whatever you can; it runs only after "
+            "malicious code can read and change everything that you can; it runs only with "
             "COLOOP_CODE_WITHOUT_WALL=yes"
         ),
     ),

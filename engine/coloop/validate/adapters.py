@@ -21,11 +21,11 @@ def adapters_stand_on_frozen_weights(facts: Facts) -> Iterator[Diagnostic]:
         if group is None or standing is None or standing.holder != name or group.name == name:
             continue
         if group.source == "snapshot":
-            why = f"`{group.name}` is a snapshot, whose weights are another's"
+            why = f"`{group.name}` is a snapshot of other weights"
         elif not stays(facts.spec, group.name):
-            why = f"`{group.name}` gets other weights while the run goes on"
+            why = f"`{group.name}` gets new weights during the run"
         else:
-            why = f"`{group.name}` learns all of its weights"
+            why = f"`{group.name}` trains all of its weights"
         rank = {"rank": model.lora.rank}
         copied = Change(
             op="set",
@@ -38,10 +38,12 @@ def adapters_stand_on_frozen_weights(facts: Facts) -> Iterator[Diagnostic]:
             fixes.append(Fix(title=f"Train an adapter of `{group.name}`", changes=(adapted,)))
         yield found(
             "learning.adapter_base",
-            f"the adapter of `{name}` stands on the weights of `{group.name}`, which do not stay: "
+            f"the adapter of `{name}` is based on the weights of `{group.name}`, which change: "
             f"{why}",
-            hint="give the other one `model.lora` as well, so that both stand on its frozen "
-            "weights, or start from a copy: `model: {type: copy, of: ..., lora: ...}`",
+            hint=(
+                "give the other node `model.lora` as well, so that both use its frozen weights, or "
+                "start from a copy: `model: {type: copy, of: ..., lora: ...}`"
+            ),
             node=name,
             field="model.with",
             fixes=tuple(fixes),
@@ -55,8 +57,7 @@ def adapters_are_taught(facts: Facts) -> Iterator[Diagnostic]:
             continue
         yield found(
             "learning.adapter_idle",
-            f"nothing teaches the adapter of `{group.name}`, so its weights are those that it "
-            "stands on",
+            f"nothing trains the adapter of `{group.name}`, so its weights equal those of its base",
             severity=Severity.WARNING,
             hint="connect a teaching port, or remove `lora`",
             node=group.name,
@@ -83,8 +84,8 @@ def adapters_are_narrow(facts: Facts) -> Iterator[Diagnostic]:
             continue
         yield found(
             "numbers.adapter_rank",
-            f"an adapter of rank {lora.rank} on `{layer}` of {arch.name}, which has rank {width} "
-            "at most: it says no more than the whole matrix and needs more memory",
+            f"an adapter of rank {lora.rank} on `{layer}` of {arch.name}, whose rank is at most "
+            f"{width}: it can do no more than the whole matrix and needs more memory",
             severity=Severity.WARNING,
             hint="a rank of 8 to 64 is usual, far below the width of the model",
             node=name,

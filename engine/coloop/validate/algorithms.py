@@ -53,7 +53,7 @@ def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
             if facts.algorithms(name, port):
                 continue
             section: Any = getattr(node, "algorithm", None)
-            has = f" (`{section.name}` serves {_ports_of(section)})" if is_short(section) else ""
+            has = f" (`{section.name}` works at {_ports_of(section)})" if is_short(section) else ""
             wanted = _default_algorithm(facts, name, port)
             yield found(
                 "learning.no_algorithm",
@@ -76,9 +76,9 @@ def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
             ports = (" and " if is_short(section) else ", ").join(unused)
             yield found(
                 "learning.algorithm_unused",
-                f"`{name}` has an algorithm for {ports}, where nothing is connected",
+                f"`{name}` has an algorithm for {ports}, but nothing is connected there",
                 severity=Severity.WARNING,
-                hint="connect the port, or leave the algorithm out",
+                hint="connect the port, or remove the algorithm",
                 node=name,
                 field="algorithm",
                 fixes=next_steps.to_lesson(facts, name),
@@ -121,10 +121,10 @@ def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
                     names = ", ".join(sorted(f"`{level}`" for level in unseen))
                     yield found(
                         "learning.partly_seen" if is_partly_seen else code,
-                        f"`{name}.{port}` is learned with `{source}` at `{wanted}`, but `{source}` "
-                        f"sees {these}: what {names} gives leaves the update",
+                        f"`{name}.{port}` uses `{source}` at `{wanted}`, but `{source}` sees "
+                        f"{these}: rows of {names} are left out of the update",
                         severity=Severity.WARNING if is_partly_seen else Severity.ERROR,
-                        hint=f"connect what is learned at `{port}` to `{source}` as well",
+                        hint=f"connect the rows of `{port}` to `{source}` as well",
                         node=name,
                         field=wanted,
                     )
@@ -142,11 +142,11 @@ def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
                 if wanted not in needs and facts.teaching_ports_of(name):
                     yield found(
                         "learning.unread_input",
-                        f"`{edge.label}` is not read: the algorithms of `{name}` have {without}",
+                        f"`{edge.label}` is not used: the algorithms of `{name}` have {without}",
                         severity=Severity.WARNING,
-                        hint="set `kl` to hold the policy to its reference"
+                        hint="set `kl` to keep the policy close to its reference"
                         if wanted == "reference"
-                        else "PPO and VAPO read values; other algorithms have their own baseline",
+                        else "PPO and VAPO use values; other algorithms have their own baseline",
                         field=facts.place(edge),
                     )
 
@@ -174,11 +174,11 @@ def one_coefficient_follows(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "structure.conflict",
                 f"{len(follows)} algorithms of `{name}.rewards` have a `kl.target`, so one metric "
-                f"(`{name}.kl/coefficient`) would tell of {len(follows)} coefficients",
-                hint="leave `target` out of all but one: the others keep their `coefficient`",
+                f"(`{name}.kl/coefficient`) would stand for {len(follows)} coefficients",
+                hint="keep `target` in only one of them: the others keep their `coefficient`",
                 node=name,
                 field=field,
-                fixes=(Fix(title=f"Leave out `{field}`", changes=(change,)),),
+                fixes=(Fix(title=f"Remove `{field}`", changes=(change,)),),
             )
 
 
@@ -190,16 +190,16 @@ def _missing_input(
         case RewardsAlgorithm() if wanted == "reference":
             because, hint = f"`kl` of `{port}`", "connect a reference, or set `kl: null`"
         case RewardsAlgorithm():
-            hint = "connect a critic, or take an algorithm with its own baseline (grpo, rloo)"
+            hint = "connect a critic, or use an algorithm with its own baseline (grpo, rloo)"
         case PreferenceAlgorithm():
-            hint = "connect a reference (a snapshot of the start), or take orpo or simpo"
+            hint = "connect a reference (a snapshot of the initial weights), or use orpo or simpo"
         case ImplicitPrm():
             hint = "connect a reference to `prior`"
         case _:
             hint = f"connect `{name}.{wanted}`"
     return found(
         MISSING_CODES[wanted],
-        f"{because} reads `{name}.{wanted}`, where nothing is connected",
+        f"{because} needs `{name}.{wanted}`, but nothing is connected there",
         hint=hint,
         node=name,
         field=wanted,
@@ -215,7 +215,7 @@ def _kl_fixes(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...
         return ()
     path = f"nodes.{name}.algorithm" + ("" if is_short(section) else f".{port}")
     change = Change(op="set", path=f"{path}.kl", value=None)
-    return (Fix(title="Do without `kl`", changes=(change,)),)
+    return (Fix(title="Remove `kl`", changes=(change,)),)
 
 
 def _ports_of(section: Section) -> str:

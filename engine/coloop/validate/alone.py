@@ -34,11 +34,13 @@ def _of_phase(facts: Facts, name: str, phase: PhaseFacts) -> Diagnostic | None:
             return found(
                 "learning.group_of_one",
                 f"`{rule.rule}` compares the rows of a group, but in {phase.label} every group has "
-                f"one row ({reason}): `{name}` lets none through, and `{node}.{port}` learns from "
-                "nothing",
+                f"one row ({reason}): `{name}` passes none, and `{node}.{port}` has nothing to "
+                "learn from",
                 severity=phase.severity,
-                hint="write more completions there, widen the groups with the rule's `by`, or "
-                f"learn from rows that `{name}` does not filter",
+                hint=(
+                    "generate more completions, widen the groups with the rule's `by`, or learn "
+                    f"from rows that `{name}` does not filter"
+                ),
                 node=name,
                 field=f"keep.{number}",
             )

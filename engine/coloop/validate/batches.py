@@ -87,16 +87,16 @@ def _place_of_override(phase: PhaseFacts, path: str) -> str:
 def _uncut(batch: int, rows: int, node: str | None, field: str, where: str | None) -> Diagnostic:
     path = field if node is None else f"nodes.{node}.{field}"
     fixes = (
-        Fix(title="Learn all rows at once", changes=(Change(op="remove", path=path),)),
+        Fix(title="Use all rows of a step", changes=(Change(op="remove", path=path),)),
         Fix(title=f"Set it to {rows}", changes=(Change(op="set", path=path, value=rows),)),
     )
     return found(
         "numbers.mini_batch",
-        f"`mini_batch: {batch}` is more than the {rows} rows that are learned in a step"
+        f"`mini_batch: {batch}` is more than the {rows} rows of a step"
         + (f" of {where}" if where else "")
-        + ", so each step makes one update of them all",
+        + ", so each step is a single update",
         severity=Severity.WARNING,
-        hint="leave `mini_batch` out, or give a step more rows",
+        hint="remove `mini_batch`, or give a step more rows",
         node=node,
         field=field,
         fixes=fixes if path.endswith("mini_batch") else (),
@@ -117,9 +117,9 @@ def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
             )
             yield found(
                 "numbers.divisibility",
-                f"`micro_batch: {training.micro_batch}` is more than `mini_batch: "
-                f"{training.mini_batch}`, of which it is a part",
-                hint="leave `micro_batch` out: the compiler decides it",
+                f"`micro_batch: {training.micro_batch}` is larger than `mini_batch: "
+                f"{training.mini_batch}`",
+                hint="remove `micro_batch`: the compiler chooses it",
                 node=group.name,
                 field="training.micro_batch",
                 fixes=(Fix(title=f"Set it to {training.mini_batch}", changes=(change,)),),
@@ -138,7 +138,7 @@ def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
         group = rollout.completions_per_prompt
         if group > 1 and batch % group:
             yield _nearest(
-                f"`stream` learns mini-batches of whole groups, and `mini_batch: {batch}` is no "
+                f"`stream` needs mini-batches of whole groups, but `mini_batch: {batch}` is not a "
                 f"multiple of `completions_per_prompt: {group}`",
                 node=name,
                 field="training.mini_batch",
@@ -170,8 +170,8 @@ def _indivisible(
     above = min((n for n in factors if n > batch), default=count.rows)
     where = "" if phase.name is None else f" in {phase.label}"
     return _nearest(
-        f"{count.rows} rows{ladder} are learned in a step{where}, which is no whole number of "
-        f"mini-batches of {batch}",
+        f"a step has {count.rows} rows{ladder}{where}, which is not a multiple of `mini_batch: "
+        f"{batch}`",
         node=group,
         field=path.removeprefix(f"nodes.{group}."),
         values=(below, above),

@@ -19,7 +19,7 @@ from coloop.spec.nodes import DatasetNode
 from coloop.validate.facts import found
 
 GIB = 2**30
-FORCED = "a run has to be forced"
+FORCED = "a run must be forced"
 LONGEST_STEP_SECONDS = 6 * 3600.0
 """A step that takes longer is taken for a mistake."""
 LIKELY = 0.85
@@ -57,7 +57,7 @@ def memory_is_enough(
 def _all_the_same(unrolled: Unrolled, root: Path | None) -> str:
     """What becomes of a run that is started over its budget."""
     refusals = outlook_of(unrolled.spec, unrolled, root=root).refusals
-    return f"{refused_words(refusals)}, forced or not" if refusals else FORCED
+    return f"{refused_words(refusals)}, even if forced" if refusals else FORCED
 
 
 def _starved(spec: LoopSpec, gpu: GpuEstimate, all_the_same: str) -> Diagnostic:
@@ -66,7 +66,9 @@ def _starved(spec: LoopSpec, gpu: GpuEstimate, all_the_same: str) -> Diagnostic:
         "memory.over_budget",
         f"in the pool `{gpu.pool}` {gpu.reason}",
         severity=Severity.WARNING,
-        hint=f"give the engine more memory, write shorter texts, or take more GPUs; {all_the_same}",
+        hint=(
+            f"give the engine more memory, generate shorter texts, or use more GPUs; {all_the_same}"
+        ),
         field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
     )
 
@@ -85,7 +87,7 @@ def models_are_known(
         also = f" and {', '.join(others)}" if others else ""
         yield found(
             "memory.unknown",
-            f"how large the model of `{one.node}`{also} is, is not known, so neither is memory or "
+            f"the size of the model of `{one.node}`{also} is not known, so neither are memory and "
             f"time of what uses it: {one.reason}",
             severity=Severity.WARNING,
             hint=unknown_hint(one),
@@ -96,7 +98,7 @@ def models_are_known(
     for guess in prediction.guessed:
         yield found(
             "memory.guessed",
-            f"memory and time of `{guess.node}` are a guess: {guess.reason}",
+            f"memory and time of `{guess.node}` are guessed: {guess.reason}",
             severity=Severity.HINT,
             hint="measure the first steps before a long run",
             node=guess.node,
@@ -111,7 +113,7 @@ def _instead(unknown: UnknownModel) -> Iterator[Fix]:
     for name in unknown.suggestions[:1]:
         if likeness(unknown.found, name) >= LIKELY:
             path = f"nodes.{unknown.node}.{unknown.field}"
-            yield Fix(title=f"Take {name}", changes=(Change(op="set", path=path, value=name),))
+            yield Fix(title=f"Use {name}", changes=(Change(op="set", path=path, value=name),))
 
 
 def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagnostic]:
@@ -131,14 +133,16 @@ def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagno
             change = Change(op="set", path=path, value=room)
             yield found(
                 "numbers.too_long",
-                f"a prompt of {prompt} tokens (the longest, as far as is known) and "
-                f"`max_new_tokens: {rollout.max_new_tokens}` are more than the {most} positions "
-                f"of the model of `{node}`",
+                f"a prompt of {prompt} tokens (the longest known) and `max_new_tokens: "
+                f"{rollout.max_new_tokens}` exceed the context of {most} tokens of the model of "
+                f"`{node}`",
                 severity=Severity.WARNING,
-                hint="write less, take a model with more positions, or leave out long rows",
+                hint=(
+                    "lower `max_new_tokens`, use a model with a longer context, or remove long rows"
+                ),
                 node=node,
                 field="rollout.max_new_tokens",
-                fixes=(Fix(title=f"Write {room}", changes=(change,)),) if room > 0 else (),
+                fixes=(Fix(title=f"Set it to {room}", changes=(change,)),) if room > 0 else (),
             )
 
 
@@ -155,14 +159,17 @@ def steps_have_a_size(
             path = f"nodes.{name}.rows_per_step"
             yield found(
                 "numbers.large_step",
-                f"a step takes {node.rows_per_step:,} rows of the {rows:,} that `{name}` has: each "
-                "comes several times",
+                f"a step takes {node.rows_per_step:,} rows, but `{name}` has {rows:,}: rows repeat "
+                "within a step",
                 severity=Severity.WARNING,
-                hint="take as many as there are, or fewer",
+                hint="use at most as many rows as there are",
                 node=name,
                 field="rows_per_step",
                 fixes=(
-                    Fix(title=f"Take {rows:,}", changes=(Change(op="set", path=path, value=rows),)),
+                    Fix(
+                        title=(f"Set it to {rows:,}"),
+                        changes=(Change(op="set", path=path, value=rows),),
+                    ),
                 ),
             )
     prediction = known if known is not None else estimate(spec, unrolled, root=root)
@@ -170,11 +177,12 @@ def steps_have_a_size(
         longest = prediction.bottleneck.rpartition(".")[0]
         yield found(
             "numbers.large_step",
-            f"one step is predicted to take {prediction.step_seconds / 3600:,.0f} hours, most of "
-            f"it in `{prediction.bottleneck}`",
+            f"a step is predicted to take {prediction.step_seconds / 3600:,.0f} hours, most of it "
+            f"in `{prediction.bottleneck}`",
             severity=Severity.WARNING,
-            hint="nothing is learned, shown or kept within a step: take fewer rows, or shorter "
-            "texts",
+            hint=(
+                "nothing is learned, shown or saved within a step: use fewer rows, or shorter texts"
+            ),
             node=longest if longest in spec.nodes else None,
         )
 

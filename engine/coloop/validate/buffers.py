@@ -23,9 +23,9 @@ def waiting_has_a_cap(facts: Facts) -> Iterator[Diagnostic]:
             "learning.until_without_cap",
             f"{phase.label} waits for {', '.join(as_tuple(section.until))} without `max_steps`",
             severity=Severity.WARNING,
-            hint="a cap keeps a loop that fills too slowly from running for ever",
+            hint="a maximum ends a phase whose buffer fills too slowly",
             field=f"{phase.path}.until",
-            fixes=(Fix(title="Wait at most 1000 steps", changes=(change,)),),
+            fixes=(Fix(title="Set a maximum of 1000 steps", changes=(change,)),),
         )
 
 
@@ -46,7 +46,7 @@ def buffers_can_fill(facts: Facts) -> Iterator[Diagnostic]:
                 yield found(
                     "learning.buffer_never_fills",
                     f"{phase.label} fills `{name}`, but {reason}",
-                    hint="connect rows that come from a dataset, or let it fill for longer",
+                    hint="connect rows from a dataset, or give the phase more steps",
                     node=name,
                     field="capacity" if "at most" in reason else None,
                 )
@@ -70,8 +70,8 @@ def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
         )
         yield found(
             "learning.buffer_never_written",
-            f"`{name}` is read, but no phase writes it",
-            hint=f"name it in the `fill` of a phase: `fill: [{name}]`",
+            f"`{name}` is read, but no phase fills it",
+            hint=f"add it to the `fill` of a phase: `fill: [{name}]`",
             node=name,
             fixes=(fix,),
         )
@@ -87,7 +87,7 @@ def balance_is_by_a_scorer_of_its_rows(facts: Facts) -> Iterator[Diagnostic]:
         if by in facts.nodes and sources and by not in facts.whence(*sources):
             yield found(
                 "structure.unknown_score",
-                f"`{name}` balances by `{by}`, which scores none of its rows: it would give none",
+                f"`{name}` balances by `{by}`, which scores none of its rows: it would return none",
                 hint=f"connect `{by}.scores -> {name}.scores`, or name a scorer upstream of it",
                 node=name,
                 field="balance.by",
@@ -109,12 +109,14 @@ def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
         yield found(
             "learning.split_groups",
             f"`{name}` balances by `{by}`, whose score differs among the completions of a prompt, "
-            f"and `{comparing[0]}` compares these with one another: a group has to come whole",
-            hint="balance by a scorer of the prompts, or let the learner weigh the classes with "
-            "`credit.class_weights`",
+            f"but `{comparing[0]}` compares these: its groups must stay complete",
+            hint=(
+                "balance by a scorer of prompts, or weight the classes in the learner with "
+                "`credit.class_weights`"
+            ),
             node=name,
             field="balance.by",
-            fixes=(Fix(title="Do not balance", changes=(change,)),),
+            fixes=(Fix(title="Remove `balance`", changes=(change,)),),
         )
 
 
@@ -138,7 +140,7 @@ def _why_it_stays_empty(facts: Facts, phase: PhaseFacts, name: str) -> str | Non
         return "all its edges have weight 0"
     sources = nearest_sources(facts, phase, [edge.source.node for edge in alive])
     if sources == {name} and not facts.is_connected(name, "seed"):
-        return "its rows come from itself alone"
+        return "its rows come only from itself"
     return None
 
 
@@ -159,7 +161,7 @@ def _why_it_stays_below(facts: Facts, phase: PhaseFacts, name: str, node: Buffer
     most = (sum(ports.values()) or scores) * steps
     if most >= node.capacity:
         return None
-    return f"it gets at most {most} rows in {steps} steps and is full at {node.capacity}"
+    return f"it gets at most {most} rows in {steps} steps, but has a capacity of {node.capacity}"
 
 
 RULES = (

@@ -20,8 +20,8 @@ def graph_has_no_circle(facts: Facts) -> Iterator[Diagnostic]:
         closing = circle[-1]
         yield found(
             "structure.cycle",
-            f"a step can never begin: {names} wait for one another",
-            hint="a circle is legal through a learn port, a buffer, or an edge with `rounds`",
+            f"a step can never start: {names} wait for one another",
+            hint="a cycle is allowed through a teaching port, a buffer, or an edge with `rounds`",
             field=facts.place(closing),
             fixes=(_as_rounds(facts, closing), removal(facts, closing)),
         )
@@ -38,7 +38,7 @@ def handles_do_not_call_themselves(facts: Facts) -> Iterator[Diagnostic]:
         names = " -> ".join([edge.source.node for edge in circle] + [circle[0].source.node])
         yield found(
             "structure.handle_cycle",
-            f"{names} call one another without end",
+            f"{names} call one another endlessly",
             hint="give the tool a second role on the same weights: `model: "
             "{type: shared, with: ...}`",
             field=facts.place(circle[-1]),
@@ -56,8 +56,10 @@ def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "structure.fill_start",
                 f"`{name}` cannot refill from `{start}`: its rows do not come from there",
-                hint="name a node further up, or leave `from` out for the nearest datasets and "
-                "buffers",
+                hint=(
+                    "name a node further up, or remove `from` to use the nearest datasets and "
+                    "buffers"
+                ),
                 node=name,
                 field="fill.from",
             )
@@ -80,30 +82,30 @@ def _refills_of_phase(facts: Facts, phase: PhaseFacts) -> Iterator[Diagnostic]:
             if rule is not None and rule.when == "before_score" and other in facts.learners:
                 yield _bad_region(
                     region.filter,
-                    f"`{region.filter}` runs `{other}` again, which learns before it scores",
+                    f"the refill of `{region.filter}` repeats `{other}`, which learns before it "
+                    "scores",
                     "start the refill after it with `from`, or let it learn after scoring",
                 )
             if other in fills:
                 yield _bad_region(
                     region.filter,
-                    f"`{region.filter}` runs `{other}` again, which has a `fill` of its own",
-                    "keep one of the two, or start this one after it with `from`",
+                    f"the refill of `{region.filter}` repeats `{other}`, which has its own `fill`",
+                    "keep one of the two, or start this refill after it with `from`",
                 )
         if any(region.filter in one and not region.nodes <= one for one in rounds):
             yield _bad_region(
                 region.filter,
-                f"`{region.filter}` stands among nodes that go round, and what it runs again "
-                "begins before them",
-                "let the rounds be over before the filter, or start the refill among them with "
-                "`from`",
+                f"`{region.filter}` is inside a cycle of rounds, but its refill starts before that "
+                "cycle",
+                "put the filter after the rounds, or start the refill inside them with `from`",
             )
         second = next((r for r in regions if _wait_for_each_other(region, r, waits)), None)
         if second is not None:
             yield _bad_region(
                 region.filter,
-                f"`{region.filter}` and `{second.filter}` each run again what the other one works "
-                "on, so neither can be first",
-                "let both start from the same node, or leave `from` out",
+                f"the refills of `{region.filter}` and `{second.filter}` repeat each other's "
+                "input, so neither can go first",
+                "start both at the same node, or remove `from`",
             )
 
 
@@ -131,7 +133,7 @@ def _bad_region(name: str, message: str, hint: str) -> Diagnostic:
 def _as_rounds(facts: Facts, edge: Edge) -> Fix:
     value = edge_value(edge, rounds=2)
     return Fix(
-        title=f"Go round twice over {edge.label}",
+        title=f"Set two rounds on {edge.label}",
         changes=(Change(op="set", path=facts.place(edge), value=value),),
     )
 

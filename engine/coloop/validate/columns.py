@@ -69,7 +69,7 @@ def tools_name_arguments(facts: Facts) -> Iterator[Diagnostic]:
             for word in sorted(names_in_text(place.content).bare - known):
                 yield found(
                     "structure.unknown_column",
-                    f"nothing gives `{word}` here: a tool's text sees `value` and the groups of "
+                    f"`{word}` is not available here: a tool's text has `value` and the groups of "
                     "calls",
                     hint=did_you_mean(word, sorted(known)),
                     node=name,
@@ -127,7 +127,7 @@ def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
             if word in facts.nodes and word not in scorers:
                 yield found(
                     "structure.unknown_score",
-                    f"`{field}` names `{word}`, whose scores do not come in at `{name}`",
+                    f"`{field}` names `{word}`, whose scores are not connected to `{name}`",
                     hint=did_you_mean(word, sorted(scorers)),
                     node=name,
                     field=field,
@@ -144,7 +144,7 @@ def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
             plural = "s" if len(missing) > 1 else ""
             yield found(
                 "structure.unknown_column",
-                f"`{edge.label}` brings rows without the column{plural} {names}",
+                f"`{edge.label}` has rows without the column{plural} {names}",
                 hint=_map_hint(missing[0]),
                 field=facts.place(edge),
                 fixes=mappings(facts, edge.source.node, missing),
@@ -157,7 +157,7 @@ def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
         yield found(
             "structure.unknown_column",
             f"`{name}` scores texts, but its rows have no column `{needed}`",
-            hint="connect rollouts, or give the rows a `completion` in a template's `columns`",
+            hint="connect rollouts, or add `completion` to the `columns` of a template",
             node=name,
             field="source" if isinstance(node, RewardNode) else "method",
         )
@@ -174,8 +174,8 @@ def checkers_come_with_tasks(facts: Facts) -> Iterator[Diagnostic]:
         if tables and not any(table.gives("task") for table in tables):
             yield found(
                 "structure.no_task",
-                f"`{name}` asks the checker of the rows' task, but its rows come from no task",
-                hint="take another reward (`exact_match`, `math_equal`), or a `task` source",
+                f"`{name}` uses the checker of the rows' task, but its rows come from no task",
+                hint="use another reward (`exact_match`, `math_equal`), or a `task` source",
                 node=name,
                 field="method" if is_rule else "source.name",
             )
@@ -239,11 +239,13 @@ def _check_exact(
         {f"{n}.{column}" for t in missing for n, c in t.names.exact.items() if _has(c, column)}
     )
     if known:
-        message = f"`{owner}` writes no column `{column}` on these rows"
+        message = f"`{owner}` has no column `{column}` on these rows"
     elif any(owner in table.names.scores for table in tables):
-        message = f"`{owner}` is a score; it writes no column `{column}`"
+        message = f"`{owner}` is a score; it has no column `{column}`"
     else:
-        message = f"`{owner}.{column}` cannot be given: no row of `{owner}` is an ancestor here"
+        message = (
+            f"`{owner}.{column}` is not available: these rows do not descend from rows of `{owner}`"
+        )
     yield found(
         "structure.unknown_column",
         message,
@@ -272,11 +274,11 @@ def _check_name(
         if word in facts.nodes:
             message = f"`{word}` is a node whose score does not reach these rows"
         elif dot and owner in facts.nodes:
-            message = f"`{word}` cannot be given here"
+            message = f"`{word}` is not available here"
         elif len(missing) < len(tables):
-            message = f"nothing gives the {what} `{word}` in some of the rows that are put together"
+            message = f"the {what} `{word}` is missing in some of the joined rows"
         else:
-            message = f"nothing gives the {what} `{word}`"
+            message = f"there is no {what} `{word}`"
         yield found(
             "structure.unknown_column",
             message,
@@ -293,8 +295,8 @@ def _check_name(
         exact = sorted(owners, key=lambda owner: (owner not in rows, owner))
         yield found(
             "structure.ambiguous_column",
-            f"`{word}` could be of {' or of '.join(f'`{row}`' for row in rows)}: both are as near",
-            hint="say whose: " + " or ".join(f"`{owner}.{word}`" for owner in exact[:3]),
+            f"`{word}` is ambiguous: it could come from {' or '.join(f'`{row}`' for row in rows)}",
+            hint="name the node: " + " or ".join(f"`{owner}.{word}`" for owner in exact[:3]),
             node=node,
             field=field,
         )
@@ -305,7 +307,7 @@ def _has(columns: frozenset[str] | None, column: str) -> bool:
 
 
 def _map_hint(word: str) -> str:
-    return f"map it in the dataset: `columns: {{{word}: ...}}`, or write it in a template"
+    return f"map it in the dataset: `columns: {{{word}: ...}}`, or add it in a template"
 
 
 # ---- what is read by name

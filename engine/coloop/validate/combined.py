@@ -28,12 +28,12 @@ def _unread(facts: Facts, edge: Edge, name: str, node: RewardNode) -> Diagnostic
     fixes, hint = [removal(facts, edge)], "name it there, or remove the edge"
     if isinstance(node.source, Weighted):
         change = Change(op="set", path=f"{_path(name)}.{edge.source.node}", value=1.0)
-        fixes = [Fix(title=f"Weigh {edge.source.node} 1", changes=(change,)), *fixes]
+        fixes = [Fix(title=f"Give {edge.source.node} weight 1", changes=(change,)), *fixes]
         hint = "give it a weight in `weights`, or remove the edge"
     return found(
         "structure.unread_input",
-        f"`{edge.label}` is not read: `{getattr(node.source, 'name', '')}` reads the scorers that "
-        f"`{name}` names, and `{edge.source.node}` is not among them",
+        f"`{edge.label}` is not used: `{getattr(node.source, 'name', '')}` combines the scorers "
+        f"that `{name}` lists, and `{edge.source.node}` is not one of them",
         hint=hint,
         field=facts.place(edge),
         fixes=tuple(fixes),
@@ -49,8 +49,8 @@ def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
             where = "" if len(idle) == len(facts.phases) else f" in {learning[0].label}"
             yield found(
                 "learning.every_weight_zero",
-                f"every weight of `{name}` is 0{where}, so its score is 0 whatever comes in",
-                hint="give one of them a weight, or leave the node out",
+                f"every weight of `{name}` is 0{where}, so its score is always 0",
+                hint="give one of them a weight, or remove the node",
                 node=name,
                 field="source.weights",
             )

@@ -15,7 +15,7 @@ from coloop.validate.facts import Facts, found
 from coloop.validate.sources import Glance, glance_at, glance_at_rows, value_problem
 from coloop.validate.unreadable import remedy
 
-PUT_THERE: Final = "put it there, or name it by its whole path"
+PUT_THERE: Final = "put it there, or use its absolute path"
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
@@ -40,11 +40,11 @@ def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
         there = seen.columns
         for column, own in node.columns.items():
             if (lack := seen.lacking.get(own)) is not None:
-                first = "" if lack.line is None else f", the first in line {lack.line}"
+                first = "" if lack.line is None else f", first in line {lack.line}"
                 yield found(
                     "data.missing_column",
-                    f"{lack.rows:,} of {seen.rows:,} rows have no column `{own}` for `{column}`"
-                    f"{first}",
+                    f"{lack.rows:,} of {seen.rows:,} rows have no column `{own}` for "
+                    f"`{column}`{first}",
                     hint="a mapped column must be in every row",
                     node=name,
                     field=f"columns.{column}",
@@ -59,7 +59,7 @@ def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
                 node=name,
                 field=f"columns.{column}",
                 fixes=tuple(
-                    Fix(title=f"Read {near}", changes=(Change(op="set", path=path, value=near),))
+                    Fix(title=f"Use {near}", changes=(Change(op="set", path=path, value=near),))
                     for near in closest(own, sorted(there), limit=1)
                 ),
             )
@@ -78,7 +78,7 @@ def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "data.unreadable",
                 problem,
-                hint="change the row, or map the column that holds it with `columns`",
+                hint="change the row, or map the right column with `columns`",
                 node=name,
                 field="source.path" if isinstance(source, FileSource) else "source.rows",
             )
@@ -93,10 +93,10 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
             continue
         place = facts.root / os.path.expanduser(path.path)
         if path.what == "model" and _looks_local(path.path) and not _is_folder(place):
-            message = f"there is no model folder `{path.path}`{_where(facts, path.path)}"
+            message = f"model folder `{path.path}` not found{_where(facts, path.path)}"
             yield _problem("data.missing_file", path.node, path.field, message)
         elif path.what == "code" and not _is_file(place):
-            message = f"there is no file `{path.path}`{_where(facts, path.path)}"
+            message = f"file `{path.path}` not found{_where(facts, path.path)}"
             yield _problem("data.missing_file", path.node, path.field, message)
 
 
@@ -104,7 +104,7 @@ def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
     """In a confined check no path leads out of the loop's folder, nor what a folder holds."""
     for path in _named_paths(facts):
         if (what := facts.leading_out(path.path)) is not None:
-            message = f"{what} leads out of {facts.root}, the folder that loops may read"
+            message = f"{what} leads outside of {facts.root}, the folder that loops may read"
             yield _problem("data.outside", path.node, path.field, message)
 
 
@@ -149,7 +149,7 @@ def _check_file(
             hint="set `source.format` to `text` if each file in it is a row, or name one file",
             node=name,
             field="source.path",
-            fixes=(Fix(title="Take each file as a row", changes=(change,)),),
+            fixes=(Fix(title="Read each file as a row", changes=(change,)),),
         )
         return
     if source.written_as is None:
@@ -167,7 +167,7 @@ def _check_file(
         near = _files_beside(facts.root / source.path)
         yield found(
             "data.missing_file",
-            f"there is no file `{source.path}`{_where(facts, source.path)}",
+            f"file `{source.path}` not found{_where(facts, source.path)}",
             hint=did_you_mean(Path(source.path).name, near) or PUT_THERE,
             node=name,
             field="source.path",
@@ -207,8 +207,8 @@ def _where(facts: Facts, path: str) -> str:
 def _problem(code: str, node: str, field: str, message: str) -> Diagnostic:
     hints = {
         "data.missing_file": PUT_THERE,
-        "data.empty": "give it at least one row",
-        "data.outside": "put the file into the loop's folder and name it from there",
+        "data.empty": "add at least one row",
+        "data.outside": "put the file into the loop's folder and use its path from there",
     }
     return found(code, message, hint=hints[code], node=node, field=field)
 

@@ -50,7 +50,7 @@ def _check_training_degrees(
         shown = " x ".join(f"{key} {value}" for key, value in degrees.items() if value > 1)
         yield found(
             "numbers.divisibility",
-            f"{shown} = {product} does not divide the {places} places of its pool",
+            f"{shown} = {product} does not divide the {places} devices of its pool",
             hint=f"the product must divide {places}: " + ", ".join(map(str, divisors(places))),
             node=name,
             field="training",
@@ -67,7 +67,7 @@ def _check_training_degrees(
         path = f"nodes.{name}.training.mini_batch"
         yield found(
             "numbers.divisibility",
-            f"`mini_batch: {batch}` is not the same number of rows for each of the {ranks} ranks",
+            f"`mini_batch: {batch}` cannot be split evenly over {ranks} ranks",
             hint="nearest valid values: " + " and ".join(str(value) for value in values),
             node=name,
             field="training.mini_batch",
@@ -86,7 +86,7 @@ def _check_degree(
     if places is not None and places % degree:
         yield found(
             "numbers.divisibility",
-            f"`{field}: {degree}` does not divide the {places} places of its pool",
+            f"`{field}: {degree}` does not divide the {places} devices of its pool",
             hint=f"it must divide {places}: " + ", ".join(map(str, divisors(places))),
             node=name,
             field=field,
@@ -101,7 +101,7 @@ def _check_degree(
         fitting = arch.heads if field.startswith("rollout") else gcd(arch.heads, arch.kv_heads)
         yield found(
             "numbers.divisibility",
-            f"`{field}: {degree}` does not divide the heads of the model ({arch.heads}, "
+            f"`{field}: {degree}` does not divide the attention heads of the model ({arch.heads}, "
             f"{arch.kv_heads} for keys and values)",
             hint=f"it must divide {fitting}: " + ", ".join(map(str, divisors(fitting))),
             node=name,

@@ -67,7 +67,7 @@ def edges_join_equal_types(facts: Facts) -> Iterator[Diagnostic]:
         ]
         yield found(
             "structure.type_mismatch",
-            f"`{edge.label}` brings {given} to a port that takes {taken}",
+            f"`{edge.label}` connects {given} to a port that takes {taken}",
             hint=_fitting_hint(edge.target.node, fitting, given),
             field=facts.place(edge),
             fixes=(*fixes, removal(facts, edge)),
@@ -83,8 +83,8 @@ def ports_have_room(facts: Facts) -> Iterator[Diagnostic]:
         if ends in seen and edge.rounds is None:
             yield found(
                 "structure.duplicate_edge",
-                f"`{edge.label}` is there twice",
-                hint="one edge brings all rows",
+                f"`{edge.label}` exists twice",
+                hint="one edge carries all rows",
                 field=facts.place(edge),
                 fixes=(removal(facts, edge),),
             )
@@ -97,7 +97,7 @@ def ports_have_room(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "structure.too_many_edges",
                 f"`{edge.target}` takes {most} edge, and `{edge.label}` is number {counts[target]}",
-                hint="remove one, or bring the inputs together in a node before it",
+                hint="remove one, or combine the inputs in a node before it",
                 field=facts.place(edge),
                 fixes=(removal(facts, edge),),
             )
@@ -112,8 +112,8 @@ def ids_are_unique(facts: Facts) -> Iterator[Diagnostic]:
         if edge.id in seen:
             yield found(
                 "structure.duplicate_id",
-                f"the id `{edge.id}` names both `{seen[edge.id].label}` and `{edge.label}`",
-                hint="paths such as `edges.outcome.weight` need an id of one edge",
+                f"the id `{edge.id}` is used for both `{seen[edge.id].label}` and `{edge.label}`",
+                hint="ids must be unique, because paths such as `edges.outcome.weight` use them",
                 field=f"{facts.place(edge)}.id",
             )
         seen.setdefault(edge.id, edge)
@@ -125,13 +125,13 @@ def options_belong_to_their_edges(facts: Facts) -> Iterator[Diagnostic]:
         given, _ = types_of(facts, edge)
         port = PORTS[facts.walk.kinds[edge.target.node]].inputs[edge.target.port]
         if edge.aggregate is not None and given is not PortType.SCORES:
-            yield _misplaced(facts, edge, "aggregate", f"{given} are not numbers that rise")
+            yield _misplaced(facts, edge, "aggregate", f"{given} are not rewards")
         elif edge.aggregate is not None and facts.walk.kinds[edge.target.node] == "buffer":
-            yield _misplaced(facts, edge, "aggregate", "a buffer keeps scores with their own rows")
+            yield _misplaced(facts, edge, "aggregate", "a buffer stores scores with their own rows")
         if edge.weight not in (0.0, 1.0) and not port.teaching:
-            yield _misplaced(facts, edge, "weight", "only edges into teaching ports are weighed")
+            yield _misplaced(facts, edge, "weight", "only edges into teaching ports have a weight")
         if edge.rounds is not None and (given in HANDLES or port.phase == "learn"):
-            yield _misplaced(facts, edge, "rounds", "no rows go round along this edge")
+            yield _misplaced(facts, edge, "rounds", "this edge does not close a cycle of rounds")
 
 
 def types_of(facts: Facts, edge: Edge) -> tuple[PortType, PortType]:
@@ -167,9 +167,9 @@ def _misplaced(facts: Facts, edge: Edge, option: str, reason: str) -> Diagnostic
     change = Change(op="set", path=facts.place(edge), value=value)
     return found(
         "structure.misplaced_option",
-        f"`{option}` does nothing on `{edge.label}`: {reason}",
+        f"`{option}` has no effect on `{edge.label}`: {reason}",
         severity=Severity.WARNING,
-        hint=f"leave `{option}` out",
+        hint=f"remove `{option}`",
         field=f"{facts.place(edge)}.{option}",
         fixes=(Fix(title=f"Remove `{option}`", changes=(change,)),),
     )
@@ -177,7 +177,7 @@ def _misplaced(facts: Facts, edge: Edge, option: str, reason: str) -> Diagnostic
 
 def _fitting_hint(node: str, fitting: Iterable[str], given: PortType) -> str:
     names = ", ".join(f"`{node}.{name}`" for name in fitting)
-    return f"{given} go into {names}" if names else f"`{node}` takes no {given}"
+    return f"connect {given} to {names}" if names else f"`{node}` takes no {given}"
 
 
 RULES = (

@@ -57,10 +57,12 @@ def _finding(
     return found(
         "learning.equal_scores",
         f"`{full.name}` compares the rows of a group, but in {phase.label} all rows of a group of "
-        f"`{name}` have one score: {labels} {'scores' if len(edges) == 1 else 'score'} rows of "
-        f"{rows}, not of `{name}`",
-        hint=f"score what `{name}` writes itself{_or_wider(scored)}, or take an algorithm with "
-        "another baseline",
+        f"`{name}` have the same score: {labels} {('scores' if len(edges) == 1 else 'score')} rows "
+        f"of {rows}, not of `{name}`",
+        hint=(
+            f"score what `{name}` generates itself{_or_wider(scored)}, or use an algorithm with "
+            "another baseline"
+        ),
         node=name,
         field="rewards",
     )

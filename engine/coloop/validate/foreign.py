@@ -26,14 +26,15 @@ def models_bring_no_code(facts: Facts) -> Iterator[Diagnostic]:
         change = Change(op="remove", path=f"nodes.{name}.model.trust_remote_code")
         yield found(
             "foreign.model_code",
-            f"`{name}` runs the Python that comes with `{model.path}` inside the engine, with all "
-            "that its user may read, write and reach; no sandbox is around it",
-            hint="only where you have read that code; models that transformers knows need none "
-            "of their own",
+            f"`{name}` runs the Python in the folder of `{model.path}` inside the engine, with all "
+            "permissions of your user and no sandbox",
+            hint=(
+                "do so only if you have read that code; models that transformers supports need none"
+            ),
             severity=Severity.WARNING,
             node=name,
             field="model.trust_remote_code",
-            fixes=(Fix(title="Run no code of the model", changes=(change,)),),
+            fixes=(Fix(title="Do not run the model's code", changes=(change,)),),
         )
 
 
@@ -49,9 +50,11 @@ def models_are_of_a_type_that_runs(facts: Facts) -> Iterator[Diagnostic]:
             continue
         yield found(
             "foreign.architecture",
-            f"the model of `{name}` does not run: {reason}",
-            hint="take a causal language model, such as one of type llama, qwen3, gemma3, mixtral "
-            "or gpt_oss",
+            f"the model of `{name}` cannot run: {reason}",
+            hint=(
+                "use a causal language model, such as one of type llama, qwen3, gemma3, mixtral or "
+                "gpt_oss"
+            ),
             node=name,
             field="model.path",
         )
@@ -79,7 +82,7 @@ def _checked(
     if refused is not None:
         yield found(
             "foreign.service",
-            f"the service of `{node}` may not be called: {refused.found}",
+            f"the service of `{node}` is not allowed: {refused.found}",
             hint=refused.hint,
             node=node,
             field=field,
@@ -88,7 +91,7 @@ def _checked(
         variable = secret_variable(secret)
         yield found(
             "foreign.secret",
-            f"the secret `{secret}` that goes to the service of `{node}` is not here",
+            f"the secret `{secret}` for the service of `{node}` is not set",
             hint=f"set {variable} where the run starts, or put it into a file "
             f"`{variable.lower()}` in COLOOP_SECRETS_DIR",
             severity=Severity.WARNING,

@@ -40,18 +40,22 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
     written = completions(facts, name, phase)
     size = GroupSize(
         rows=written,
-        reason="it writes one completion for each prompt",
+        reason="it generates one completion per prompt",
         field="rollout.completions_per_prompt",
-        hint="write more completions, widen the groups with `credit.group_by`, or set "
-        "`allow_group_of_one`",
+        hint=(
+            "generate more completions, widen the groups with `credit.group_by`, or set "
+            "`allow_group_of_one`"
+        ),
     )
     kept = _kept_of_a_group(facts, name)
     if kept is not None and kept[1] < written:
         return GroupSize(
             rows=kept[1],
-            reason=f"the filter `{kept[0]}` keeps one of each",
+            reason=f"the filter `{kept[0]}` keeps one row per group",
             field="rewards",
-            hint=f"let `{kept[0]}` keep more with `per_group.max`, or set `allow_group_of_one`",
+            hint=(
+                f"let `{kept[0]}` keep more rows with `per_group.max`, or set `allow_group_of_one`"
+            ),
         )
     return size
 
@@ -59,9 +63,11 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
 def _each_alone(name: str) -> GroupSize:
     return GroupSize(
         rows=1,
-        reason=f"`credit.group_by` names `{name}`, which wrote them, so each row is alone",
+        reason=(
+            f"`credit.group_by` names `{name}`, which generated them, so each row is its own group"
+        ),
         field="credit.group_by",
-        hint="name what several of them come from, such as `prompt`, or leave `group_by` out",
+        hint="name something that several rows share, such as `prompt`, or remove `group_by`",
     )
 
 
@@ -127,17 +133,17 @@ def why_alone(facts: Facts, name: str, by: Iterable[str], phase: PhaseFacts) -> 
 def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: PhaseFacts) -> str | None:
     writer, node = level.node, facts.nodes.get(level.node)
     if isinstance(node, DatasetNode) and not level.parents and not node.unfold:
-        return None if by else f"rows of `{writer}` were written for nothing that they share"
+        return None if by else f"rows of `{writer}` share no common input"
     if level.joined or facts.lineage.writers(level) != {writer}:
         return None
     if by:
         is_apart = writer in by and facts.lineage.region_of(writer) is None
-        return f"`by` names `{writer}`, which wrote them" if is_apart else None
+        return f"`by` names `{writer}`, which generated them" if is_apart else None
     if facts.walk.driven.get(writer) or completions(facts, writer, phase) > 1:
         return None
     if not _is_asked_once(facts, writer, phase):
         return None
-    return f"`{writer}` writes one completion for each prompt"
+    return f"`{writer}` generates one completion per prompt"
 
 
 def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:

@@ -15,11 +15,11 @@ from coloop.spec.heads import OF_CLASSES, can_learn, classes_of, head_of, label_
 from coloop.validate.facts import Facts, found
 
 READ_AS: Final = {
-    "log_probs": "the words that it says",
-    "values": "a value at each token",
-    "scores": "one score a text",
-    "steps": "a score at each step",
-    "choices": "which of its labels it says",
+    "log_probs": "its tokens",
+    "values": "a value per token",
+    "scores": "one score per text",
+    "steps": "a score per step",
+    "choices": "the probability of its labels",
 }
 """What a model is read for, in words."""
 FIRST: Final[dict[type[Section], str]] = {RewardsAlgorithm: "grpo", PreferenceAlgorithm: "dpo"}
@@ -50,12 +50,12 @@ def _unfit(facts: Facts, name: str, port: str, entry: Algorithm, *, alone: bool)
     fixes: tuple[Fix, ...] = ()
     if alone and len(names) == 1:
         change = Change(op="set", path=f"nodes.{name}.{field}", value={"name": names[0]})
-        fixes = (Fix(title=f"Learn with {names[0]}", changes=(change,)),)
+        fixes = (Fix(title=f"Use {names[0]}", changes=(change,)),)
     return found(
         "learning.other_head",
-        f"`{entry.name}` at `{name}.{port}` does not fit the model of `{name}`, which is read for "
+        f"`{entry.name}` at `{name}.{port}` does not match the output of `{name}`: "
         f"{_read_for(facts, name, port)}",
-        hint=f"take {proposed}" if names else "cut the edge: nothing can be learned from it",
+        hint=f"use {proposed}" if names else "remove the edge: nothing can be learned from it",
         node=name,
         field=field,
         fixes=fixes,

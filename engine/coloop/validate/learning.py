@@ -21,8 +21,8 @@ def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
         if not facts.lineage.writes(name):
             yield found(
                 "learning.no_own_rollouts",
-                f"`{name}` learns from rewards of what it writes, but it writes nothing",
-                hint="only `method: generative` with a `rollout` writes",
+                f"`{name}` learns from rewards of its own generations, but it generates nothing",
+                hint="only `method: generative` with a `rollout` generates texts",
                 node=name,
                 field="rewards",
             )
@@ -31,7 +31,7 @@ def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
             if not called and not facts.is_used(name, "rollouts"):
                 yield found(
                     "structure.missing_edge",
-                    f"`{name}` learns from rewards of what it writes, but it gets no prompts",
+                    f"`{name}` learns from rewards of its own generations, but it gets no prompts",
                     hint=f"connect rows with a `prompt` to `{name}.prompts`",
                     node=name,
                     field="prompts",
@@ -47,19 +47,21 @@ def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
             change = Change(op="set", path=f"nodes.{name}.rollout.greedy_extra", value=True)
             yield found(
                 "learning.no_greedy_row",
-                f"`{full.name}` compares with the greedy answer, but `{name}` writes none",
+                f"`{full.name}` compares with the greedy completion, but `{name}` generates none",
                 hint="set `rollout.greedy_extra: true`",
                 node=name,
                 field="rollout.greedy_extra",
-                fixes=(Fix(title="Write a greedy row", changes=(change,)),),
+                fixes=(Fix(title="Generate a greedy completion", changes=(change,)),),
             )
         elif full.needs_greedy and (buffers := facts.buffers_in(facts.rewarded_levels(name))):
             yield found(
                 "learning.no_greedy_row",
-                f"`{full.name}` compares with the greedy answer to the same prompt, and rows that "
-                f"`{buffers[0]}` gives have none: theirs was written in another step",
-                hint=f"reward what `{name}` writes in the step, or take an algorithm with another "
-                "baseline (grpo, rloo)",
+                f"`{full.name}` compares with the greedy completion of the same prompt, but rows "
+                f"from `{buffers[0]}` have none: it was generated in another step",
+                hint=(
+                    f"reward what `{name}` generates in the same step, or use an algorithm with "
+                    "another baseline (grpo, rloo)"
+                ),
                 node=name,
                 field="rewards",
             )
@@ -78,7 +80,9 @@ def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             path = completions_path(name)
             is_own = group.field == "rollout.completions_per_prompt" and path not in phase.overrides
-            fix = Fix(title="Write 8 completions", changes=(Change(op="set", path=path, value=8),))
+            fix = Fix(
+                title=("Generate 8 completions"), changes=(Change(op="set", path=path, value=8),)
+            )
             yield found(
                 "learning.group_of_one",
                 f"`{full.name}` compares the rows of a group, but in {phase.label} every group of "
@@ -113,11 +117,11 @@ def pairs_have_two_sides(facts: Facts) -> Iterator[Diagnostic]:
             change = Change(op="set", path=path, value=2)
             yield found(
                 "learning.no_pairs",
-                f"`{name}` pairs up completions of one prompt, but `{writer}` writes one",
-                hint="write at least 2 completions, or take `method: direct`",
+                f"`{name}` pairs completions of one prompt, but `{writer}` generates only one",
+                hint="generate at least 2 completions, or use `method: direct`",
                 node=name,
                 field="rollouts",
-                fixes=(Fix(title="Write 2 completions", changes=(change,)),),
+                fixes=(Fix(title="Generate 2 completions", changes=(change,)),),
             )
 
 
@@ -136,7 +140,7 @@ def references_stand_still(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "learning.reference_follows",
                 f"`{edge.source.node}` shares the weights of `{name}`, so the two never differ and "
-                "the reference holds nothing",
+                "the reference has no effect",
                 severity=Severity.WARNING,
                 hint="make it a snapshot",
                 node=edge.source.node,
@@ -155,9 +159,8 @@ def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
         if sources and weights.by not in facts.whence(*sources):
             yield found(
                 "learning.class_weights_scorer",
-                f"`credit.class_weights.by` names `{weights.by}`, from which none of the rewards "
-                "of "
-                f"`{name}` comes",
+                f"`credit.class_weights.by` names `{weights.by}`, which does not contribute to the "
+                f"rewards of `{name}`",
                 hint="name a scorer upstream of its rewards",
                 node=name,
                 field="credit.class_weights.by",
@@ -176,7 +179,7 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
                 hint="give one of them a weight, or remove them",
                 node=node,
                 field=port,
-                fixes=(Fix(title=f"Weigh {edges[0].label} 1", changes=(change,)),),
+                fixes=(Fix(title=f"Give {edges[0].label} weight 1", changes=(change,)),),
             )
             continue
         for phase in facts.phases:
@@ -184,8 +187,8 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
             if is_live and all(facts.is_dead(edge, phase) for edge in edges):
                 yield found(
                     "learning.every_weight_zero",
-                    f"{phase.label} learns `{node}.{port}`, but there every edge has weight 0",
-                    hint="leave an edge alive, or leave the port out of `learn`",
+                    f"{phase.label} learns at `{node}.{port}`, but every edge there has weight 0",
+                    hint="give an edge a weight, or remove the port from `learn`",
                     field=f"{phase.path}.learn",
                 )
 
@@ -207,14 +210,16 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
             change = Change(op="set", path=f"nodes.{name}.credit.missing", value="skip_row")
             yield found(
                 "learning.cut_rows",
-                f"rows that `{cut}` cuts still learn, from {labels} alone, which "
-                f"{'goes' if len(around) == 1 else 'go'} around it",
+                f"rows that `{cut}` filters out are still trained on, with {labels} only, which "
+                f"{('goes' if len(around) == 1 else 'go')} around it",
                 severity=Severity.HINT,
-                hint=f"score what `{cut}` gives, or let such rows out of the update with "
-                "`credit.missing: skip_row`",
+                hint=(
+                    f"score the output of `{cut}`, or leave such rows out of the update with "
+                    "`credit.missing: skip_row`"
+                ),
                 node=name,
                 field="credit.missing",
-                fixes=(Fix(title="Leave such rows out", changes=(change,)),),
+                fixes=(Fix(title="Skip such rows", changes=(change,)),),
             )
 
 
@@ -243,12 +248,14 @@ def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
         told = ", ".join(f"{name} {value:g}" for name, value in sorted(shares.items()))
         yield found(
             "learning.dropout",
-            f"`{group.name}` has dropout ({told}), which is off while it learns from anything but "
-            "`demonstrations`: its log-probs are compared with those of text that was written "
-            "without",
+            f"`{group.name}` has dropout ({told}), which is off unless it learns only from "
+            "`demonstrations`: its log-probs are compared with those of texts generated without "
+            "dropout",
             severity=Severity.HINT,
-            hint="`training.dropout: true` leaves it on, `false` turns it off for demonstrations "
-            "as well",
+            hint=(
+                "`training.dropout: true` keeps it on, `false` turns it off for demonstrations as "
+                "well"
+            ),
             node=group.name,
             field="training.dropout",
         )
@@ -279,7 +286,8 @@ def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
             if not is_there:
                 yield found(
                     "learning.companion",
-                    f"`{full.name}` is known together with {what}, which is not here",
+                    f"`{full.name}` is published together with {what}, which this loop does not "
+                    "have",
                     severity=Severity.HINT,
                     hint=f"add {hint} between `{name}` and its rewards",
                     node=name,
@@ -296,8 +304,8 @@ def _drawn_again(facts: Facts) -> Iterator[Diagnostic]:
         if full.family == "pf_ppo" and not is_drawn:
             yield found(
                 "learning.companion",
-                f"`{full.name}` is known together with rows that are drawn again by their scores; "
-                "nothing here draws them",
+                f"`{full.name}` is published together with resampling rows by their scores; this "
+                "loop does not resample",
                 severity=Severity.HINT,
                 hint=f"add a filter with `resample` between `{name}` and its rewards; without it "
                 "this is `ppo`",
@@ -316,11 +324,13 @@ def _pairs_of_own_texts(facts: Facts) -> Iterator[Diagnostic]:
         if name not in facts.walk.upstream(*(edge.source.node for edge in edges)):
             yield found(
                 "learning.companion",
-                f"`online_dpo` is known together with pairs of own texts; those of `{name}` do not "
-                "come from what it writes",
+                "`online_dpo` is published with pairs of the policy's own texts, but the pairs of "
+                f"`{name}` do not come from its rollouts",
                 severity=Severity.HINT,
-                hint=f"connect `{name}.rollouts` to the node that pairs them; with pairs from "
-                "elsewhere this is `dpo`",
+                hint=(
+                    f"connect `{name}.rollouts` to the node that makes the pairs; with other pairs "
+                    "this is `dpo`"
+                ),
                 node=name,
                 field="algorithm",
             )

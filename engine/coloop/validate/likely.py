@@ -53,7 +53,7 @@ def renamings(
         value = near if written == word else _renamed(written, word, near)
         if value != written:
             change = Change(op="set", path=path, value=value)
-            found.append(Fix(title=f"Read {near}", changes=(change,)))
+            found.append(Fix(title=f"Use {near}", changes=(change,)))
     return tuple(found)
 
 
@@ -68,8 +68,7 @@ def mappings(facts: Facts, dataset: str, missing: Iterable[str]) -> tuple[Fix, .
         return ()
     return tuple(
         Fix(
-            title="Read "
-            + " and ".join(f"{own[place]} as {word}" for word, own in guesses.items()),
+            title="Use " + " and ".join(f"{own[place]} as {word}" for word, own in guesses.items()),
             changes=tuple(
                 Change(op="set", path=f"nodes.{dataset}.columns.{word}", value=own[place])
                 for word, own in guesses.items()

@@ -20,10 +20,12 @@ def rows_come_with_one_text(facts: Facts) -> Iterator[Diagnostic]:
         for other, edge in _clashes(facts, edges, _differ):
             yield found(
                 "lineage.rows_meet",
-                f"`{other.label}` and `{edge.label}` bring the same rows with different texts, "
-                "and a row counts once: those of the second are lost",
-                hint="let one template write both as elements of a list, with `each` a row of "
-                "its own for every element, or give the second to another node",
+                f"`{other.label}` and `{edge.label}` carry the same rows with different texts, but "
+                "a row counts once: those of the second edge are lost",
+                hint=(
+                    "let one template produce both as elements of a list, with `each`, or connect "
+                    "the second to another node"
+                ),
                 field=facts.place(edge),
                 fixes=(removal(facts, edge),),
             )
@@ -39,9 +41,11 @@ def buffers_read_one_score(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "lineage.scores_meet",
                 f"`{other.label}` and `{edge.label}` score the same rows, but `{name}.scores` "
-                "gives one number a row: the second is lost",
-                hint="make one score of both with a builtin `weighted` reward, and connect "
-                "that; names of scorers stay columns of the rows",
+                "holds one number per row: the second is lost",
+                hint=(
+                    "combine both into one score with a built-in `weighted` reward and connect "
+                    "that; the single scores remain available as columns"
+                ),
                 field=facts.place(edge),
                 fixes=(removal(facts, edge),),
             )

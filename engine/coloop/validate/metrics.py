@@ -67,7 +67,7 @@ def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
             if metric in OF_PORTS and not node.of:
                 yield found(
                     "structure.missing_field",
-                    f"`{name}` cannot measure `{metric}`: it is of teaching ports, and `of` names "
+                    f"`{name}` cannot measure `{metric}`: it needs teaching ports, but `of` names "
                     "none",
                     hint="name some in `of`, e.g. `of: [critic.returns]`",
                     node=name,
@@ -103,8 +103,8 @@ def probes_have_something_to_measure(facts: Facts) -> Iterator[Diagnostic]:
         if node.instead_of is not None and not has_rows and not facts.is_connected(name, "pairs"):
             yield found(
                 "structure.missing_edge",
-                f"`{name}` runs on other rows instead of `{node.instead_of}`, but none are "
-                f"connected at `{name}.rows`",
+                f"`{name}` replaces the rows of `{node.instead_of}`, but nothing is connected at "
+                f"`{name}.rows`",
                 hint="connect a held-out dataset",
                 node=name,
                 field="rows",
@@ -112,7 +112,8 @@ def probes_have_something_to_measure(facts: Facts) -> Iterator[Diagnostic]:
         elif has_rows and node.instead_of is None and not node.of:
             yield found(
                 "structure.missing_field",
-                f"`{name}` has held-out rows, but `instead_of` does not say whose place they take",
+                f"`{name}` has held-out rows, but `instead_of` does not name the node that they "
+                "replace",
                 hint="set `instead_of` to the node whose rows the loop trains on",
                 node=name,
                 field="instead_of",
@@ -130,7 +131,7 @@ def probes_name_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
             if port not in connected and learner in facts.nodes:
                 yield found(
                     "learning.no_teaching_port",
-                    f"`{name}` reports `{port}`, which is no connected teaching port",
+                    f"`{name}` reports `{port}`, which is not a connected teaching port",
                     hint=did_you_mean(port, connected),
                     node=name,
                     field="of",
@@ -150,9 +151,9 @@ def probes_stand_behind_what_they_replace(facts: Facts) -> Iterator[Diagnostic]:
         if is_whole and node.instead_of not in above:
             yield found(
                 "structure.probe_aside",
-                f"`{name}` puts its rows in the place of `{node.instead_of}`, but nothing that it "
-                f"measures comes from there",
-                hint="name the node from whose rows the scores of the probe come",
+                f"`{name}` replaces the rows of `{node.instead_of}`, but nothing that it measures "
+                "comes from there",
+                hint="name the node that the scores of the probe come from",
                 node=name,
                 field="instead_of",
             )
@@ -165,7 +166,7 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
     if section is None:
         yield found(
             "structure.unknown_node",
-            f"the metric `{metric}` is of the node `{node}`, which does not exist",
+            f"the metric `{metric}` belongs to the node `{node}`, which does not exist",
             hint=did_you_mean(node, facts.nodes),
             field=field,
         )
@@ -178,7 +179,7 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
         yield found(
             "structure.unknown_metric",
             f"`{node}` reports no metric `{rest}`: {unwritten}",
-            hint=f"watch another metric, e.g. `{node}.loss` or `{node}.grad_norm`",
+            hint=f"use another metric, e.g. `{node}.loss` or `{node}.grad_norm`",
             field=field,
         )
         return
@@ -222,12 +223,12 @@ def _unwritten(facts: Facts, name: str, metric: str) -> str | None:
     writers = [entry for entry in entries if isinstance(entry, WRITTEN_BY[metric])]
     names = ", ".join(f"`{entry.name}`" for entry in entries)
     if not writers:
-        return f"{names} {'does' if len(entries) == 1 else 'do'} not write it"
+        return f"{names} {('does' if len(entries) == 1 else 'do')} not report it"
     # Of a role that learns from scores, both are of the texts that are scored.
     rewarded = [entry for entry in writers if isinstance(entry, RewardsAlgorithm)]
     if metric == "kl" and not any(reads(entry) & REFERENCES for entry in rewarded or writers):
         way = "; set `kl`" if rewarded else ""
-        return f"{names} {'reads' if len(entries) == 1 else 'read'} no reference{way}"
+        return f"{names} {('uses' if len(entries) == 1 else 'use')} no reference{way}"
     return None
 
 
@@ -262,7 +263,7 @@ def _unknown(name: str, field: str, metric: str) -> Diagnostic:
     known = [word.replace("@k", "@8") for word in PROBE_METRICS]
     hint = did_you_mean(metric, known)
     if f"{metric}@k" in PROBE_METRICS:
-        hint = f"say of how many samples: `{metric}@8`"
+        hint = f"add the number of samples: `{metric}@8`"
     fixes = tuple(
         Fix(
             title=f"Change to {near}",
@@ -282,7 +283,7 @@ def _unknown(name: str, field: str, metric: str) -> Diagnostic:
 
 def _wanted_hint(port: str) -> str:
     if port == "labels":
-        return "connect the truth that scores are compared with"
+        return "connect the ground truth that scores are compared with"
     return "connect the scorer that chooses among the samples"
 
 

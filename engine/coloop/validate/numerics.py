@@ -44,14 +44,14 @@ def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
             if needed < arch.max_positions:
                 continue
             room = arch.max_positions // 2
-            fix = Fix(title=f"Write {room}", changes=(Change(op="set", path=path, value=room),))
+            fix = Fix(title=f"Set it to {room}", changes=(Change(op="set", path=path, value=room),))
             observed = needed - new
-            told = f" and read {observed} of tools" if observed else ""
+            told = f" and read {observed} from tools" if observed else ""
             yield found(
                 "numbers.too_long",
-                f"`{name}` may write {new} tokens{told}, but its model has "
-                f"{arch.max_positions} positions, the prompt included",
-                hint="lower `max_new_tokens`, or take a model with more positions",
+                f"`{name}` may generate {new} tokens{told}, but the context of its model is "
+                f"{arch.max_positions} tokens, including the prompt",
+                hint="lower `max_new_tokens`, or use a model with a longer context",
                 node=name,
                 field="rollout.max_new_tokens",
                 fixes=(fix,),
@@ -75,9 +75,10 @@ def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
             where = "" if place.startswith("nodes.") else f" in {place}"
             yield found(
                 "numbers.learning_rate",
-                f"a learning rate of {rate:g}{where} is out of any sane range for {optimizer.name}",
+                f"a learning rate of {rate:g}{where} is outside of any reasonable range for "
+                f"{optimizer.name}",
                 severity=Severity.WARNING,
-                hint=f"{low:g} to {high:g} is usual; full fine-tuning by RL takes 1e-7 to 1e-5",
+                hint=f"{low:g} to {high:g} is usual; full fine-tuning with RL uses 1e-7 to 1e-5",
                 node=group.name,
                 field="training.optimizer.lr",
             )
@@ -85,9 +86,8 @@ def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
         if optimizer.min_lr > optimizer.lr:
             yield found(
                 "numbers.learning_rate",
-                f"`min_lr: {optimizer.min_lr:g}` is above `lr: {optimizer.lr:g}`, so the rate "
-                "would "
-                "rise",
+                f"`min_lr: {optimizer.min_lr:g}` is above `lr: {optimizer.lr:g}`, so the learning "
+                "rate would rise",
                 severity=Severity.WARNING,
                 hint="the decay ends at `min_lr`",
                 node=group.name,
@@ -107,10 +107,10 @@ def warm_ups_end(facts: Facts) -> Iterator[Diagnostic]:
             if is_live and section.steps is not None and warmup >= section.steps:
                 yield found(
                     "numbers.warmup",
-                    f"the learning rate rises for {warmup:g} steps, but {phase.label} has "
-                    f"{section.steps}",
+                    f"the warmup of the learning rate takes {warmup:g} steps, but {phase.label} "
+                    f"has {section.steps}",
                     severity=Severity.WARNING,
-                    hint="a share below 1 counts of the phase, e.g. `warmup: 0.05`",
+                    hint="a value below 1 is a share of the phase, e.g. `warmup: 0.05`",
                     node=group.name,
                     field="training.optimizer.warmup",
                 )
@@ -132,10 +132,10 @@ def bounds_leave_something(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "numbers.empty_band",
                 f"`{rule.rule}` keeps nothing: no number is at least {low:g} and at most {high:g}",
-                hint="exchange `min` and `max`",
+                hint="swap `min` and `max`",
                 node=name,
                 field=f"keep.{index}",
-                fixes=(Fix(title="Exchange the bounds", changes=(change, other)),)
+                fixes=(Fix(title="Swap the bounds", changes=(change, other)),)
                 if low > high
                 else (),
             )
@@ -151,11 +151,11 @@ def buffers_hold_what_they_give(facts: Facts) -> Iterator[Diagnostic]:
             change = Change(op="set", path=f"nodes.{name}.rows_per_step", value=held)
             yield found(
                 "numbers.buffer",
-                f"`{name}` is to give {node.rows_per_step} rows a step but holds {held}",
+                f"`{name}` should return {node.rows_per_step} rows per step but holds {held}",
                 hint="raise `capacity` or lower `rows_per_step`",
                 node=name,
                 field="rows_per_step",
-                fixes=(Fix(title=f"Give {held}", changes=(change,)),),
+                fixes=(Fix(title=f"Set it to {held}", changes=(change,)),),
             )
 
 
@@ -179,10 +179,11 @@ def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
             yield found(
                 "numbers.fill_unreachable",
                 f"`{name}` waits for {wanted} {unit}, but {fill.max_rounds} passes of {offered} "
-                "give "
-                f"{offered * fill.max_rounds} at most",
-                hint=f"raise `max_rounds` to {-(-wanted // max(offered, 1))} or more, or ask for "
-                "fewer",
+                f"produce at most {offered * fill.max_rounds}",
+                hint=(
+                    f"raise `max_rounds` to {-(-wanted // max(offered, 1))} or more, or lower the "
+                    "target"
+                ),
                 node=name,
                 field="fill",
             )
@@ -199,11 +200,11 @@ def samples_are_enough(facts: Facts) -> Iterator[Diagnostic]:
                 change = Change(op="set", path=f"nodes.{name}.samples", value=k)
                 yield found(
                     "numbers.samples",
-                    f"`{metric}` is of {k} samples, but `{name}` draws {node.samples}",
+                    f"`{metric}` needs {k} samples, but `{name}` generates {node.samples}",
                     hint=f"set `samples: {k}`",
                     node=name,
                     field=f"metrics.{index}",
-                    fixes=(Fix(title=f"Draw {k} samples", changes=(change,)),),
+                    fixes=(Fix(title=f"Generate {k} samples", changes=(change,)),),
                 )
 
 
@@ -216,9 +217,8 @@ def groups_explore(facts: Facts) -> Iterator[Diagnostic]:
         change = Change(op="set", path=f"nodes.{name}.rollout.temperature", value=1.0)
         yield found(
             "numbers.no_exploration",
-            f"`{name}` writes greedily (`temperature: 0`), so all rows of a group are the same "
-            "text "
-            f"and `{full.name}` has nothing to compare",
+            f"`{name}` generates greedily (`temperature: 0`), so all rows of a group are the same "
+            f"text and `{full.name}` has nothing to compare",
             hint="set `rollout.temperature: 1.0`",
             node=name,
             field="rollout.temperature",
@@ -277,13 +277,13 @@ def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
         change = Change(op="set", path=f"nodes.{name}.read.activation", value="sigmoid")
         yield found(
             "numbers.product_of_logits",
-            f"`{name}` multiplies its numbers of steps as the head says them, below 0 where a step "
-            "is unlikely to be right: the product of two such steps is that of a good text",
+            f"`{name}` multiplies raw step scores, which are negative for steps that are probably "
+            "wrong: the product of two such steps looks like that of a good text",
             severity=Severity.WARNING,
-            hint="set `read.activation: sigmoid`, so that chances are multiplied",
+            hint="set `read.activation: sigmoid` to multiply probabilities",
             node=name,
             field="read.activation",
-            fixes=(Fix(title="Read chances", changes=(change,)),),
+            fixes=(Fix(title="Read probabilities", changes=(change,)),),
         )
 
 

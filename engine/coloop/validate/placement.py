@@ -74,7 +74,7 @@ def pools_exist(facts: Facts) -> Iterator[Diagnostic]:
         if pool not in used and used <= {*pools}:
             yield found(
                 "placement.unused_pool",
-                f"nothing runs in the pool `{pool}`",
+                f"no node uses the pool `{pool}`",
                 severity=Severity.WARNING,
                 hint="name it in a node's `pool` or `rollout.pool`, or remove it",
                 field=f"hardware.pools.{pool}",
@@ -111,9 +111,9 @@ def pools_fit_the_machine(facts: Facts) -> Iterator[Diagnostic]:
         ladder = " + ".join(f"{count} ({name})" for name, count in wanted.items())
         yield found(
             "placement.pools_too_large",
-            f"the pools want {sum(wanted.values())} {unit} ({ladder}), but {machine.name} has "
+            f"the pools need {sum(wanted.values())} {unit} ({ladder}), but {machine.name} has "
             f"{there}",
-            hint="make pools smaller, or let roles take turns in one pool",
+            hint="make pools smaller, or let roles share a pool",
             field="hardware.pools",
         )
 
@@ -132,8 +132,8 @@ def engines_can_run(facts: Facts) -> Iterator[Diagnostic]:
                 change = Change(op="set", path=f"nodes.{name}.rollout.engine", value="torch")
                 yield found(
                     "placement.engine",
-                    f"vLLM cannot run `{name}` on a CPU: its heads have {arch.head_dim} dimensions",
-                    hint=f"take `engine: torch`, or heads of {sizes}",
+                    f"vLLM cannot run `{name}` on a CPU: its head dimension is {arch.head_dim}",
+                    hint=f"use `engine: torch`, or a model with a head dimension of {sizes}",
                     node=name,
                     field="rollout.engine",
                     fixes=(Fix(title="Generate with torch", changes=(change,)),),
@@ -163,7 +163,7 @@ def _unknown_preset(
     what: str, name: str, known: Any, field: str, node: str | None = None
 ) -> Diagnostic:
     fixes = tuple(
-        Fix(title=f"Take {near}", changes=(Change(op="set", path=field, value=near),))
+        Fix(title=f"Use {near}", changes=(Change(op="set", path=field, value=near),))
         for near in closest(name, known, limit=1)
     )
     return found(
@@ -178,7 +178,7 @@ def _unknown_preset(
 
 def _unknown_pool(facts: Facts, node: str, field: str, pool: str, pools: list[str]) -> Diagnostic:
     where = (
-        "; without a `pool` a node is in `main`"
+        "; without `pool`, a node is in `main`"
         if getattr(facts.nodes[node], "pool", None) is None
         else ""
     )
@@ -200,7 +200,7 @@ def _wants_gpu(node: str, field: str, what: str) -> Diagnostic:
     return found(
         "placement.needs_gpu",
         f"`{what}` works on GPUs only, and this loop runs on a CPU",
-        hint="leave it out, or take hardware with GPUs",
+        hint="remove it, or use hardware with GPUs",
         node=node,
         field=field,
         fixes=(

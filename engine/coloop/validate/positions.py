@@ -41,12 +41,12 @@ def positions_stay_with_their_text(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(node, VerifierNode):
             path = f"nodes.{edge.source.node}.read.reduce"
             change = Change(op="set", path=path, value="mean")
-            fixes = (Fix(title="Reduce steps by their mean", changes=(change,)),)
+            fixes = (Fix(title="Use the mean over steps", changes=(change,)),)
         yield found(
             "lineage.positions",
-            f"`{edge.label}` brings numbers at steps of {_names(texts)} to rows of "
-            f"{_names(receivers)}, whose text has other steps",
-            hint="take `scores`, or set `read.reduce` (min, product, last, mean) at the scorer",
+            f"`{edge.label}` carries step scores of {_names(texts)} to rows of "
+            f"{_names(receivers)}, whose texts have other steps",
+            hint="use `scores`, or set `read.reduce` (min, product, last, mean) on the scorer",
             field=facts.place(edge),
             fixes=fixes,
         )
@@ -67,12 +67,11 @@ def one_number_is_one(facts: Facts) -> Iterator[Diagnostic]:
             value = edge.model_dump(by_alias=True, exclude_defaults=True)
             value |= {"from": f"{giver}.scores", "to": str(edge.target)}
             change = Change(op="set", path=facts.place(edge), value=value)
-            fixes = (Fix(title=f"Take {giver}.scores", changes=(change,)),)
+            fixes = (Fix(title=f"Use {giver}.scores", changes=(change,)),)
         yield found(
             "lineage.positions",
-            f"`{field}` of `{name}` reckons with one number a row, and `{edge.label}` brings one a "
-            "step",
-            hint=f"take `{giver}.scores` in place of `{giver}.step_scores`",
+            f"`{field}` of `{name}` needs one number per row, but `{edge.label}` has one per step",
+            hint=f"use `{giver}.scores` instead of `{giver}.step_scores`",
             node=name,
             field=field,
             fixes=fixes,

@@ -33,9 +33,9 @@ def probes_bring_what_is_read(facts: Facts) -> Iterator[Diagnostic]:
         for finding in _findings(_with_rows(facts, replaced, given)):
             place = _node_of(facts, finding)
             if place in region and _key(finding) not in before:
-                message = f"in the run of `{name}`: {finding.message}"
+                message = f"in the evaluation `{name}`: {finding.message}"
                 rows = facts.walk.into(name, "rows")[0].source.node
-                hint = f"give the rows of `{rows}` what those of `{replaced}` have"
+                hint = f"give the rows of `{rows}` the columns of `{replaced}`"
                 yield finding.model_copy(update={"message": message, "hint": hint, "fixes": ()})
 
 

@@ -31,7 +31,7 @@ def _why_several(facts: Facts, phase: PhaseFacts, name: str) -> tuple[str, str] 
     path = f"nodes.{group}.training"
     epochs = phase.overrides.get(f"{path}.epochs", training.epochs)
     if isinstance(epochs, int) and epochs > 1:
-        return f"`epochs: {epochs}` passes over them", f"{path}.epochs"
+        return f"`epochs: {epochs}` repeats them", f"{path}.epochs"
     for known in (group, name):
         rule = facts.spec.schedule.learn.get(known)
         where = f"schedule.learn.{known}.updates"
@@ -41,7 +41,7 @@ def _why_several(facts: Facts, phase: PhaseFacts, name: str) -> tuple[str, str] 
     batch = phase.overrides.get(f"{path}.mini_batch", training.mini_batch)
     rows = facts.counts(phase).taught(name, "rewards").rows
     if isinstance(batch, int) and rows is not None and rows > batch > 0:
-        return f"{rows} rows are cut into mini-batches of {batch}", f"{path}.mini_batch"
+        return f"{rows} rows are split into mini-batches of {batch}", f"{path}.mini_batch"
     return None
 
 
@@ -49,7 +49,7 @@ def _unfit(
     facts: Facts, phase: PhaseFacts, name: str, algorithm: str, reason: str, where: str
 ) -> Diagnostic:
     node, field = _node_and_field(facts, where)
-    fixes = [Fix(title="Take the clipped loss", changes=(_clipped(facts, name),))]
+    fixes = [Fix(title="Use the clipped loss", changes=(_clipped(facts, name),))]
     if where not in phase.overrides:
         fixes.insert(
             0,
@@ -57,10 +57,13 @@ def _unfit(
         )
     return found(
         "learning.no_ratio",
-        f"the loss of `{algorithm}` has no ratio, but the rows of `{name}` make several optimizer "
-        f"steps: {reason}, so from the second step on they are of an older policy",
+        f"the loss of `{algorithm}` has no ratio, but the rows of `{name}` are used in several "
+        f"optimizer steps: {reason}, so from the second step on they are off-policy",
         severity=Severity.WARNING,
-        hint="learn each row set in one step, or take `loss: clipped`, which clips the ratio",
+        hint=(
+            "use each batch of rows in one optimizer step, or set `loss: clipped`, which clips the "
+            "ratio"
+        ),
         node=node,
         field=field,
         fixes=tuple(fixes),

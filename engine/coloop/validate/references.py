@@ -71,8 +71,8 @@ def fields_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
                 wanted = " or ".join(sorted(kinds))
                 yield found(
                     "structure.wrong_kind",
-                    f"`{field}` names the {facts.walk.kinds[other]} `{other}`; "
-                    f"a {wanted} is expected",
+                    f"`{field}` names the {facts.walk.kinds[other]} `{other}`, but needs a "
+                    f"{wanted}",
                     hint=did_you_mean(other, of_kinds(facts, kinds)),
                     node=name,
                     field=field,
@@ -171,8 +171,8 @@ def _forgetting_rounds(facts: Facts, levels: Iterable[Level]) -> list[str]:
 def _no_round(name: str, field: str, buffer: str) -> Diagnostic:
     return found(
         "structure.group_not_ancestor",
-        f"`{field}` names `round`, but rows that `{buffer}` gives are of no round any more: those "
-        "of all rounds would be one group",
+        f"`{field}` names `round`, but rows from `{buffer}` no longer have a round: those of all "
+        "rounds would be one group",
         hint="name `prompt` or `role`",
         node=name,
         field=field,
@@ -186,8 +186,8 @@ def _no_ancestor(
     buffers = facts.buffers_in(apart)
     rows, hint = f"the rows of `{name}`", "name a node further up, or `prompt`, `role`, `round`"
     if buffers:
-        rows = f"the rows of `{name}` that `{buffers[0]}` gives"
-        hint = "what comes out of a buffer has no ancestors any more: name `prompt` or `role`"
+        rows = f"the rows of `{name}` from `{buffers[0]}`"
+        hint = "rows from a buffer have no ancestors: name `prompt` or `role`"
     return found(
         "structure.group_not_ancestor",
         f"`{field}` names `{word}`, but {rows} do not descend from rows of `{word}`",

@@ -72,7 +72,7 @@ def _of_scorer(facts: Facts, name: str, node: RewardNode | VerifierNode) -> Iter
         return
     source = node.source if isinstance(node, RewardNode) else None
     if source is not None and source.type == "builtin" and source.name in SCORE_TO_SCORE:
-        yield RequiredInput("scores", f"`{source.name}` works on scores")
+        yield RequiredInput("scores", f"`{source.name}` combines scores")
         return
     inputs = ("rollouts", "rows", "comparisons", "scores")
     if not any(facts.is_connected(name, port) for port in inputs):
@@ -88,10 +88,10 @@ def _of_filter(facts: Facts, name: str, node: FilterNode) -> Iterator[RequiredIn
             continue
         of = getattr(rule, "of", None)
         if of is None:
-            yield RequiredInput("scores", f"the rule `{rule.rule}` looks at scores")
+            yield RequiredInput("scores", f"the rule `{rule.rule}` needs scores")
         elif not facts.is_connected(name, "by") and not facts.is_connected(name, "scores"):
-            yield RequiredInput("by", f"the rule `{rule.rule}` looks at scores of `{of}`")
+            yield RequiredInput("by", f"the rule `{rule.rule}` needs scores of `{of}`")
     if node.per_group is not None and node.per_group.pick in ("best", "worst"):
-        yield RequiredInput("scores", f"`per_group.pick: {node.per_group.pick}` looks at scores")
+        yield RequiredInput("scores", f"`per_group.pick: {node.per_group.pick}` needs scores")
     if node.resample is not None:
-        yield RequiredInput("scores", "`resample` weighs by scores")
+        yield RequiredInput("scores", "`resample` needs scores")

@@ -34,7 +34,7 @@ def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
                     f"`{edge.label}` has `rounds`, but nothing leads from `{edge.target.node}` "
                     "back "
                     f"to `{edge.source.node}`",
-                    hint="an edge with `rounds` closes a circle; take `rounds` away",
+                    hint="an edge with `rounds` must close a cycle; remove `rounds`",
                     field=facts.place(edge),
                 )
             continue
@@ -46,8 +46,8 @@ def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
                 labels = ", ".join(f"`{edge.label}`" for edge in region.edges)
                 yield found(
                     "structure.rounds_differ",
-                    f"edges of one region differ in `{option}` ({shown}): {labels}",
-                    hint="the region runs as a whole; give all its edges the same value",
+                    f"edges of one cycle differ in `{option}` ({shown}): {labels}",
+                    hint="the cycle runs as a whole; set the same value on all its edges",
                     field=facts.place(region.edges[-1]),
                 )
 
@@ -60,10 +60,10 @@ def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
         if facts.lineage.take(edge) is None:
             yield found(
                 "structure.misplaced_option",
-                f"`take` does nothing on `{edge.label}`: the edge does not leave a region of "
+                f"`take` has no effect on `{edge.label}`: the edge does not leave a cycle of "
                 "rounds",
                 severity=Severity.WARNING,
-                hint="leave `take` out",
+                hint="remove `take`",
                 field=f"{facts.place(edge)}.take",
             )
 
@@ -80,10 +80,9 @@ def credit_over_rounds_has_rounds(facts: Facts) -> Iterator[Diagnostic]:
         if buffers:
             yield found(
                 "learning.rounds_forgotten",
-                f"`{field}` of `{name}` carries credit over the rounds of a conversation, and rows "
-                f"that `{buffers[0]}` gives have neither rounds nor ancestors any more",
-                hint="let it look at rows of the step itself: what is scored so before the buffer "
-                "keeps its score",
+                f"`{field}` of `{name}` assigns credit across the rounds of a conversation, but "
+                f"rows from `{buffers[0]}` have neither rounds nor ancestors",
+                hint="use rows of the same step; scores assigned before the buffer are kept",
                 node=name,
                 field=field,
             )
@@ -100,25 +99,25 @@ def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
         if not rounds[0]:
             yield found(
                 "structure.rounds_without_entry",
-                f"nothing enters the {name_of(region)}: the rows of all its nodes come from its "
-                "own rounds",
-                hint="connect rows from outside, e.g. of a dataset, to a node of it",
+                f"no rows enter the {name_of(region)}: the rows of all its nodes come from its own "
+                "rounds",
+                hint="connect rows from outside, e.g. from a dataset, to one of its nodes",
                 field=facts.place(edge),
             )
         elif len(rounds) > 1 and not rounds[1]:
             yield found(
                 "structure.rounds_never_close",
-                f"the {name_of(region)} end after the first: nothing that closes them meets rows "
-                "that are there in round 2",
-                hint="where several edges close a node's rows, each must bring some",
+                f"the {name_of(region)} end after the first: the closing edges get no rows in "
+                "round 2",
+                hint="if several edges close a node's input, each of them needs rows",
                 field=facts.place(edge),
             )
         else:
             for name in sorted(region.nodes - frozenset().union(*rounds)):
                 yield found(
                     "structure.rounds_never_close",
-                    f"`{name}` has rows in no round of the {name_of(region)}",
-                    hint="look at what its rows are joined with, round by round",
+                    f"`{name}` has no rows in any round of the {name_of(region)}",
+                    hint="check what its rows are joined with in each round",
                     node=name,
                 )
 
@@ -134,9 +133,9 @@ def trees_stay_small(facts: Facts) -> Iterator[Diagnostic]:
         if each**region.rounds > LARGEST_TREE:
             yield found(
                 "structure.rounds_explode",
-                f"{each} completions over {region.rounds} rounds with `branch: all` are "
-                f"{each}^{region.rounds} ends of each conversation",
-                hint="take fewer rounds, `branch: lines`, or a filter that cuts within them",
+                f"{each} completions over {region.rounds} rounds with `branch: all` make "
+                f"{each}^{region.rounds} branches per conversation",
+                hint="use fewer rounds, `branch: lines`, or a filter inside the cycle",
                 field=facts.place(region.edges[0]),
             )
 

@@ -34,8 +34,8 @@ def teaching_ports_come_alive(facts: Facts) -> Iterator[Diagnostic]:
             fixes.append(Fix(title=f"Learn it in {last.name}", changes=(change,)))
         yield found(
             "learning.never_live",
-            f"`{node}.{port}` is connected, but no phase learns it",
-            hint=f"name `{node}.{port}` in the `learn` of a phase",
+            f"`{node}.{port}` is connected, but no phase learns there",
+            hint=f"add `{node}.{port}` to the `learn` of a phase",
             node=node,
             field=port,
             fixes=tuple(fixes),
@@ -56,7 +56,7 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
         if measures:
             yield found(
                 "learning.measures_only",
-                f"{phase.label} learns and fills nothing: only evaluations run in it",
+                f"{phase.label} trains and fills nothing: only evaluations run in it",
                 severity=Severity.WARNING,
                 hint="name teaching ports in `learn`, or a buffer in `fill`",
                 field=where,
@@ -65,7 +65,7 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
         ports = sorted(f"{node}.{port}" for node, port in facts.teaching_ports)
         yield found(
             "learning.no_goal",
-            f"{phase.label} has no goal: it learns nothing, fills no buffer and measures nothing",
+            f"{phase.label} has no goal: it trains nothing, fills no buffer and measures nothing",
             hint="name one of " + ", ".join(f"`{port}`" for port in ports[:3]) + " in `learn`"
             if ports
             else f"connect something to a teaching port, e.g. {_first_lesson(facts)}",
@@ -110,7 +110,7 @@ def learners_of_two_kinds_are_listed_by_port(facts: Facts) -> Iterator[Diagnosti
                 "learning.bare_learner",
                 f"{phase.label} learns `{name}`, which has {len(ports)} teaching ports: "
                 + ", ".join(f"`{port}`" for port in ports),
-                hint="list them port by port, e.g. " + f"`{name}.{ports[0]}`",
+                hint="name the ports, e.g. " + f"`{name}.{ports[0]}`",
                 field=where,
                 fixes=tuple(
                     Fix(
@@ -135,9 +135,9 @@ def epochs_have_one_source(facts: Facts) -> Iterator[Diagnostic]:
             if epochs.of in facts.nodes and sources and epochs.of not in sources:
                 yield found(
                     "learning.epochs_source",
-                    f"{phase.label} counts passes of `{epochs.of}`, which feeds nothing that it "
-                    "learns",
-                    hint="count those of " + " or ".join(f"`{name}`" for name in sources),
+                    f"{phase.label} counts epochs of `{epochs.of}`, but nothing that it trains on "
+                    "comes from there",
+                    hint="count epochs of " + " or ".join(f"`{name}`" for name in sources),
                     field=where,
                 )
             continue
@@ -146,14 +146,14 @@ def epochs_have_one_source(facts: Facts) -> Iterator[Diagnostic]:
         names = ", ".join(f"`{name}`" for name in sources)
         yield found(
             "learning.epochs_source",
-            f"{phase.label} counts epochs, but {names} feed it: of which?"
+            f"{phase.label} counts epochs, but it is not clear of which source: {names} feed it"
             if sources
-            else f"{phase.label} counts epochs, but no dataset or buffer feeds what it learns",
-            hint="say `epochs: {of: ..., count: ...}`" if sources else "count `steps` instead",
+            else f"{phase.label} counts epochs, but no dataset or buffer feeds its training",
+            hint="set `epochs: {of: ..., count: ...}`" if sources else "count `steps` instead",
             field=where,
             fixes=tuple(
                 Fix(
-                    title=f"Count passes of {name}",
+                    title=f"Count epochs of {name}",
                     changes=(Change(op="set", path=where, value={"of": name, "count": epochs}),),
                 )
                 for name in sources[:3]
@@ -176,9 +176,8 @@ def staleness_has_two_pools(facts: Facts) -> Iterator[Diagnostic]:
         if learns == writes:
             yield found(
                 "learning.staleness_one_pool",
-                f"`max_staleness: {facts.spec.schedule.max_staleness:g}` wants generation and "
-                "learning "
-                f"side by side, but `{name}` does both in the pool `{learns}`",
+                f"`max_staleness: {facts.spec.schedule.max_staleness:g}` lets generation and "
+                f"training overlap, but `{name}` does both in the pool `{learns}`",
                 hint="give generation a pool of its own with `rollout.pool`, or set "
                 "`max_staleness: 0`",
                 node=name,
@@ -195,10 +194,10 @@ def early_learners_score(facts: Facts) -> Iterator[Diagnostic]:
         if node.kind not in ("critic", "reward", "verifier"):
             yield found(
                 "learning.before_score",
-                f"`when: before_score` does nothing for the {node.kind} `{name}`: it scores "
+                f"`when: before_score` has no effect for the {node.kind} `{name}`: it scores "
                 "nothing",
                 severity=Severity.WARNING,
-                hint="leave `when` out",
+                hint="remove `when`",
                 field=f"schedule.learn.{name}.when",
             )
 

@@ -31,7 +31,7 @@ def schedule_names_ports(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             yield found(
                 "structure.bad_value",
-                f"`until: {item}` is no condition; `buffer.full` is expected",
+                f"`until: {item}` is not a condition; write `buffer.full`",
                 hint=did_you_mean(item, [f"{b}.full" for b in of_kinds(facts, {"buffer"})]),
                 field=f"{phase.path}.until",
             )
@@ -74,8 +74,8 @@ def schedule_names_phases(facts: Facts) -> Iterator[Diagnostic]:
         if phase.name is not None and phase.name in seen:
             yield found(
                 "structure.duplicate_phase",
-                f"two phases are called `{phase.name}`",
-                hint="give each phase a name of its own; a phase that comes round is a `repeat`",
+                f"two phases are named `{phase.name}`",
+                hint="give each phase a unique name; use `repeat` to run a phase again",
                 field=f"{phase.path}.name",
             )
         seen.add(phase.name or "")
@@ -122,12 +122,12 @@ def _check_learn(
         message = f"{phase.label} learns `{item}`, but {a(facts.nodes[node].kind)} has no such port"
         code = "structure.unknown_port"
     elif port and not PORTS[facts.nodes[node].kind].inputs[port].teaching:
-        message = f"{phase.label} learns `{item}`, which is no teaching port"
+        message = f"{phase.label} learns `{item}`, which is not a teaching port"
         code = "learning.no_teaching_port"
     else:
         message = f"{phase.label} learns `{item}`, but nothing is connected there"
         code = "learning.no_teaching_port"
-        hint = hint if connected else "connect something to it"
+        hint = hint if connected else "connect data to it"
     fixes = [
         Fix(title=f"Learn {near}", changes=(Change(op="set", path=field, value=near),))
         for near in closest(item, connected, limit=1)
@@ -148,7 +148,7 @@ def _check_learner(facts: Facts, name: str, field: str) -> Iterator[Diagnostic]:
     elif name not in facts.learners and name not in facts.groups:
         yield found(
             "structure.wrong_kind",
-            f"`{name}` learns nothing: it has no teaching port with an edge",
+            f"`{name}` is not trained: none of its teaching ports is connected",
             hint=did_you_mean(name, facts.learners),
             field=field,
         )
@@ -161,7 +161,8 @@ def _check_refresh(facts: Facts, name: str, field: str) -> Iterator[Diagnostic]:
     elif name not in derived:
         yield found(
             "structure.wrong_kind",
-            f"`{name}` follows nobody: only `snapshot` and `copy` weights can be refreshed",
+            f"`{name}` does not follow other weights: only `snapshot` and `copy` weights can be "
+            "refreshed",
             hint=did_you_mean(name, derived),
             field=field,
         )
@@ -177,7 +178,7 @@ def _check_kind(facts: Facts, name: str, kinds: frozenset[str], field: str) -> I
     elif facts.walk.kinds[name] not in kinds:
         yield found(
             "structure.wrong_kind",
-            f"`{name}` is {a(facts.walk.kinds[name])}; {a(' or '.join(sorted(kinds)))} is expected",
+            f"`{name}` is {a(facts.walk.kinds[name])}, not {a(' or '.join(sorted(kinds)))}",
             hint=did_you_mean(name, of_kinds(facts, kinds)),
             field=field,
         )

@@ -16,7 +16,7 @@ from coloop.validate.sources import PlacedRows, first_problem
 
 MOST_SCHEMAS: Final = 500
 """Of one source, each different from the others; those after them are checked when they judge."""
-HINT: Final = "a keyword that is not known would let everything pass"
+HINT: Final = "an unknown keyword would accept everything"
 
 
 def schemas_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -45,7 +45,7 @@ def _check_rows(facts: Facts, reward: str, column: str) -> Iterator[Diagnostic]:
         if problem is not None:
             yield found(
                 "data.schema",
-                f"{problem}; `{reward}` judges by it",
+                f"{problem}; `{reward}` uses this schema",
                 hint=HINT,
                 node=name,
                 field="source.path" if isinstance(source, FileSource) else "source.rows",
@@ -90,7 +90,7 @@ class _Schemas:
                 if len(seen) > MOST_SCHEMAS:
                     return None
                 if (problem := _problem_in_text(text)) is not None:
-                    return f"{place}: `{self.column}` holds a JSON schema that is wrong: {problem}"
+                    return f"{place}: the JSON schema in `{self.column}` is invalid: {problem}"
         return None
 
 
@@ -99,9 +99,9 @@ def _problem_in_text(text: str) -> str | None:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError):
-        return f"it is no JSON, found {text!r:.80}"
+        return f"it is not JSON: {text!r:.80}"
     if not isinstance(schema, Mapping | bool):
-        return f"a schema is an object, found {text:.80}"
+        return f"a schema must be an object, not {text:.80}"
     return _problem_of(schema)
 
 

@@ -32,7 +32,7 @@ def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
             if all(field in found_there for found_there in by_phase):
                 yield found(
                     "numbers.search_budget",
-                    f"`{name}` finds nothing: {why}, and `budget.{field}` is {given}",
+                    f"`{name}` cannot finish: {why}, but `budget.{field}` is {given}",
                     hint=f"raise `budget.{field}` to {least} or more",
                     node=name,
                     field=f"budget.{field}",
@@ -61,7 +61,7 @@ def _least(
     each = facts.whole_number(phase, f"nodes.{name}.completions", node.completions)
     each = each if isinstance(each, int) else None
     if node.method == "monte_carlo" and each is not None:
-        yield "searches_per_row", each, f"a step is completed {each} times"
+        yield "searches_per_row", each, f"each step is completed {each} times"
     if node.method not in TREES and facts.lineage.labels_texts(name):
         return
     if node.method in TREES:
@@ -75,8 +75,8 @@ def _least(
     path = f"nodes.{policy}.rollout.max_new_tokens"
     longest = facts.whole_number(phase, path, rollout.max_new_tokens)
     if node.method == "monte_carlo":
-        yield "searches_per_row", first, f"{first} texts are written to a row"
-    yield "tokens", first * longest, f"it begins with {first} texts of up to {longest} tokens"
+        yield "searches_per_row", first, f"it generates {first} texts per row"
+    yield "tokens", first * longest, f"it starts with {first} texts of up to {longest} tokens"
 
 
 RULES = (budgets_hold_a_search,)

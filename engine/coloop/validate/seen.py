@@ -45,10 +45,10 @@ def columns_are_in_every_row(facts: Facts) -> Iterator[Diagnostic]:
         for (name, column), lack in lacking.items():
             if f"`{column}`" not in finding.message:
                 continue
-            line = "" if lack.line is None else f", the first in line {lack.line}"
+            line = "" if lack.line is None else f", first in line {lack.line}"
             message = (
                 f"`{column}` is missing in {lack.rows:,} of {facts.glances[name].rows:,} rows of "
-                f"`{name}`{line}: they get nothing from what reads it"
+                f"`{name}`{line}; nodes that read it get nothing for these rows"
             )
             yield _as_warning(finding, "data.partial_column", message)
 

@@ -23,17 +23,17 @@ def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         has_up_to = isinstance(node, FilterNode) and node.up_to is not None
         if has_up_to and not facts.is_connected(name, "spare"):
-            yield _idle(name, "up_to", "nothing is connected at `spare` to fill up with")
+            yield _idle(name, "up_to", "nothing is connected at `spare`")
         if getattr(node, "per", None) is not None and not isinstance(node.join, Gather):
             yield _wrong(
                 name,
                 "per",
-                f"`per: row` asks for a number for each row gathered, and `{name}` gathers none",
-                "leave `per` out, or gather them (`join: {gather: ...}`)",
+                f"`per: row` needs one number per gathered row, but `{name}` gathers none",
+                "remove `per`, or gather rows (`join: {gather: ...}`)",
             )
         rounds = getattr(getattr(node, "credit", None), "rounds", None)
         if rounds is not None and facts.lineage.region_of(name) is None:
-            yield _idle(name, "credit.rounds", f"`{name}` stands in no region of rounds")
+            yield _idle(name, "credit.rounds", f"`{name}` is not part of a cycle of rounds")
 
 
 def averages_move(facts: Facts) -> Iterator[Diagnostic]:
@@ -45,8 +45,8 @@ def averages_move(facts: Facts) -> Iterator[Diagnostic]:
             yield _wrong(
                 name,
                 "model.ema",
-                f"`ema: {model.ema:g}` is of a refresh, and nothing refreshes `{name}`",
-                "leave `ema` out, or say when it follows: `refresh: {every: 1}`",
+                f"`ema: {model.ema:g}` applies to refreshes, but `{name}` is never refreshed",
+                "remove `ema`, or set when it is refreshed: `refresh: {every: 1}`",
             )
 
 
@@ -63,9 +63,8 @@ def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
                 yield _wrong(
                     name,
                     f"credit.{field}",
-                    f"`credit.{field}` is of rewards, and `{name}` {learns}: nothing "
-                    "reads it there",
-                    f"leave `{field}` out, or connect rewards to `{name}`",
+                    f"`credit.{field}` applies to rewards, but `{name}` {learns}: it has no effect",
+                    f"remove `{field}`, or connect rewards to `{name}`",
                 )
 
 
@@ -91,8 +90,8 @@ def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
                 name,
                 f"{field}.coefficient",
                 f"`kl.coefficient: 0` stays 0: `kl.target: {kl.target:g}` multiplies it",
-                "begin with a number above 0, such as 0.001, or leave `target` out",
-                fix=Fix(title="Leave out `target`", changes=(change,)),
+                "start with a number above 0, such as 0.001, or remove `target`",
+                fix=Fix(title="Remove `target`", changes=(change,)),
             )
 
 
@@ -115,8 +114,8 @@ def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
             yield _wrong(
                 name,
                 "read.labels",
-                f"a label of 1 teaches `{first}`, the first of `labels`, and `values` reads it as "
-                f"{worth[0]:g}: what is learned would be read the other way round",
+                f"a label of 1 trains `{first}`, the first of `labels`, but `values` maps it to "
+                f"{worth[0]:g}: what is learned would be read the wrong way round",
                 f"put `{second}` first",
                 fix=Fix(title=f"Put `{second}` first", changes=(change,)),
             )
@@ -146,8 +145,8 @@ def _unreadable(node: VerifierNode) -> tuple[str, str, str] | None:
     if by_label and len(read.labels or ()) < 2:
         return (
             "read.labels",
-            "it reads the probability of label words, and there are none",
-            "name the words, the first one being the better: `labels: [yes, no]`",
+            "it reads the probability of label words, but none are set",
+            "list the words, the better one first: `labels: [yes, no]`",
         )
     if by_label:
         return None
@@ -155,14 +154,14 @@ def _unreadable(node: VerifierNode) -> tuple[str, str, str] | None:
     if not any(patterns):
         return (
             "read",
-            "`read` does not say what of its text is the score",
+            "`read` does not define the score of its text",
             "set `read.verdict` with `values`, or `read.number`",
         )
     if read.values is None and (read.verdict or read.step_verdicts):
         return (
             "read.values",
-            "its verdict words are worth nothing",
-            f"say what each word is worth: `values: {_worth(read.step_verdicts, read.verdict)}`",
+            "its verdict words have no values",
+            f"set a value for each word: `values: {_worth(read.step_verdicts, read.verdict)}`",
         )
     return None
 
@@ -177,8 +176,8 @@ def _worth(*patterns: str | None) -> str:
 
 
 def _idle(node: str, field: str, reason: str) -> Diagnostic:
-    message = f"`{field}` does nothing: {reason}"
-    return _wrong(node, field, message, f"leave `{field}` out", severity=Severity.WARNING)
+    message = f"`{field}` has no effect: {reason}"
+    return _wrong(node, field, message, f"remove `{field}`", severity=Severity.WARNING)
 
 
 def _wrong(

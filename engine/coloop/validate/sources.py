@@ -103,10 +103,10 @@ def leading_out(root: Path, path: str) -> str | None:
     try:
         entry = entry_outside(place, admits) if place.is_dir() else None
     except TooManyEntries as problem:
-        return f"`{path}` holds {problem}, and one of them perhaps"
+        return f"`{path}` contains {problem}, and one of them perhaps"
     except (OSError, ValueError):
         return None
-    return None if entry is None else f"`{path}` holds {entry.relative_to(place)}, which"
+    return None if entry is None else f"`{path}` contains {entry.relative_to(place)}, which"
 
 
 def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> Glance:
@@ -300,7 +300,7 @@ def _read_row(line: bytes, number: int | None) -> dict[str, object]:
     except ValueError as error:
         raise ValueError(f"{where} is not JSON: {error}") from None
     if not isinstance(row, dict):
-        raise ValueError(f"{where} is no object with columns")
+        raise ValueError(f"{where} is not an object with columns")
     return row
 
 

@@ -48,12 +48,12 @@ def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
         if kind == "buffer" and port == "rows" and facts.is_connected(name, "seed"):
             continue
         taken = [p for p in PORTS[kind].outputs if facts.is_connected(name, p)]
-        has = "it takes " + ", ".join(f"`{p}`" for p in taken) if taken else "it takes nothing"
+        has = "it takes " + ", ".join(f"`{p}`" for p in taken) if taken else "it has no inputs"
         yield found(
             "structure.output_without_input",
-            f"`{edge.label}`: `{name}` gives no `{port}`, because nothing comes in at "
+            f"`{edge.label}`: `{name}` has no `{port}`, because nothing is connected at "
             f"`{name}.{port}` ({has})",
-            hint=f"connect `{name}.{port}`, or take another output",
+            hint=f"connect `{name}.{port}`, or use another output",
             field=facts.place(edge),
             fixes=(removal(facts, edge),),
         )
@@ -69,14 +69,17 @@ def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(node, VerifierNode):
             reason, hint = _silent_verifier(facts, name, node, port)
         elif isinstance(node, ToolNode) and port == "rollouts" and node.type != "model":
-            reason, hint = f"a {node.type} tool writes no rollouts", "only `type: model` writes"
+            reason, hint = (
+                f"a {node.type} tool generates no rollouts",
+                ("only `type: model` generates rollouts"),
+            )
         elif port == "returns" and not _reads_values(facts, name):
-            reason = f"returns are of values, which no algorithm at `{name}.rewards` reads"
-            hint = "take one with `advantage: gae` (ppo, vapo), or do without the critic"
+            reason = f"returns need values, but no algorithm at `{name}.rewards` uses them"
+            hint = "use an algorithm with `advantage: gae` (ppo, vapo), or remove the critic"
         if reason is not None:
             yield found(
                 "structure.silent_output",
-                f"`{edge.label}` brings nothing: {reason}",
+                f"`{edge.label}` carries no data: {reason}",
                 hint=hint,
                 field=facts.place(edge),
                 fixes=(removal(facts, edge),),
@@ -92,7 +95,7 @@ def inputs_are_read(facts: Facts) -> Iterator[Diagnostic]:
         if not is_of_use(PORTS[node.kind].inputs[edge.target.port], node):
             yield found(
                 "structure.unread_input",
-                f"`{edge.label}` is not read: `method: {node.method}` works on "
+                f"`{edge.label}` is not used: `method: {node.method}` works on "
                 + ", ".join(f"`{port}`" for port in PAIRS_NEED[node.method]),
                 severity=Severity.WARNING,
                 hint="change the method or remove the edge",
@@ -114,14 +117,14 @@ def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
 def _unused(facts: Facts, name: str, used: set[str]) -> Diagnostic:
     """What was drawn up to here, and how to go on; a loop that does without it may lose it."""
     message, fixes = f"nothing uses `{name}` yet", next_steps.onward(facts, name)
-    hint = "connect it to something that learns, keeps or measures"
+    hint = "connect it to a node that learns, stores or measures"
     targets = [edge.target.node for edge in facts.walk.edges if edge.source.node == name]
     reached = [other for other in targets if other not in used]
     if facts.is_alone(name):
         message = f"`{name}` is not connected yet"
     elif reached:
         message, fixes = f"`{name}` leads to `{reached[0]}`, which nothing uses yet", ()
-        hint = f"go on at `{reached[0]}`: connect it to something that learns, keeps or measures"
+        hint = f"continue at `{reached[0]}`: connect it to a node that learns, stores or measures"
     if used:
         change = Change(op="remove", path=f"nodes.{name}")
         hint += ", or remove it"
@@ -140,7 +143,7 @@ def _source_hint(facts: Facts, name: str, port: str) -> str:
     wanted = PORTS[facts.nodes[name].kind].inputs[port].type
     names = next_steps.sources(facts, name, port)[:3]
     if not names:
-        return f"add a node that gives {wanted}"
+        return f"add a node that provides {wanted}"
     return "connect " + " or ".join(f"`{source}`" for source in names)
 
 
@@ -154,15 +157,17 @@ def _silent_verifier(
 ) -> tuple[str | None, str | None]:
     if port in ("rollouts", "policy") and not facts.lineage.writes(name):
         how = "without `rollout` it" if node.method == "generative" else f"`{node.method}`"
-        return f"{how} writes nothing", "only `method: generative` with a `rollout` writes"
+        return (
+            f"{how} generates nothing"
+        ), "only `method: generative` with a `rollout` generates texts"
     if port != "step_scores" or node.method in ("rule", "implicit_prm", "formal"):
         return None, None
     if node.method == "vote":
-        return "a vote has no steps", "take `scores`"
+        return "a vote has no steps", "use `scores`"
     if node.method == "generative" and node.rollout is None:
-        return "without `rollout` it reads one label, and no steps", "set `rollout`"
+        return "without `rollout` it reads one label and has no steps", "set `rollout`"
     if node.read.step_verdicts is None and node.read.granularity == "sequence":
-        return "`read` says nothing of steps", "set `read.step_verdicts` or `read.granularity`"
+        return "`read` does not define steps", "set `read.step_verdicts` or `read.granularity`"
     return None, None
 
 

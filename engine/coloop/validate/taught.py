@@ -40,10 +40,12 @@ def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
             if given == "whole" and learns_steps(node):
                 yield found(
                     "learning.label_kind",
-                    f"`{name}.labels` learns one label a step (`read.granularity: step`), and "
-                    f"`{edge.source}` gives one number a row",
-                    hint=f"connect `step_scores` of a scorer that grades steps, in place of "
-                    f"`{scorer}`, or set `read.granularity: sequence`",
+                    f"`{name}.labels` needs one label per step (`read.granularity: step`), but "
+                    f"`{edge.source}` has one number per row",
+                    hint=(
+                        "connect `step_scores` of a scorer that grades steps instead of "
+                        f"`{scorer}`, or set `read.granularity: sequence`"
+                    ),
                     node=name,
                     field="read.granularity",
                     fixes=_step_fixes(facts, edge, name),
@@ -51,10 +53,12 @@ def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
             elif given == "steps" and scored_at(node) == "scores":
                 yield found(
                     "learning.label_kind",
-                    f"`{name}.labels` learns one number a text, and `{edge.source}` gives one a "
+                    f"`{name}.labels` needs one number per text, but `{edge.source}` has one per "
                     "step",
-                    hint=f"connect `{scorer}.scores`, or let `{name}` learn steps (a "
-                    "discriminative verifier with `read.granularity: step`)",
+                    hint=(
+                        f"connect `{scorer}.scores`, or train `{name}` on steps (a discriminative "
+                        "verifier with `read.granularity: step`)"
+                    ),
                     node=name,
                     field="algorithm.labels",
                 )
@@ -97,13 +101,13 @@ def _of_inputs(facts: Facts, name: str, seen: frozenset[str]) -> Kind | None:
 
 def _step_fixes(facts: Facts, edge: Edge, name: str) -> tuple[Fix, ...]:
     whole = Change(op="set", path=f"nodes.{name}.read.granularity", value="sequence")
-    fixes = (Fix(title="Learn whole texts", changes=(whole,)),)
+    fixes = (Fix(title="Train on whole texts", changes=(whole,)),)
     source = facts.nodes[edge.source.node]
     if not isinstance(source, VerifierNode) or source.method != "rule":
         return fixes
     value = f"{edge.source.node}.step_scores -> {edge.target}"
     change = Change(op="set", path=facts.place(edge), value=value)
-    return (Fix(title="Take its grades of steps", changes=(change,)), *fixes)
+    return (Fix(title="Use its step scores", changes=(change,)), *fixes)
 
 
 def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
@@ -118,9 +122,9 @@ def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
                 if remedy is not None:
                     yield found(
                         "learning.soft_pairs",
-                        f"`{soft}` keeps preferences as probabilities (`soft`), and "
-                        f"`{entry.name}` at `{name}.pairs` takes each pair as sure",
-                        hint=f"{remedy}, or set `soft: false` at `{soft}`",
+                        f"`{soft}` keeps preferences as probabilities (`soft`), but `{entry.name}` "
+                        f"at `{name}.pairs` treats each pair as certain",
+                        hint=f"{remedy}, or set `soft: false` on `{soft}`",
                         node=name,
                         field="algorithm",
                         fixes=_sure_fix(soft),
@@ -139,14 +143,18 @@ def pairs_with_a_probability_meet_who_reads_it(facts: Facts) -> Iterator[Diagnos
                 if remedy is None or isinstance(entry, LabelCrossEntropy):
                     continue
                 is_refused = isinstance(entry, PreferenceAlgorithm)
-                end = "the run ends at the first that is not 1" if is_refused else "nobody reads it"
+                end = (
+                    ("the run ends at the first value that is not 1")
+                    if is_refused
+                    else "it is ignored"
+                )
                 yield found(
                     "learning.soft_pairs",
-                    f"pairs of {', '.join(f'`{one}`' for one in givers)} come to `{name}.pairs` "
-                    f"with a column `probability`, and `{entry.name}` takes each pair as sure: "
-                    f"{end}",
+                    f"pairs of {', '.join(f'`{one}`' for one in givers)} have a column "
+                    f"`probability` at `{name}.pairs`, but `{entry.name}` treats each pair as "
+                    f"certain: {end}",
                     severity=Severity.WARNING,
-                    hint=f"{remedy}, or leave the column out of the data",
+                    hint=f"{remedy}, or remove the column from the data",
                     node=name,
                     field="algorithm",
                 )
@@ -162,11 +170,11 @@ def _givers_of_probabilities(facts: Facts, edge: Edge) -> list[str]:
 def _reads_no_probability(entry: Algorithm) -> str | None:
     """How an algorithm that takes pairs as sure is brought to read their probability."""
     if isinstance(entry, BradleyTerry | LabelCrossEntropy):
-        return None if entry.soft else f"set `soft: true` at `{entry.name}`"
+        return None if entry.soft else f"set `soft: true` on `{entry.name}`"
     full = resolve_algorithm(entry)
     if not isinstance(full, ResolvedPreference) or full.loss in SOFT_LOSSES:
         return None
-    return "take a `loss` that reads them (" + ", ".join(sorted(SOFT_LOSSES)) + ", e.g. `dpo`)"
+    return "use a `loss` that reads them (" + ", ".join(sorted(SOFT_LOSSES)) + ", e.g. `dpo`)"
 
 
 def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
@@ -185,7 +193,7 @@ def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
 
 def _sure_fix(name: str) -> tuple[Fix, ...]:
     change = Change(op="set", path=f"nodes.{name}.soft", value=False)
-    return (Fix(title="Make the pairs sure", changes=(change,)),)
+    return (Fix(title="Make hard pairs", changes=(change,)),)
 
 
 RULES = (

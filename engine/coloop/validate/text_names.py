@@ -126,7 +126,7 @@ def names_in_function(code: str, function: str) -> FunctionNames:
     if made is None:
         if any(_binds(statement, function) for statement in tree.body):
             return FunctionNames(takes_rest=True)
-        return FunctionNames(problem=f"defines no function `{function}`")
+        return FunctionNames(problem=f"has no function `{function}`")
     arguments = made.args
     positional = [*arguments.posonlyargs, *arguments.args]
     needed = positional[: len(positional) - len(arguments.defaults)]
@@ -155,7 +155,7 @@ def methods_in_class(code: str, name: str, methods: tuple[str, ...]) -> Function
         return FunctionNames(problem=f"cannot be read: {error}", is_syntax=True)
     made = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
     if made is None:
-        return FunctionNames(problem=f"defines no class `{name}`")
+        return FunctionNames(problem=f"has no class `{name}`")
     own = {n.name for n in made.body if isinstance(n, FUNCTIONS)}
     missing = [method for method in methods if method not in own]
     if missing and not made.bases:

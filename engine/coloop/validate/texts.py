@@ -157,8 +157,8 @@ def texts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
                 line = f" in line {names.line}" if names.line and "\n" in place.content else ""
                 yield found(
                     "text.template_syntax",
-                    f"the text cannot be read{line}: {names.problem}",
-                    hint="columns stand in `{{ ... }}`, conditions and loops in `{% ... %}`",
+                    f"invalid template{line}: {names.problem}",
+                    hint="write columns as `{{ ... }}`, conditions and loops as `{% ... %}`",
                     node=name,
                     field=place.field,
                     text_line=names.line,
@@ -173,8 +173,11 @@ def chat_templates_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
         if problem is not None:
             yield found(
                 "text.template_syntax",
-                f"the chat template cannot be read: {problem}",
-                hint="it is Jinja over `messages`, as `chat_template.jinja` of a model's folder",
+                f"invalid chat template: {problem}",
+                hint=(
+                    "a chat template is Jinja over `messages`, like `chat_template.jinja` of a "
+                    "model folder"
+                ),
                 node=name,
                 field="model.chat_template",
             )
@@ -201,8 +204,8 @@ def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
             if problem is not None:
                 yield found(
                     "text.pattern",
-                    f"`{place.content}` is no regular expression: {problem}",
-                    hint="escape characters that are meant as they stand with a backslash",
+                    f"`{place.content}` is not a valid regular expression: {problem}",
+                    hint="escape literal characters with a backslash",
                     node=name,
                     field=place.field,
                 )
@@ -210,8 +213,8 @@ def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
                 wanted = "a group" if place.groups == 1 else f"{place.groups} groups"
                 yield found(
                     "text.pattern_groups",
-                    f"`{place.content}` has {groups or 'no'} groups; {wanted} is expected",
-                    hint="put what is to be read in brackets: `answer: (\\d+)`",
+                    f"`{place.content}` has {groups or 'no'} groups, but needs {wanted}",
+                    hint="put the part to extract in parentheses: `answer: (\\d+)`",
                     node=name,
                     field=place.field,
                 )
@@ -226,7 +229,7 @@ def calls_have_their_arguments(facts: Facts) -> Iterator[Diagnostic]:
         if regex_problem(node.call)[0] is None and f"(?P<{argument}>" not in node.call:
             yield found(
                 "text.pattern_groups",
-                f"the call of a {node.type} tool has no group `{argument}`",
+                f"the call pattern of a {node.type} tool has no group `{argument}`",
                 hint=f"name the argument in the pattern: `(?P<{argument}>.*?)`",
                 node=name,
                 field="call",
@@ -244,7 +247,7 @@ def _code_problem(node: str, place: Place, read: FunctionNames) -> Diagnostic:
         lines = place.content.splitlines()
         text = lines[line - 1].strip() if line and line <= len(lines) else ""
         message = f"{code} does not compile{where}: {problem}"
-        hint = f"correct the line `{text}`, or what stands before it" if text else None
+        hint = f"fix the line `{text}`, or the one before it" if text else None
     else:
         message = f"{code} {problem}" if problem.startswith("defines") else problem
         hint = f"write `def {place.function}(...)`" if place.function else None

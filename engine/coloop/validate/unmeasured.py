@@ -31,11 +31,13 @@ def _unmeasured(edge: Edge) -> Diagnostic:
     probe, scorer = edge.target.node, edge.source.node
     return found(
         "structure.never_measured",
-        f"`{probe}` measures nothing of `{scorer}`: it reads the step's own tables, and no phase "
-        f"runs `{scorer}`, from whom nobody learns",
+        f"`{probe}` measures nothing of `{scorer}`: it reads the tables of the step, but no phase "
+        f"runs `{scorer}`, because nothing learns from it",
         severity=Severity.WARNING,
-        hint="give it held-out rows and name in `instead_of` the node whose place they take, or "
-        f"let something learn, keep or cut by what `{scorer}` says",
+        hint=(
+            "connect held-out rows and name the node that they replace in `instead_of`, or let a "
+            f"node learn from, store or filter by the scores of `{scorer}`"
+        ),
         node=probe,
         field=edge.target.port,
     )

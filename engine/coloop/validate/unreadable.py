@@ -13,13 +13,18 @@ from coloop.spec.data import LINED, FileFormat, FileSource
 from coloop.validate.sources import glance_at
 
 RULES: Final[Mapping[FileFormat, str]] = {
-    "jsonl": "each line is one JSON object",
-    "json": "the file is one list of JSON objects, or has an object in each line",
-    "csv": "a header line names the columns, each row has as many values, and a quote inside of a "
-    'quoted value is doubled: `"7"" pipe"`',
-    "tsv": "a header line names the columns, and each row has as many values, set apart by tabs",
-    "parquet": "the file is to be whole; download or write it again",
-    "text": "a folder of texts in UTF-8, or one such text",
+    "jsonl": "each line must be a JSON object",
+    "json": "the file must be a list of JSON objects, or have an object per line",
+    "csv": (
+        "the first line must name the columns, each row must have as many values, and a quote "
+        'inside a quoted value must be doubled: `"7"" pipe"`'
+    ),
+    "tsv": (
+        "the first line must name the columns, and each row must have as many values, separated by "
+        "tabs"
+    ),
+    "parquet": "the file is incomplete; download or write it again",
+    "text": "use a folder of UTF-8 texts, or one such text",
 }
 """What holds of a file in each format."""
 
@@ -36,9 +41,9 @@ def remedy(source: FileSource, root: Path) -> tuple[str, FileFormat | None]:
             if glance.problem is None and glance.columns:
                 return f"it can be read as {form}", form
     if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return "the file is written in UTF-16; save it as UTF-8", None
+        return "the file is encoded as UTF-16; save it as UTF-8", None
     if source.written_as in LINED and not _is_utf8(start):
-        return "the file is not written in UTF-8; save it as UTF-8", None
+        return "the file is not encoded as UTF-8; save it as UTF-8", None
     assert source.written_as is not None, source
     return RULES[source.written_as], None
 

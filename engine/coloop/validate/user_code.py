@@ -87,11 +87,11 @@ def _not_found(code: _Code, file: str | None, package: str, source: str) -> Iter
             continue
         yield found(
             "text.code_import",
-            f"{_shown(file)} imports `{need.name}` in line {need.line}, which is neither beside "
+            f"{_shown(file)} imports `{need.name}` in line {need.line}, which is neither next to "
             "the file nor installed here",
             severity=Severity.WARNING,
             hint=_nearest(code, need.name)
-            or "a run fails there unless it is installed where that runs",
+            or "a run fails there unless the module is installed on the machine that runs it",
             node=code.node,
             field=code.field,
             text_line=need.line if file is None else None,

@@ -20,12 +20,12 @@ def groups_have_one_optimizer(facts: Facts) -> Iterator[Diagnostic]:
             change = Change(op="remove", path=f"nodes.{name}.training")
             yield found(
                 "learning.second_optimizer",
-                f"`{name}` shares the weights of `{group.name}` and has a `training` of its own, "
-                "but "
-                "a weights group has one optimizer",
-                hint=f"set it in `nodes.{group.name}.training`, or give `{name}` weights of its "
-                "own "
-                "with `model: {type: copy, of: ...}`",
+                f"`{name}` shares the weights of `{group.name}` and has its own `training`, but "
+                "shared weights have one optimizer",
+                hint=(
+                    f"set it in `nodes.{group.name}.training`, or give `{name}` its own weights "
+                    "with `model: {type: copy, of: ...}`"
+                ),
                 node=name,
                 field="training",
                 fixes=(Fix(title="Remove `training` here", changes=(change,)),),
@@ -42,15 +42,15 @@ def snapshots_do_not_train(facts: Facts) -> Iterator[Diagnostic]:
             has_training = getattr(facts.nodes[name], "training", None) is not None
             if not ports and not has_training:
                 continue
-            what = f"`{name}.{ports[0]}` is connected" if ports else "it has a `training`"
+            what = f"`{name}.{ports[0]}` is connected" if ports else "it has `training`"
             source = getattr(facts.model(group.name), "of", None)
             change = Change(
                 op="set", path=f"nodes.{group.name}.model", value={"type": "copy", "of": source}
             )
             yield found(
                 "learning.snapshot_trains",
-                f"`{name}` holds a snapshot, which never trains, but {what}",
-                hint="a `copy` starts from the same weights and learns",
+                f"`{name}` is a snapshot, which is never trained, but {what}",
+                hint="a `copy` starts from the same weights and can be trained",
                 node=name,
                 field=ports[0] if ports else "training",
                 fixes=(Fix(title=f"Make {group.name} a copy", changes=(change,)),),
@@ -74,9 +74,8 @@ def weights_come_from_somewhere(facts: Facts) -> Iterator[Diagnostic]:
             reported.update(circle)
             yield found(
                 "learning.weights_circle",
-                "weights come from one another in a circle: " + " -> ".join([*circle, circle[0]]),
-                hint="one of these nodes needs weights of its own (`pretrained`, `scratch` or "
-                "`run`)",
+                "weights depend on one another in a cycle: " + " -> ".join([*circle, circle[0]]),
+                hint="one of these nodes needs its own weights (`pretrained`, `scratch` or `run`)",
                 node=circle[0],
                 field="model",
             )
@@ -120,8 +119,7 @@ def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
         change = Change(op="remove", path=f"nodes.{name}.training")
         yield found(
             "learning.nothing_to_train",
-            f"`{name}` has a `training`, but nothing is connected to a teaching port of its "
-            "weights",
+            f"`{name}` has `training`, but none of the teaching ports of its weights is connected",
             severity=Severity.WARNING,
             hint="connect a teaching port, or remove `training`: the weights are frozen",
             node=name,
@@ -140,8 +138,8 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
         if name in order[:index]:
             yield found(
                 "learning.order",
-                f"`{name}` stands twice in `order`",
-                hint="name each role once",
+                f"`{name}` is listed twice in `order`",
+                hint="list each role once",
                 field=f"schedule.order.{index}",
             )
     for group in facts.groups.values():
@@ -150,9 +148,9 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
         if len(learners) < 2 and named:
             yield found(
                 "learning.order",
-                f"`order` names `{named[0]}`, but no other role learns on its weights",
+                f"`order` names `{named[0]}`, but no other role trains its weights",
                 severity=Severity.WARNING,
-                hint="`order` is for roles that share weights; other learners are independent",
+                hint="`order` applies to roles that share weights; other learners are independent",
                 field="schedule.order",
             )
         missing = [name for name in learners if name not in named]
@@ -161,7 +159,7 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
                 "learning.order",
                 f"`order` names {', '.join(f'`{n}`' for n in named)} but not "
                 f"{', '.join(f'`{n}`' for n in missing)} on the same weights",
-                hint="name all learning roles of the group, or none for one joint update",
+                hint="list all learning roles of the group, or none for one joint update",
                 field="schedule.order",
             )
 
@@ -177,11 +175,12 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
         kinds = {facts.nodes[name].kind for name in group.members}
         yield found(
             "learning.frozen_scratch",
-            f"`{group.name}` begins with random weights, and nothing teaches it: what it gives is "
-            "noise",
+            f"`{group.name}` starts with random weights and is never trained: its output is noise",
             severity=Severity.WARNING,
-            hint="connect one of its teaching ports, or take weights that were trained: "
-            "`model: {type: pretrained, path: ...}`"
+            hint=(
+                "connect one of its teaching ports, or use trained weights: `model: {type: "
+                "pretrained, path: ...}`"
+            )
             + (" or `{type: snapshot, of: ...}`" if "reference" in kinds else ""),
             node=group.name,
             field="model",
@@ -196,11 +195,13 @@ def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
             continue
         yield found(
             "learning.frozen_scratch",
-            f"`{name}` reads a score head that the weights it comes from do not have, and nothing "
-            "teaches it: what it gives is noise",
+            f"`{name}` reads a score head that its initial weights do not have, and it is never "
+            "trained: its output is noise",
             severity=Severity.WARNING,
-            hint=f"connect a teaching port of `{name}`, or take weights with a head: those of a "
-            "scorer of this loop, or of an earlier run (`model: {type: run, ...}`)",
+            hint=(
+                f"connect a teaching port of `{name}`, or use weights with a head: those of a "
+                "scorer of this loop, or of an earlier run (`model: {type: run, ...}`)"
+            ),
             node=name,
             field="model",
         )
@@ -238,9 +239,9 @@ def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
             paths = {name: f"schedule.learn.{name}.updates" for name in said}
             yield found(
                 "learning.updates",
-                " and ".join(f"`{name}` says `updates: {count}`" for name, count in said.items())
-                + f", but they share the weights of `{group.name}` and learn in one stage",
-                hint="say the same of all, or let them learn in different phases",
+                " and ".join(f"`{name}` sets `updates: {count}`" for name, count in said.items())
+                + f", but they share the weights of `{group.name}` and are trained in one stage",
+                hint="set the same value for all, or train them in different phases",
                 field=paths[last],
                 fixes=tuple(
                     Fix(

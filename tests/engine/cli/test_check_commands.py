@@ -114,8 +114,8 @@ def test_strict_json_says_that_it_is_not_ok(coloop, loop):
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("missing.yaml", None, "there is no file"),
-        ("binary.yaml", b"\xff\xfe\x00\x01", "no UTF-8 text"),
+        ("missing.yaml", None, "missing.yaml not found"),
+        ("binary.yaml", b"\xff\xfe\x00\x01", "not UTF-8 text"),
         ("folder.yaml", "folder", "is a folder"),
         ("large.yaml", b"x: " + b"y" * (9 * 2**20), "larger than"),
     ],
@@ -221,7 +221,7 @@ def test_an_estimate_says_what_it_does_not_count(coloop, loop):
 def test_an_explanation_says_how_sure_it_is(coloop, loop):
     outcome = coloop("estimate", loop(*LARGE), "--explain")
 
-    for heading in ("phases", "decided for you", "how sure", "advice"):
+    for heading in ("phases", "chosen settings", "accuracy", "advice"):
         assert heading in outcome.out
 
 
@@ -245,7 +245,7 @@ def test_numbers_in_json_are_finite(coloop, loop):
 def test_fitting_prints_each_change_with_its_reason(coloop, loop):
     outcome = coloop("fit", loop(*LARGE), "--budget-gib", "40")
 
-    assert "nodes.actor.rollout.max_num_seqs: open → 32 (the rows of a step, " in outcome.out
+    assert "nodes.actor.rollout.max_num_seqs: not set → 32 (the rows of a step, " in outcome.out
     assert "fits; a step takes " in outcome.out
 
 

@@ -70,7 +70,7 @@ def test_a_file_that_exists_stays_unless_forced(coloop, folder):
 
     refused = coloop("new", "mine")
     assert refused.code == 1
-    assert "mine.yaml exists; name another file or give --force" in refused.err
+    assert "mine.yaml exists; choose another file or give --force" in refused.err
     assert (folder / "mine.yaml").read_text("utf-8") == "mine"
 
     assert coloop("new", "mine", "--force").code == 0
@@ -107,10 +107,10 @@ def test_a_preset_brings_its_files_and_those_that_are_there_stay(coloop, folder,
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--mode", "ofline"], "no mode is named 'ofline'; there are online, offline, reward"),
+        (["--mode", "ofline"], "there is no mode 'ofline'; choose one of online, offline, reward"),
         (["--preset", "grpp-arithmetic"], "did you mean grpo-arithmetic"),
         (["--mode", "offline", "--preset", "spin"], "give --mode or --preset, not both"),
-        (["my loop"], "'my loop' cannot be the name of a loop"),
+        (["my loop"], "'my loop' is not a valid loop name"),
     ],
 )
 def test_what_is_not_known_is_told(coloop, folder, arguments, said):

@@ -31,7 +31,7 @@ def test_a_rehearsal_tells_of_each_stage_and_learner(coloop, loop):
 
     assert found.code == 0
     assert "actor.generate" in found.out
-    assert "actor.rewards learned in 2 updates" in found.out
+    assert "actor.rewards: 2 updates" in found.out
 
 
 def test_a_rehearsal_as_json(coloop, loop):

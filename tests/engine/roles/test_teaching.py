@@ -311,7 +311,7 @@ def test_numbers_of_steps_are_no_labels_of_a_text(bench: Bench, rows_of: Any) ->
     code = "def reward(prompts, completions, **columns):\n    return [[0.5] for _ in prompts]\n"
     loop = labelled(bench, rows_of, code, {"prompt": "p", "target": "t"})
 
-    with pytest.raises(DataError, match=r"`truth`.*`rm\.labels` learns one number a text"):
+    with pytest.raises(DataError, match=r"`truth`.*`rm\.labels` needs one number per text"):
         loop.step()
 
 

@@ -148,7 +148,7 @@ def test_a_reward_gets_the_token_ids_that_it_asks_for(
     ("code", "told"),
     [
         ("def reward(completions, **columns)\n    return []\n", "in line 1, column"),
-        ("def rewards(completions):\n    return []\n", "defines no function `reward`"),
+        ("def rewards(completions):\n    return []\n", "has no function `reward`"),
         ("def reward(completions, anser):\n    return []\n", "anser"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_file_in_latin_1_is_refused_before_a_run_and_by_it_in_the_same_words(
     ended = runner(LOOP)
 
     assert found.is_error
-    assert "`mine.py` is not written in UTF-8 (line 1)" in found.message
+    assert "`mine.py` is not encoded as UTF-8 (line 1)" in found.message
     assert "# coding: latin-1" in found.message
     assert ended.state is RunStateName.FAILED
     assert found.message in str(ended.error)
@@ -210,7 +210,7 @@ def test_a_file_that_names_its_encoding_is_read_in_it(
             "`helper.py` does not compile in line 2, column 7",
             "helper.py, line 2)",
         ),
-        (b"x = 1\n# caf\xe9\n", "`helper.py` is not written in UTF-8 (line 2)", "`helper.py`"),
+        (b"x = 1\n# caf\xe9\n", "`helper.py` is not encoded as UTF-8 (line 2)", "`helper.py`"),
     ],
 )
 def test_a_module_beside_the_file_is_named_where_it_cannot_be_read(
@@ -254,7 +254,7 @@ def test_a_module_that_is_nowhere_is_a_warning_with_the_nearest_name(
     assert ended.state is RunStateName.FAILED
     told = str(ended.error)
     assert "No module named 'helpr'" in told
-    assert "neither beside the file nor installed" in told
+    assert "neither next to the file nor installed" in told
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_a_syntax_error_is_told_with_its_line() -> None:
 def test_a_missing_function_is_told_with_those_that_are_there() -> None:
     message = str(failure("def score(prompts, completions): return []"))
 
-    assert "defines no function `reward`; it defines score" in message
+    assert "has no function `reward`; it has score" in message
 
 
 @pytest.mark.sample(5)

@@ -42,7 +42,7 @@ def test_a_scorer_that_is_not_named_is_told(source: dict[str, Any], check: Check
     [found] = check("grpo", *mixed(source)).diagnostics
 
     assert found.code == "structure.unread_input"
-    assert f"`brief.scores -> mix.scores` is not read: `{source['name']}`" in found.message
+    assert f"`brief.scores -> mix.scores` is not used: `{source['name']}`" in found.message
 
 
 def test_scores_that_a_filter_brings_have_its_name(check: Check) -> None:

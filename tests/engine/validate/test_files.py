@@ -91,7 +91,7 @@ def test_columns_of_a_file_are_known_to_texts(finding: Finding, tmp_path: Path) 
     found = finding("grpo", *_from_file("rows.csv"), root=tmp_path)
 
     assert found.code == "structure.unknown_column"
-    assert found.message == "nothing gives the name `answer`"
+    assert found.message == "there is no name `answer`"
 
 
 def test_what_was_seen_is_looked_at_again_when_the_file_changes(
@@ -134,7 +134,7 @@ def test_vllm_on_a_cpu_wants_heads_that_its_kernels_have(finding: Finding, tmp_p
     )
 
     assert found.code == "placement.engine"
-    assert "16 dimensions" in found.message
+    assert "head dimension is 16" in found.message
 
 
 def test_a_confined_check_looks_at_nothing_outside(finding: Finding, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_columns_of_a_file_are_known_whatever_its_size(
     found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
 
     assert (found.code, found.severity) == ("structure.unknown_column", "error")
-    assert found.message == "nothing gives the name `answer`"
+    assert found.message == "there is no name `answer`"
 
 
 def test_a_json_schema_in_a_file_is_read_in_every_row(finding: Finding, tmp_path: Path) -> None:
@@ -193,8 +193,8 @@ def test_a_json_schema_in_a_file_is_read_in_every_row(finding: Finding, tmp_path
 
     assert (found.code, found.node, found.field) == ("data.schema", "problems", "source.path")
     assert found.message == (
-        "line 3: `form` holds a JSON schema that is wrong: the schema's $.requird is not known; "
-        "`exact` judges by it"
+        "line 3: the JSON schema in `form` is invalid: the schema's $.requird is not known; "
+        "`exact` uses this schema"
     )
 
 
@@ -251,7 +251,7 @@ def test_a_column_that_some_rows_lack_is_told_with_the_first_line(
 
     assert (found.code, found.severity) == ("data.partial_column", "warning")
     assert found.message.startswith(
-        "`answer` is missing in 1 of 4,000 rows of `problems`, the first in line 2501"
+        "`answer` is missing in 1 of 4,000 rows of `problems`, first in line 2501"
     )
 
 
@@ -263,7 +263,7 @@ def test_a_column_that_only_late_rows_have_is_missing_in_the_first(
     found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
 
     assert found.message.startswith("`answer` is missing in 600 of 601 rows")
-    assert "line 1:" in found.message
+    assert "in line 1;" in found.message
 
 
 def test_a_mapped_column_must_be_in_every_row(finding: Finding, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_mapped_column_must_be_in_every_row(finding: Finding, tmp_path: Path) 
     found = finding("grpo", *_from_file("rows.jsonl"), mapping, root=tmp_path)
 
     assert (found.code, found.severity) == ("data.missing_column", "error")
-    assert found.message == ("1 of 4 rows have no column `gold` for `answer`, the first in line 4")
+    assert found.message == ("1 of 4 rows have no column `gold` for `answer`, first in line 4")
 
 
 @pytest.fixture
@@ -294,9 +294,7 @@ def test_a_large_file_is_looked_at_here_and_there_and_the_finding_says_so(
     found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
 
     assert (found.code, found.severity) == ("data.unseen_column", "warning")
-    assert re.fullmatch(
-        r"nothing gives the name `answer` in \d\d rows of `problems`", found.message
-    )
+    assert re.fullmatch(r"there is no name `answer` in \d\d rows of `problems`", found.message)
 
 
 @pytest.mark.usefixtures("small_looks")
@@ -331,7 +329,7 @@ def test_of_a_large_file_little_is_read_and_that_once(
     ("line", "problem"),
     [
         ('{"prompt": "1+1=", "answer": }', "line 1001 is not JSON"),
-        ('["1+1=", "2"]', "line 1001 is no object with columns"),
+        ('["1+1=", "2"]', "line 1001 is not an object with columns"),
         ('{"prompt": 1}, {"prompt": 2}', "line 1001 is not JSON"),
     ],
 )
@@ -361,11 +359,11 @@ def test_a_header_that_names_a_column_twice_is_unreadable(finding: Finding, tmp_
     [
         ("rows.csv", "prompt,answer\nné?,2\n".encode("latin-1"), "save it as UTF-8"),
         ("rows.jsonl", json.dumps(ROW).encode("utf-16"), "UTF-16; save it as UTF-8"),
-        ("rows.csv", b'prompt,answer\n"a 7" pipe",2\n', "is doubled"),
-        ("rows.csv", b'prompt,answer\n"a,2\n', "is doubled"),
-        ("rows.tsv", b"prompt\tanswer\n1+1=\t2\t3\n", "set apart by tabs"),
-        ("rows.jsonl", b'{"prompt": "1+1=", "answer": }\n', "one JSON object"),
-        ("rows.json", b'{"train": [\n{"prompt": "1+1="}]}\n', "one list of JSON objects"),
+        ("rows.csv", b'prompt,answer\n"a 7" pipe",2\n', "must be doubled"),
+        ("rows.csv", b'prompt,answer\n"a,2\n', "must be doubled"),
+        ("rows.tsv", b"prompt\tanswer\n1+1=\t2\t3\n", "separated by tabs"),
+        ("rows.jsonl", b'{"prompt": "1+1=", "answer": }\n', "a JSON object"),
+        ("rows.json", b'{"train": [\n{"prompt": "1+1="}]}\n', "a list of JSON objects"),
         ("rows.parquet", b"PAR1 and no more", "download or write it again"),
     ],
 )
@@ -412,8 +410,8 @@ PREFERRED = '{"prompt": "p", "chosen": "a", "rejected": "b", "probability": 0.8}
 @pytest.mark.parametrize(
     ("algorithm", "end"),
     [
-        ({"name": "kto"}, "the run ends at the first that is not 1"),
-        ({"name": "dpo", "loss": "nca"}, "the run ends at the first that is not 1"),
+        ({"name": "kto"}, "the run ends at the first value that is not 1"),
+        ({"name": "dpo", "loss": "nca"}, "the run ends at the first value that is not 1"),
         ({"name": "dpo"}, None),
     ],
 )
@@ -452,7 +450,7 @@ def test_a_reward_model_that_is_not_soft_says_that_it_reads_no_probabilities(
     found = finding("ppo", ("set", "nodes.prompts.source", source), root=tmp_path)
 
     assert (found.code, found.node) == ("learning.soft_pairs", "rm")
-    assert "nobody reads it" in found.message
+    assert "it is ignored" in found.message
     assert "set `soft: true`" in found.hint
 
 
@@ -471,7 +469,7 @@ def test_no_entry_of_a_model_folder_leads_out_of_a_confined_check(
 
     [found] = [one for one in report.diagnostics if one.is_error]
     assert (found.code, found.field) == ("data.outside", "model.path")
-    assert found.message.startswith(f"`models/tiny` holds {entry}, which leads out of ")
+    assert found.message.startswith(f"`models/tiny` contains {entry}, which leads outside of ")
 
 
 @pytest.mark.attack

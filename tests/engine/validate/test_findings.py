@@ -109,7 +109,7 @@ def test_clashing_numbers_are_named_with_their_neighbours(finding: Finding) -> N
     )
 
     assert "256 rows (32 rows of `problems` x 8 completions)" in found.message
-    assert "mini-batches of 60" in found.message
+    assert "`mini_batch: 60`" in found.message
     assert found.hint == "nearest valid values: 32 and 64"
     assert (found.node, found.field) == ("actor", "training.mini_batch")
 
@@ -117,7 +117,7 @@ def test_clashing_numbers_are_named_with_their_neighbours(finding: Finding) -> N
 def test_an_ambiguous_name_is_told_with_its_exact_names(finding: Finding) -> None:
     found = finding("two_halves", ("set", "nodes.both.text", "{{ prompt }}"))
 
-    assert "`tens` or of `units`" in found.message
+    assert "`tens` or `units`" in found.message
     assert found.hint is not None
     assert "`tens.prompt`" in found.hint
 
@@ -440,7 +440,7 @@ def test_roles_of_one_group_that_repeat_differently_are_both_named(finding: Find
     found = finding("self_play", ("set", "schedule.learn", rules))
 
     assert found.severity is Severity.ERROR
-    assert "`proposer` says `updates: 4` and `solver` says `updates: 1`" in found.message
+    assert "`proposer` sets `updates: 4` and `solver` sets `updates: 1`" in found.message
     assert [fix.title for fix in found.fixes] == ["1 for all", "4 for all"]
 
 
@@ -483,7 +483,7 @@ def test_a_prompt_and_what_is_written_fit_the_models_positions(finding: Finding)
     assert (found.code, found.severity) == ("numbers.too_long", "warning")
     assert (found.node, found.field) == ("actor", "rollout.max_new_tokens")
     assert found.message.startswith("a prompt of 500 tokens")
-    assert "512 positions" in found.message
+    assert "context of 512 tokens" in found.message
     assert [fix.title for fix in found.fixes] == ["Write 12"]
 
 
@@ -642,4 +642,4 @@ def test_words_of_a_verdict_that_are_worth_nothing_are_valued_in_the_hint(
     report = check("judges", ("set", "nodes.verifier.read", read))
 
     unread = [f.hint for f in report.diagnostics if f.code == "structure.unreadable_verdict"]
-    assert unread == [f"say what each word is worth: `values: {hint}`"]
+    assert unread == [f"set a value for each word: `values: {hint}`"]

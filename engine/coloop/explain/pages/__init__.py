@@ -64,7 +64,7 @@ class Page(BaseModel):
 
     text: str | None = None
     text_of: Repeated | None = None
-    mended: str | None = None
+    fixed: str | None = None
 
     readings: Mapping[str, float] = {}
     first: Mapping[str, float] = {}

@@ -286,8 +286,8 @@ class Module:
         if not callable(self.call):
             there = [n for n, v in space.items() if callable(v) and not n.startswith("_")]
             raise Bad(
-                f"defines no function `{function}`"
-                + (f"; it defines {', '.join(there[:10])}" if there else "")
+                f"has no function `{function}`"
+                + (f"; it has {', '.join(there[:10])}" if there else "")
             )
         self.function = function
         code = getattr(self.call, "__code__", None)
