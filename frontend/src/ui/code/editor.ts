@@ -76,6 +76,18 @@ interface EditorOptions {
   onLine: (messages: string) => void;
 }
 
+/** Labels of the search panel. */
+const PHRASES = {
+  next: "Next",
+  previous: "Previous",
+  all: "All",
+  "match case": "Match case",
+  regexp: "Regular expression",
+  "by word": "Whole word",
+  replace: "Replace",
+  "replace all": "Replace all",
+};
+
 /** Marks changes that did not come from typing. */
 const FromOutside = Annotation.define<boolean>();
 
@@ -118,6 +130,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
         highlightActiveLineGutter(),
         highlightSelectionMatches(),
         search({ top: true }),
+        EditorState.phrases.of(PHRASES),
         indentUnit.of(language === "python" ? "    " : "  "),
         language === "python" ? completePython(words) : [],
         keymap.of([

@@ -144,7 +144,14 @@ const THEME = EditorView.theme({
   ".cm-panels-top": { borderBottom: "1px solid var(--line)" },
   ".cm-panels-bottom": { borderTop: "1px solid var(--line)" },
   ".cm-panel.cm-search": { padding: "4px 24px 4px 8px" },
-  ".cm-panel.cm-search label": { fontSize: "12px", verticalAlign: "middle" },
+  ".cm-panel.cm-search label": {
+    display: "inline-flex",
+    alignItems: "center",
+    gap: "4px",
+    marginRight: "8px",
+    fontSize: "12px",
+    verticalAlign: "middle",
+  },
   ".cm-panel.cm-search [name=close]": { color: "var(--muted)", fontSize: "16px" },
   ".cm-textfield": {
     height: "24px",
