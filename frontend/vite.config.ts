@@ -6,8 +6,6 @@ import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
-import { chunkGroups } from "./chunks.ts";
-import { LEANER_PACKAGES, leanerControls, leanerIcons, leanerMoves } from "./leaner.ts";
 
 const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
 
@@ -32,23 +30,19 @@ const ALONE = TESTS.filter((path) =>
 );
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), leanerIcons(), leanerMoves(), leanerControls()],
+  plugins: [react(), tailwindcss()],
   resolve: {
-    alias: { "@": fileURLToPath(new URL("./src", import.meta.url)), ...LEANER_PACKAGES },
+    alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) },
   },
   build: {
     outDir: "../backend/coloop_server/_static",
     emptyOutDir: true,
     manifest: true,
     target: "es2022",
-    chunkSizeWarningLimit: 600,
+    // `npm run size` has the budgets, of gzipped files.
+    chunkSizeWarningLimit: 1500,
     // Every browser of the target loads modules ahead by itself.
     modulePreload: { polyfill: false },
-    rolldownOptions: {
-      output: {
-        codeSplitting: { groups: chunkGroups(here) },
-      },
-    },
   },
   server: {
     proxy: {

@@ -1,96 +1,54 @@
 /**
- * How much JavaScript a page loads before it is drawn, what comes later, and all of it together. Fails above
- * the budgets. Reads the manifest of the last `npm run build`, or of the folder that is named.
+ * How much gzipped JavaScript a page loads before it is drawn, and what is loaded later. Fails above the budgets.
+ * Reads the manifest of the last `npm run build`.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
-const built = fileURLToPath(new URL("../../backend/coloop_server/_static", import.meta.url));
-const folder = process.argv[2] ? resolve(process.argv[2]) : built;
-const manifestPath = join(folder, ".vite/manifest.json");
+/** kB of gzipped JavaScript. There is no budget for all files together. */
+const FIRST_VISIT = 350;
+const LAZY_CHUNK = 250;
 
-/** kB of gzipped JavaScript. */
-const BUDGETS = { "first visit (editor)": 250, "run view": 290, "all of it": 488 };
+const built = fileURLToPath(new URL("../../backend/coloop_server/_static/", import.meta.url));
+const manifest = JSON.parse(readFileSync(`${built}.vite/manifest.json`, "utf-8"));
 
-if (!existsSync(manifestPath)) {
-  console.error("There is no build: run `npm run build` first.");
-  process.exit(1);
-}
-const manifest = JSON.parse(readFileSync(manifestPath, "utf-8"));
+const sizeOf = (file) => gzipSync(readFileSync(built + file), { level: 9 }).length / 1000;
 
-const sizes = new Map();
-function size(file) {
-  if (!sizes.has(file))
-    sizes.set(file, gzipSync(readFileSync(join(folder, file)), { level: 9 }).length);
-  return sizes.get(file);
-}
-
-/** Files that a chunk needs at once, itself included. */
-function needs(name, seen = new Set()) {
-  const chunk = manifest[name];
-  if (!chunk || seen.has(name)) return seen;
+/** Chunks that a chunk imports statically, itself included. */
+function closure(name, seen = new Set()) {
+  if (!manifest[name]) throw new Error(`the build has no chunk ${name}`);
+  if (seen.has(name)) return seen;
   seen.add(name);
-  for (const other of chunk.imports ?? []) needs(other, seen);
+  for (const other of manifest[name].imports ?? []) closure(other, seen);
   return seen;
 }
 
-function total(names, extension) {
-  const files = new Set();
-  for (const name of names) {
-    const chunk = manifest[name];
-    for (const file of [chunk.file, ...(chunk.css ?? [])])
-      if (file.endsWith(extension)) files.add(file);
-  }
-  return [...files].reduce((sum, file) => sum + size(file), 0);
+function kilobytes(names) {
+  const files = new Set([...names].map((name) => manifest[name].file));
+  return [...files]
+    .filter((file) => file.endsWith(".js"))
+    .reduce((sum, file) => sum + sizeOf(file), 0);
 }
 
-const entry = Object.keys(manifest).find((name) => manifest[name].isEntry);
-
-/** A file that is renamed is not to be measured as nothing. */
-function find(name) {
-  if (!manifest[name]) throw new Error(`The build has no chunk of ${name}.`);
-  return name;
-}
-
-const routes = {
-  "first visit (editor)": [entry, "src/app/EditorPage.tsx", "src/features/loops/DropZone.tsx"],
-  "run view": [entry, "src/app/RunPage.tsx", "src/features/loops/DropZone.tsx"],
-};
-const later = [
-  "src/features/inspector/Inspector.tsx",
-  "src/features/hardware/HardwareBar.tsx",
-  "src/app/Toasts.tsx",
-  "src/app/CommandPalette.tsx",
-  "src/features/palette/AddSearch.tsx",
-  "src/ui/code/CodeEditor.tsx",
-];
-
-const kb = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
 let isOver = false;
-function tell(what, script, more = "") {
-  const isAbove = script > BUDGETS[what] * 1000;
-  isOver ||= isAbove;
+function report(label, size, budget = Number.POSITIVE_INFINITY) {
+  isOver ||= size > budget;
+  const limit = Number.isFinite(budget) ? `  (budget ${budget} kB)` : "";
   console.log(
-    `${what.padEnd(22)} ${kb(script).padStart(9)} JavaScript${more}, gzipped (budget ${BUDGETS[what]} kB)` +
-      (isAbove ? "  OVER BUDGET" : ""),
+    `${label.padEnd(36)}${size.toFixed(1).padStart(8)} kB${limit}${size > budget ? "  OVER BUDGET" : ""}`,
   );
 }
 
-const first = new Set();
-for (const [route, starts] of Object.entries(routes)) {
-  const names = new Set(starts.flatMap((start) => [...needs(find(start))]));
-  for (const name of names) first.add(name);
-  tell(route, total(names, ".js"), `, ${kb(total(names, ".css"))} CSS`);
-}
-const scripts = readdirSync(join(folder, "assets")).filter((file) => file.endsWith(".js"));
-tell(
-  "all of it",
-  scripts.reduce((sum, file) => sum + size(join("assets", file)), 0),
-);
-for (const part of later) {
-  const own = [...needs(find(part))].filter((one) => !first.has(one));
-  console.log(`${`later: ${part}`.padEnd(46)} ${kb(total(own, ".js")).padStart(9)}`);
-}
+const names = Object.keys(manifest);
+const entry = names.find((name) => manifest[name].isEntry);
+const first = new Set([...closure(entry), ...closure("src/app/EditorPage.tsx")]);
+report("first visit (a loop)", kilobytes(first), FIRST_VISIT);
+report("a run", kilobytes(new Set([...closure(entry), ...closure("src/app/RunPage.tsx")])));
+report("all files", kilobytes(names));
+const later = names
+  .filter((name) => manifest[name].file.endsWith(".js") && !first.has(name))
+  .map((name) => [name, kilobytes([name])])
+  .toSorted(([, a], [, b]) => b - a);
+for (const [name, size] of later) report(`lazy: ${name.replace(/^_|src\//, "")}`, size, LAZY_CHUNK);
 process.exit(isOver ? 1 : 0);

@@ -12,13 +12,10 @@ globalThis.matchMedia ??= ((query: string) => ({
   removeEventListener() {},
 })) as unknown as typeof matchMedia;
 
-if (typeof Element !== "undefined") Element.prototype.scrollIntoView ??= () => {};
-
-// What opens is there at once, as it is in a page that has been looked at for a moment.
-if (typeof document !== "undefined") {
-  const { menuParts } = await import("@/ui/Menu");
-  const { selectParts } = await import("@/ui/Select");
-  await Promise.all([menuParts.bring(), selectParts.bring()]);
+if (typeof Element !== "undefined") {
+  Element.prototype.scrollIntoView ??= () => {};
+  Element.prototype.hasPointerCapture ??= () => false;
+  Element.prototype.releasePointerCapture ??= () => {};
 }
 
 export {};

@@ -46,7 +46,7 @@ WATCH = """() => {
 OPEN = """() => new Promise((done) => {
     const began = performance.now();
     document.querySelector("[role=tab][id$=yaml]").click();
-    const look = () => document.querySelector("textarea.pce-textarea")
+    const look = () => document.querySelector(".cm-content")
         ? window.painted_((now) => done(now - began)) : requestAnimationFrame(look);
     look();
 })"""
@@ -151,19 +151,27 @@ def in_turn(name: str, page: Page, bare: Page, measure: Callable[[Page], list[fl
 
 
 def area_of(page: Page) -> Any:
-    return page.locator("textarea").first
+    return page.locator(".cm-content, textarea").first
 
 
 def keys(page: Page) -> list[float]:
     """In the middle of the text, as fast as a quick typist."""
     area_of(page).evaluate(
         """(area) => {
-            const middle = area.value.indexOf("\\n", area.value.length / 2);
             area.focus();
-            area.setSelectionRange(middle, middle);
-            window.took_.length = 0;
+            if (area.setSelectionRange === undefined) {
+                const box = area.closest(".cm-scroller");
+                box.scrollTop = box.scrollHeight / 2;
+            } else {
+                const middle = area.value.indexOf("\\n", area.value.length / 2);
+                area.setSelectionRange(middle, middle);
+            }
         }"""
     )
+    page.wait_for_timeout(200)
+    if (line := page.locator(".cm-line")).count() > 0:
+        line.nth(line.count() // 2).click()
+        page.keyboard.press("End")
     page.wait_for_timeout(200)
     page.keyboard.press("Enter")
     page.evaluate("() => { window.took_.length = 0; }")

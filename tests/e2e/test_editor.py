@@ -242,7 +242,7 @@ def test_an_edit_in_the_inspector_changes_its_line_and_nothing_else(
     text = without_places(saved_yaml(page))
     assert text == LOOP.replace("rows_per_step: 8", "rows_per_step: 12")
     page.get_by_role("tab", name="YAML").click()
-    expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("rows_per_step: 12"))
+    expect(page.get_by_label("Loop as YAML")).to_contain_text("rows_per_step: 12")
 
 
 def test_an_edit_is_one_request(editor: Callable[..., Page], saved_yaml: SavedYaml) -> None:
@@ -285,36 +285,30 @@ def test_what_a_check_finds_moves_no_list_from_under_a_press(
     assert "task: countdown" in saved_yaml(page)
 
 
-AT_THE_LOWER_EDGE = """(area, word) => {
-    const box = area.closest(".prism-code-editor");
-    const at = area.value.indexOf(word, area.value.indexOf("kind: reward"));
-    const line = area.value.slice(0, at).split("\\n").length;
-    const top = area.getBoundingClientRect().top + box.scrollTop - box.getBoundingClientRect().top;
-    box.scrollTop = top + 18 * line - box.clientHeight;
-    area.setSelectionRange(at, at + word.length);
+AT_THE_LOWER_EDGE = """() => {
+    const box = document.querySelector(".cm-focused .cm-scroller");
+    const line = document.querySelector(".cm-focused .cm-activeLine").getBoundingClientRect();
+    box.scrollTop += line.bottom - box.getBoundingClientRect().bottom;
 }"""
-"""The word is selected, and the text scrolled until its line is the last one in sight."""
+"""The text is scrolled until the line of the cursor is the last one in sight."""
 
 LINE_IS_IN_SIGHT = """() => {
-    const line = document.querySelector(".pce-focus .active-line").getBoundingClientRect();
-    const box = document.querySelector(".pce-focus").getBoundingClientRect();
+    const line = document.querySelector(".cm-focused .cm-activeLine").getBoundingClientRect();
+    const box = document.querySelector(".cm-focused .cm-scroller").getBoundingClientRect();
     return line.top >= box.top && line.bottom <= box.bottom + 1;
 }"""
 
 
-def type_in_text(page: Page, old: str, new: str) -> None:
-    """Select a word of the YAML panel and type over it."""
+def select_in_text(page: Page, text: str) -> None:
+    """Select the first place of the YAML panel that reads so, by its search."""
     page.get_by_role("tab", name="YAML").click()
-    area = page.get_by_label("Loop as YAML")
-    area.click()  # waits until the panel stands still
-    area.evaluate(
-        """(area, [text, word]) => {
-            const at = area.value.indexOf(text) + text.lastIndexOf(word);
-            area.setSelectionRange(at, at + word.length);
-        }""",
-        [old, old.split()[-1]],
-    )
-    page.keyboard.type(new)
+    page.get_by_label("Loop as YAML").click()  # waits until the panel stands still
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("Control+f")
+    page.get_by_label("Find", exact=True).fill(text)
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Loop as YAML")).to_be_focused()
 
 
 def test_an_edit_of_the_text_changes_the_graph_and_is_one_step_back(
@@ -322,7 +316,8 @@ def test_an_edit_of_the_text_changes_the_graph_and_is_one_step_back(
 ) -> None:
     page = editor()
 
-    type_in_text(page, "completions_per_prompt: 4", "6")
+    select_in_text(page, "completions_per_prompt: 4")
+    page.keyboard.insert_text("completions_per_prompt: 6")
     node(page, "actor").click()
     expect(page.get_by_label("Completions per prompt", exact=True)).to_have_value("6")
     edited = saved_yaml(page)
@@ -340,10 +335,9 @@ def test_text_that_does_not_read_keeps_the_last_graph_until_it_does(
     text = "# kept\n" * 30 + LOOP
     page = editor(text)
 
-    page.get_by_role("tab", name="YAML").click()
-    page.get_by_label("Loop as YAML").click()
-    page.get_by_label("Loop as YAML").evaluate(AT_THE_LOWER_EDGE, "reward")
-    page.keyboard.type("rewrd")
+    select_in_text(page, "kind: reward")
+    page.evaluate(AT_THE_LOWER_EDGE)
+    page.keyboard.insert_text("kind: rewrd")
     expect(page.get_by_text("The text has errors.")).to_be_visible()
     expect(node(page, "exact")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("rewrd")
@@ -351,11 +345,11 @@ def test_text_that_does_not_read_keeps_the_last_graph_until_it_does(
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
     page.reload()
     expect(page.get_by_text("The text has errors.")).to_be_visible()
-    expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("rewrd"))
+    expect(page.get_by_role("alert")).to_contain_text("rewrd")
     page.get_by_role("button", name="Discard", exact=True).click()
 
     expect(page.get_by_text("The text has errors.")).to_be_hidden()
-    expect(page.get_by_label("Loop as YAML")).to_have_value(re.compile("kind: reward"))
+    expect(page.get_by_role("alert")).to_be_hidden()
     assert without_places(saved_yaml(page)) == text
 
 

@@ -2,16 +2,19 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, OfflineError } from "@/api/client";
+import { DropZone } from "@/features/loops/DropZone";
+import { TrustDialog } from "@/features/runs/TrustDialog";
 import { useTrust } from "@/features/runs/trust";
 import { listenToPresses } from "@/session/choosing";
 import { startTheme } from "@/session/theme";
-import { useToasts } from "@/session/toast";
-import { later, useIdle } from "@/ui/later";
+import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
 import { Asked, Once } from "./Asked";
 import { CrashBoundary } from "./CrashBoundary";
+import { SignInDialog } from "./head/SignInDialog";
 import { StartPage } from "./StartPage";
 import { startSigningIn } from "./signingIn";
+import { Toasts } from "./Toasts";
 
 const EditorPage = lazy(() =>
   import("./EditorPage").then((module) => ({ default: module.EditorPage })),
@@ -27,16 +30,6 @@ const ComparePage = lazy(() =>
   import("./ComparePage").then((module) => ({ default: module.ComparePage })),
 );
 const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: module.RunPage })));
-const DropZone = lazy(() =>
-  import("@/features/loops/DropZone").then((module) => ({ default: module.DropZone })),
-);
-const SignInDialog = later(() =>
-  import("./head/SignInDialog").then((module) => module.SignInDialog),
-);
-const TrustDialog = later(() =>
-  import("@/features/runs/TrustDialog").then((module) => module.TrustDialog),
-);
-const Toasts = lazy(() => import("./Toasts").then((module) => ({ default: module.Toasts })));
 
 startTheme();
 listenToPresses();
@@ -57,40 +50,35 @@ export function App() {
   const isTrustAsked = useTrust((state) => state.asking !== null);
   return (
     <QueryClientProvider client={client}>
-      <CrashBoundary>
-        <Suspense fallback={<AppSkeleton />}>
-          <DropZone>
-            <Switch>
-              <Route path="/" component={StartPage} />
-              <Route path="/loops" component={LoopsPage} />
-              <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
-              <Route path="/loops/:id/rewards">
-                {({ id }) => <RewardsPage key={id} id={id} />}
-              </Route>
-              <Route path="/runs" component={RunsPage} />
-              <Route path="/runs/compare" component={ComparePage} />
-              <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
-              <Route>
-                <Redirect to="/" replace />
-              </Route>
-            </Switch>
-          </DropZone>
-        </Suspense>
-      </CrashBoundary>
-      <Asked dialog="signIn">
-        <SignInDialog />
-      </Asked>
-      <Once when={isTrustAsked}>
-        <TrustDialog />
-      </Once>
-      <Messages />
+      <TooltipProvider>
+        <Toasts />
+        <CrashBoundary>
+          <Suspense fallback={<AppSkeleton />}>
+            <DropZone>
+              <Switch>
+                <Route path="/" component={StartPage} />
+                <Route path="/loops" component={LoopsPage} />
+                <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
+                <Route path="/loops/:id/rewards">
+                  {({ id }) => <RewardsPage key={id} id={id} />}
+                </Route>
+                <Route path="/runs" component={RunsPage} />
+                <Route path="/runs/compare" component={ComparePage} />
+                <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
+                <Route>
+                  <Redirect to="/" replace />
+                </Route>
+              </Switch>
+            </DropZone>
+          </Suspense>
+        </CrashBoundary>
+        <Asked dialog="signIn">
+          <SignInDialog />
+        </Asked>
+        <Once when={isTrustAsked}>
+          <TrustDialog />
+        </Once>
+      </TooltipProvider>
     </QueryClientProvider>
   );
-}
-
-/** There before the first message where time allows, so that it is read aloud. */
-function Messages() {
-  const isTold = useToasts((toasts) => toasts.length > 0);
-  const isIdle = useIdle();
-  return <Suspense>{isTold || isIdle ? <Toasts /> : null}</Suspense>;
 }

@@ -1,4 +1,4 @@
-import { type ReactNode, Suspense, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useDialogs } from "@/session/dialogs";
 
 type DialogName = Exclude<ReturnType<typeof useDialogs.getState>["open"], null>;
@@ -13,5 +13,5 @@ export function Asked({ dialog, children }: { dialog: DialogName; children: Reac
 export function Once({ when, children }: { when: boolean; children: ReactNode }) {
   const [isThere, setThere] = useState(when);
   if (when && !isThere) setThere(true);
-  return <Suspense>{when || isThere ? children : null}</Suspense>;
+  return when || isThere ? children : null;
 }

@@ -1,9 +1,13 @@
-import { type ReactNode, Suspense, useState } from "react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import type { PanelId } from "@/session/preferences";
 import { PanelHeadContext } from "@/ui/PanelHead";
 import { Loading } from "@/ui/States";
 import { TabList } from "@/ui/TabList";
 import { PANELS, type Page, panelsOf } from "./panels";
+
+const PanelBody = lazy(() =>
+  import("./PanelBody").then((module) => ({ default: module.PanelBody })),
+);
 
 interface DockProps {
   page: Page;
@@ -18,7 +22,6 @@ interface DockProps {
 export function Dock({ page, label, value, onChange, children }: DockProps) {
   const panels = panelsOf(page);
   const [room, setRoom] = useState<HTMLElement | null>(null);
-  const { Body } = PANELS[value];
   return (
     <div className="flex h-full flex-col">
       <div className="flex shrink-0 flex-wrap items-center gap-x-4 border-line border-b px-3">
@@ -46,7 +49,7 @@ export function Dock({ page, label, value, onChange, children }: DockProps) {
       >
         <Suspense fallback={<Loading label={`Loading ${PANELS[value].label.toLowerCase()}`} />}>
           <PanelHeadContext value={room}>
-            <Body />
+            <PanelBody panel={value} />
           </PanelHeadContext>
         </Suspense>
       </div>

@@ -2,26 +2,19 @@ import { PanelBottomOpen, PanelRightOpen } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
+import { HardwareBar } from "@/features/hardware/HardwareBar";
 import { HardwareLayer } from "@/features/hardware/HardwareLayer";
 import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
 import { PaletteRail } from "@/features/palette/PaletteRail";
+import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
 import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { usePreferences } from "@/session/preferences";
 import { IconButton } from "@/ui/IconButton";
-import { later } from "@/ui/later";
 import { Resizer } from "@/ui/Resizer";
 import { EditorDock } from "./EditorDock";
 import { SettingsPane } from "./SettingsPane";
 
-// What has run is not needed to compose.
 const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
-const ScheduleStrip = lazy(() =>
-  import("@/features/schedule/ScheduleStrip").then((module) => ({ default: module.ScheduleStrip })),
-);
-
-const HardwareBar = later(() =>
-  import("@/features/hardware/HardwareBar").then((module) => module.HardwareBar),
-);
 
 const DOCK_HEIGHT = 204;
 
@@ -67,7 +60,7 @@ export function EditorLayout() {
               )}
             </div>
           </main>
-          <Suspense fallback={null}>
+          <Suspense>
             <LoopRuns />
           </Suspense>
           {isDockOpen ? (
@@ -90,14 +83,8 @@ export function EditorLayout() {
         </div>
         {isInspectorOpen ? <SettingsPane /> : null}
       </div>
-      {showsSchedule ? null : (
-        <Suspense fallback={<div className="h-[104px] shrink-0 border-line border-t bg-surface" />}>
-          <ScheduleStrip />
-        </Suspense>
-      )}
-      <Suspense fallback={<div className="h-[78px] shrink-0 border-line border-t bg-surface" />}>
-        <HardwareBar />
-      </Suspense>
+      {showsSchedule ? null : <ScheduleStrip />}
+      <HardwareBar />
     </>
   );
 }

@@ -1,6 +1,5 @@
 import { useEffect } from "react";
 import { useDocument } from "@/document/context";
-import { useDrawn } from "@/ui/later";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { EditorLayout } from "./EditorLayout";
@@ -24,7 +23,6 @@ function Editor() {
   const actions = useEditorActions();
   useActionKeys(actions);
   usePaste();
-  useDrawn();
   useNodeInAddress();
   useEffect(() => {
     document.title = `${name} · coloop`;

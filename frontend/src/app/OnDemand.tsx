@@ -1,29 +1,24 @@
 import { lazy, Suspense } from "react";
-import { useDialogs } from "@/session/dialogs";
+import { useSync } from "@/document/context";
+import { type DialogName, useDialogs } from "@/session/dialogs";
 import { useExplaining } from "@/session/explaining";
 import { useTourState } from "@/session/tour";
+import { Once } from "./Asked";
 
-// Nobody waits for these before they are asked for.
-const GalleryDialog = lazy(() =>
-  import("@/features/presets/GalleryDialog").then((module) => ({ default: module.GalleryDialog })),
-);
-const ExplainSheet = lazy(() =>
-  import("@/features/explain/ExplainSheet").then((module) => ({ default: module.ExplainSheet })),
-);
-const Tour = lazy(() =>
-  import("@/features/tour/Tour").then((module) => ({ default: module.Tour })),
-);
+const Dialogs = lazy(() => import("./Dialogs").then((module) => ({ default: module.Dialogs })));
+const NAMES: readonly DialogName[] = ["confirmRun", "gallery", "history", "newLoop"];
 
-/** Loaded when first opened. */
+/** Dialogs, loaded when the first one is opened. */
 export function OnDemand() {
-  const isGallery = useDialogs((state) => state.open === "gallery");
+  const isDialog = useDialogs((state) => NAMES.includes(state.open));
+  const isConflict = useSync((state) => state.conflict !== null);
   const isExplained = useExplaining((state) => state.code !== null || state.node !== null);
   const isTour = useTourState((state) => state.step !== null);
   return (
-    <Suspense fallback={null}>
-      {isGallery ? <GalleryDialog /> : null}
-      {isExplained ? <ExplainSheet /> : null}
-      {isTour ? <Tour /> : null}
+    <Suspense>
+      <Once when={isDialog || isConflict || isExplained || isTour}>
+        <Dialogs />
+      </Once>
     </Suspense>
   );
 }

@@ -1,11 +1,10 @@
-import { Suspense } from "react";
 import { Canvas } from "@/features/canvas/Canvas";
+import { ChartsPanel } from "@/features/charts/ChartsPanel";
 import { RunEditBar } from "@/features/runs/RunEditBar";
+import { TimelinePanel } from "@/features/timeline/TimelinePanel";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
-import { Loading } from "@/ui/States";
-import { ChartsPanel, TimelinePanel } from "./panels";
 import { RunDock } from "./RunDock";
 import { RunSettings } from "./RunSettings";
 import { useWindowSize } from "./useWindowSize";
@@ -51,9 +50,7 @@ export function RunFloor() {
               max={400}
               onResize={(size) => set({ runTimelineHeight: size })}
             />
-            <Suspense fallback={<Loading label="Loading the timeline" rows={2} />}>
-              <TimelinePanel />
-            </Suspense>
+            <TimelinePanel />
           </section>
         </div>
         <aside
@@ -69,13 +66,7 @@ export function RunFloor() {
             max={Math.round(width * 0.6)}
             onResize={(size) => set({ runChartsWidth: size })}
           />
-          {hasSelection ? (
-            <RunSettings />
-          ) : (
-            <Suspense fallback={<Loading label="Loading the charts" rows={4} />}>
-              <ChartsPanel />
-            </Suspense>
-          )}
+          {hasSelection ? <RunSettings /> : <ChartsPanel />}
         </aside>
       </div>
       <section

@@ -10,23 +10,18 @@ import { RunProgress } from "@/features/runs/RunProgress";
 import { useReplay } from "@/features/runs/useReplay";
 import { useWatchedRun } from "@/features/runs/useWatchedRun";
 import { LiveContext, useLive } from "@/live/hooks";
-import { useDrawn } from "@/ui/later";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
-import { Commands } from "./Commands";
-import { OnDemand } from "./OnDemand";
+import { EditorDialogs } from "./EditorDialogs";
 import { PageShell } from "./PageShell";
-import { fetchRunPanels } from "./panels";
 import { RunFloor } from "./RunFloor";
 import { RunHeader } from "./RunHeader";
-import { Shortcuts } from "./Shortcuts";
 import { useActionKeys } from "./useActionKeys";
 
 /** A run on the graph that it came from: live while it goes on, replayed afterwards. */
 export function RunPage({ id }: { id: string }) {
   const { watched, error, retry } = useWatchedRun(id);
-  useEffect(fetchRunPanels, []);
   if (error instanceof ApiError && error.status === 404) {
     return (
       <PageShell title="Run">
@@ -58,7 +53,6 @@ export function RunPage({ id }: { id: string }) {
 }
 
 function Run({ onResumed }: { onResumed: () => void }) {
-  useDrawn();
   const name = useLive("status", (live) => live.run?.name ?? live.id, "");
   const replay = useReplay();
   const actions = useEditorActions();
@@ -75,9 +69,7 @@ function Run({ onResumed }: { onResumed: () => void }) {
         <RunBanner />
         <RunFloor />
       </ReplayProvider>
-      <Shortcuts actions={actions} />
-      <OnDemand />
-      <Commands actions={actions} />
+      <EditorDialogs actions={actions} />
     </div>
   );
 }

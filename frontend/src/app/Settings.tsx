@@ -1,9 +1,8 @@
-import { Suspense } from "react";
-import { later } from "@/ui/later";
+import { lazy, Suspense } from "react";
 import { Loading } from "@/ui/States";
 
-const Inspector = later(() =>
-  import("@/features/inspector/Inspector").then((module) => module.Inspector),
+const Inspector = lazy(() =>
+  import("@/features/inspector/Inspector").then((module) => ({ default: module.Inspector })),
 );
 
 /** The settings of what is selected; the graph is drawn before them. */

@@ -1,15 +1,10 @@
-import { lazy, Suspense } from "react";
+import { AboutLoop } from "@/features/about/AboutLoop";
 import { useAbout } from "@/features/about/useAbout";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
-import { Loading } from "@/ui/States";
 import { Settings, SettingsOutline } from "./Settings";
 import { useSettingsWidth } from "./useNarrow";
-
-const AboutLoop = lazy(() =>
-  import("@/features/about/AboutLoop").then((module) => ({ default: module.AboutLoop })),
-);
 
 /** Settings of what is selected, on the right, as wide as one likes. */
 export function SettingsPane() {
@@ -49,22 +44,10 @@ function Inside() {
     );
   return (
     <>
-      {isOpen && isLoop ? (
-        <Suspense fallback={<AboutOutline />}>
-          <AboutLoop />
-        </Suspense>
-      ) : null}
+      {isOpen && isLoop ? <AboutLoop /> : null}
       <div className="min-h-0 flex-1">
         <Settings />
       </div>
     </>
-  );
-}
-
-function AboutOutline() {
-  return (
-    <div className="h-[60%] shrink-0 overflow-hidden border-line border-b bg-surface">
-      <Loading label="Loading what this loop teaches" rows={4} />
-    </div>
   );
 }

@@ -11,7 +11,7 @@ import type { LoopDocument, Point } from "./types";
 const APART = 3 * GRID;
 
 /**
- * Places for all nodes, after `fetchArranging`: the nodes of no pool, then each pool, in the order in which rows reach
+ * Places for all nodes: the nodes of no pool, then each pool, in the order in which rows reach
  * them, one below the other. The common corner stays where it was.
  */
 export function arrangePools(catalog: Catalog, document: LoopDocument): Record<string, Point> {

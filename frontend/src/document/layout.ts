@@ -2,7 +2,7 @@
  * Automatic layout from left to right, in the direction of the data.
  * Edges that only carry learning back to where the data came from do not pull boxes around.
  */
-import type * as Dagre from "@dagrejs/dagre";
+import { graphlib, layout as rank } from "@dagrejs/dagre";
 import type { Catalog } from "@/api/types";
 import { inputPort } from "./canConnect";
 import { edgeKeys, portRef } from "./edges";
@@ -24,33 +24,6 @@ const RATE = "44.4k/s";
 const AROUND = 44;
 /** Boxes that stand on each other are moved this far apart. */
 const APART = 24;
-
-/** What ranks the boxes: large, and needed only where boxes have no places of their own. `dagre.ts` gives it. */
-let dagre: Pick<typeof Dagre, "layout" | "graphlib"> | null = null;
-
-export function arrangeBy(library: NonNullable<typeof dagre>): void {
-  dagre = library;
-}
-
-let fetching: Promise<unknown> | null = null;
-
-/** Resolves once boxes can be arranged; the same promise while it is under way. */
-export function fetchArranging(): Promise<unknown> {
-  fetching ??= import("./dagre").catch((error: unknown) => {
-    fetching = null;
-    throw error;
-  });
-  return fetching;
-}
-
-/** Resolves once every node of the document can be placed: at once where they have places of their own. */
-export async function fetchPlacing(document: LoopDocument): Promise<void> {
-  if (isMostlyUnplaced(document)) await fetchArranging();
-}
-
-export function canPlace(document: LoopDocument): boolean {
-  return dagre !== null || !isMostlyUnplaced(document);
-}
 
 function isMostlyUnplaced({ nodes, layout }: LoopDocument): boolean {
   const ids = Object.keys(nodes);
@@ -75,13 +48,12 @@ interface Group {
   places: Record<string, Point>;
 }
 
-/** New places for `ids` (all nodes by default), after `fetchArranging`; their common corner stays where it was. */
+/** New places for `ids` (all nodes by default); their common corner stays where it was. */
 export function arrange(
   catalog: Catalog,
   document: LoopDocument,
   ids: readonly string[] = Object.keys(document.nodes),
 ): Record<string, Point> {
-  if (!dagre) throw new Error("Boxes are arranged before what arranges them is there.");
   const ranksep = rankGap(catalog, document);
   const groups = groupsOf(catalog, document, ids);
   const home = new Map(
@@ -89,7 +61,7 @@ export function arrange(
       Object.keys(group.places).map((id) => [id, group.id] as const),
     ),
   );
-  const graph = new dagre.graphlib.Graph({ multigraph: true });
+  const graph = new graphlib.Graph({ multigraph: true });
   graph.setGraph({
     rankdir: "LR",
     nodesep: NODE_GAP,
@@ -107,7 +79,7 @@ export function arrange(
     graph.setEdge(from, to, { weight: 2 }, `${edge.from} ${edge.to}`);
     links.push([from, to]);
   }
-  dagre.layout(graph);
+  rank(graph);
   const drawn = [...groups.values()].map((group) => {
     const { x, y } = graph.node(group.id);
     return { group, x: Math.round(x ?? 0), y: (y ?? 0) - group.height / 2 };
@@ -310,7 +282,7 @@ export function forwardEdges(catalog: Catalog, document: LoopDocument): Edge[] {
 
 /**
  * Where each node is drawn: its own place, or one found for it; never two on one spot. A loop that was
- * written by hand and places fewer than half of its nodes is laid out as a whole, after `fetchPlacing`.
+ * written by hand and places fewer than half of its nodes is laid out as a whole.
  */
 export function placeNodes(catalog: Catalog, document: LoopDocument): Record<string, Point> {
   const ids = Object.keys(document.nodes);

@@ -1,4 +1,5 @@
 import { useCallback, useMemo } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { dumpSpec, readFragment as readText } from "@/api/routes";
 import { pasteItems } from "@/document/commands/pasteItems";
@@ -13,7 +14,6 @@ import {
 } from "@/document/fragment";
 import { freeOffset } from "@/document/freePlace";
 import { formatPlural } from "@/lib/format";
-import { toast } from "@/session/toast";
 import { useSelection } from "./selection";
 
 /**

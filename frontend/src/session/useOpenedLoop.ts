@@ -11,9 +11,8 @@ import type { Catalog, Loop } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec, mendDocument } from "@/document/convert";
 import { keepIdentities, withIdentities } from "@/document/identities";
-import { fetchArranging, fetchPlacing, withPlaces } from "@/document/layout";
+import { withPlaces } from "@/document/layout";
 import { createDocumentStore } from "@/document/store";
-import type { SyncApi } from "@/document/sync/api";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
 import { DELAYS, LoopSync, type PlaceNodes } from "@/document/sync/LoopSync";
 import { NOT_SAVED } from "@/document/sync/state";
@@ -81,7 +80,6 @@ async function open(client: QueryClient, id: string, preset: string | null): Pro
     fetchLoop(id, preset),
     browserDrafts.read(id),
   ]);
-  await fetchPlacing(draft ? mendDocument(draft.document) : savedDocument(loop));
   const made = openLoop(catalog, loop, draft ?? null);
   const unsubscribe = whenSaved(made, () => forgetUnsaved(id));
   const unlist = made.syncStore.subscribe((state, before) => {
@@ -129,23 +127,6 @@ function savedDocument(loop: Loop): LoopDocument {
   return loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
 }
 
-/** What is read may hold nodes without places: it comes together with what arranges them. */
-const READING: SyncApi = {
-  ...routes,
-  saveDocument: withArranging(routes.saveDocument),
-  fetchLoop: withArranging(routes.fetchLoop),
-};
-
-function withArranging<A extends unknown[], T>(read: (...args: A) => Promise<T>) {
-  return async (...args: A): Promise<T> => {
-    try {
-      return await read(...args);
-    } finally {
-      await fetchArranging();
-    }
-  };
-}
-
 function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
   const place: PlaceNodes = (document, before) =>
     withIdentities(catalog, withPlaces(catalog, document, before.layout), before.identities);
@@ -158,7 +139,7 @@ function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
     text: draft?.text ?? loop.yaml,
     settle: keepIdentities(catalog),
   });
-  const sync = new LoopSync(loop, store, READING, browserDrafts, DELAYS, place);
+  const sync = new LoopSync(loop, store, routes, browserDrafts, DELAYS, place);
   if (draft) sync.restore(draft);
   return { loopId: loop.id, runId: null, store, syncStore: sync.store, sync, catalog };
 }

@@ -1,10 +1,10 @@
 /** Placing what is selected in a pool, by menu and by keyboard. */
 import { useMemo } from "react";
+import { toast } from "sonner";
 import { placeInPool } from "@/document/commands/placeInPool";
 import { useOpenLoop } from "@/document/context";
 import { placeable, poolOf, poolsOf } from "@/document/pools";
 import { formatPlural } from "@/lib/format";
-import { toast } from "@/session/toast";
 import { useSelection } from "./selection";
 
 export function placedLabel(nodes: readonly string[], pool: string, isLeft: boolean): string {

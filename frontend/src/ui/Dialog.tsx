@@ -33,7 +33,7 @@ export function Dialog({
     event.preventDefault();
     opener.current = document.activeElement;
     const first = panel.current?.querySelector<HTMLElement>(
-      "[data-body] :is(input, textarea, select)",
+      "[data-body] :is(input, textarea, select, [contenteditable=true])",
     );
     (first ?? panel.current)?.focus();
   };

@@ -1,19 +1,7 @@
-import { Slot } from "radix-ui";
-import {
-  type KeyboardEvent,
-  type PointerEvent,
-  type ReactNode,
-  useId,
-  useRef,
-  useState,
-} from "react";
-import { fetchLater } from "./later";
-import { loadable, usePart } from "./loadable";
-import type { MenuChoiceProps, MenuItemProps } from "./menuParts";
-import { Opening } from "./Opening";
-
-export const menuParts = loadable(() => import("./menuParts"));
-fetchLater(menuParts.bring);
+import { Check } from "lucide-react";
+import { DropdownMenu } from "radix-ui";
+import type { ReactNode } from "react";
+import { classes } from "./classes";
 
 interface MenuProps {
   trigger: ReactNode;
@@ -26,86 +14,82 @@ interface MenuProps {
   children: ReactNode;
 }
 
-const OPEN_KEYS = ["Enter", " ", "ArrowDown"];
+const ITEM =
+  "flex h-8 cursor-default select-none items-center gap-2 rounded-1 px-2 outline-none data-[disabled]:opacity-45 data-[highlighted]:bg-hover";
 
-/** A button that opens a menu. The button is drawn with the page, what opens comes right after. */
+/** A button that opens a menu. */
 export function Menu(props: MenuProps) {
-  const { trigger, align = "start", isOpen: held, onOpenChange, onClosed, children } = props;
-  const [isOpenHere, setOpenHere] = useState(false);
-  const [isByKey, setByKey] = useState(false);
-  const { part, hasFailed } = usePart(menuParts);
-  const anchor = useRef<HTMLElement>(null);
-  const id = useId();
-  const isOpen = held ?? isOpenHere;
-
-  const open = (opens: boolean) => {
-    setOpenHere(opens);
-    onOpenChange?.(opens);
-  };
-  const press = (event: KeyboardEvent<HTMLElement> | PointerEvent<HTMLElement>, byKey: boolean) => {
-    // Else a press by the pointer would take the focus back from what opens.
-    event.preventDefault();
-    if (event.currentTarget.matches(":disabled, [aria-disabled=true]")) return;
-    event.currentTarget.focus();
-    setByKey(byKey);
-    if (isOpen && hasFailed) void menuParts.bring();
-    else open(!isOpen);
-  };
+  const { trigger, align = "start", isOpen, onOpenChange, onClosed, children } = props;
   return (
-    <>
-      <Slot.Root
-        ref={anchor}
-        id={`${id}trigger`}
-        aria-haspopup="menu"
-        aria-expanded={isOpen}
-        aria-controls={isOpen && part ? id : undefined}
-        aria-busy={(isOpen && !part && !hasFailed) || undefined}
-        data-state={isOpen ? "open" : "closed"}
-        onPointerDown={(event) => {
-          if (event.button === 0 && !event.ctrlKey) press(event, false);
-        }}
-        onKeyDown={(event) => {
-          if (OPEN_KEYS.includes(event.key)) press(event, true);
-        }}
-      >
-        {trigger}
-      </Slot.Root>
-      {isOpen ? (
-        <Opening from={menuParts} anchor={anchor} onClose={() => open(false)}>
-          {({ MenuPanel }) => (
-            <MenuPanel
-              id={id}
-              anchor={anchor}
-              align={align}
-              isByKey={isByKey || held !== undefined}
-              onClose={() => open(false)}
-              onClosed={onClosed}
-            >
-              {children}
-            </MenuPanel>
-          )}
-        </Opening>
-      ) : null}
-    </>
+    <DropdownMenu.Root
+      modal={false}
+      {...(isOpen === undefined ? {} : { open: isOpen })}
+      {...(onOpenChange ? { onOpenChange } : {})}
+    >
+      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content
+          align={align}
+          sideOffset={6}
+          collisionPadding={8}
+          className="z-50 min-w-48 animate-[pop-in_100ms_ease-out] rounded-2 border border-line bg-raised p-1 text-sm shadow-3"
+          onCloseAutoFocus={(event) => {
+            if (!onClosed) return;
+            event.preventDefault();
+            onClosed();
+          }}
+        >
+          {children}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
   );
 }
 
-export function MenuItem(props: MenuItemProps) {
-  const { part } = usePart(menuParts);
-  return part ? <part.MenuItem {...props} /> : null;
+interface MenuItemProps {
+  icon?: ReactNode;
+  keys?: string | undefined;
+  isDanger?: boolean;
+  isDisabled?: boolean;
+  onSelect: () => void;
+  children: ReactNode;
+}
+
+export function MenuItem({ icon, keys, isDanger, isDisabled, onSelect, children }: MenuItemProps) {
+  return (
+    <DropdownMenu.Item
+      className={classes(ITEM, isDanger && "text-error")}
+      disabled={isDisabled ?? false}
+      onSelect={onSelect}
+    >
+      <span className="flex w-4 justify-center text-muted">{icon}</span>
+      <span className="flex-1">{children}</span>
+      {keys ? <span className="pl-6 text-faint text-xs">{keys}</span> : null}
+    </DropdownMenu.Item>
+  );
 }
 
 export function MenuSeparator() {
-  const { part } = usePart(menuParts);
-  return part ? <part.MenuSeparator /> : null;
+  return <DropdownMenu.Separator className="my-1 h-px bg-line" />;
 }
 
-export function MenuLabel(props: { children: ReactNode }) {
-  const { part } = usePart(menuParts);
-  return part ? <part.MenuLabel {...props} /> : null;
+export function MenuLabel({ children }: { children: ReactNode }) {
+  return (
+    <DropdownMenu.Label className="px-2 py-1 text-faint text-xs">{children}</DropdownMenu.Label>
+  );
 }
 
-export function MenuChoice(props: MenuChoiceProps) {
-  const { part } = usePart(menuParts);
-  return part ? <part.MenuChoice {...props} /> : null;
+interface MenuChoiceProps {
+  isChosen: boolean;
+  onSelect: () => void;
+  children: ReactNode;
+}
+
+export function MenuChoice({ isChosen, onSelect, children }: MenuChoiceProps) {
+  return (
+    <DropdownMenu.CheckboxItem className={ITEM} checked={isChosen} onSelect={onSelect}>
+      <span className="flex w-4 justify-center">{isChosen ? <Check size={14} /> : null}</span>
+      {children}
+    </DropdownMenu.CheckboxItem>
+  );
 }

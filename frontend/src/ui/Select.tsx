@@ -1,14 +1,11 @@
-import { ChevronDown, ChevronsUpDown } from "lucide-react";
-import { type KeyboardEvent, type Ref, useEffect, useId, useRef, useState } from "react";
+import { Check, ChevronDown } from "lucide-react";
+import { Select as RadixSelect } from "radix-ui";
+import { type Ref, useEffect, useState } from "react";
 import { beginList } from "@/session/choosing";
+import { Combobox } from "./Combobox";
 import { classes } from "./classes";
 import { CHOSEN } from "./control";
-import { fetchLater } from "./later";
-import { loadable, usePart } from "./loadable";
-import { Opening } from "./Opening";
-
-export const selectParts = loadable(() => import("./selectParts"));
-fetchLater(selectParts.bring);
+import { RichText } from "./RichText";
 
 export interface SelectOption<V extends string> {
   value: V;
@@ -29,120 +26,90 @@ export interface SelectProps<V extends string> {
   label: string;
   value: V;
   options: readonly SelectOption<V>[];
-  /** Whether the list has a line for searching. */
-  isSearched?: boolean;
-  /** What that line says while it is empty. */
-  placeholder?: string;
   isDisabled?: boolean;
   className?: string;
-  /** Closed, it looks so in place of a field, and says this. */
-  look?: { className: string; text: string; tabIndex: number };
-  startsOpen?: boolean;
   /** Before the list is shown. */
   onOpen?: () => void;
   onChange: (value: V) => void;
-  /** Offers what is typed as a value of its own where no option is called so. */
-  onType?: (typed: string) => void;
 }
 
 /** More than are taken in at a glance: these are searched. */
 const MANY = 9;
-const OPEN_KEYS = ["ArrowDown", "ArrowUp", "Enter", " "];
 
-/** One of several; where they are many, the list is searched by typing. The list comes right after the page. */
+/** One of several; where they are many, the list is searched by typing. */
 export function Select<V extends string>(props: SelectProps<V>) {
-  const { id, label, value, options, isDisabled = false, className, onOpen } = props;
-  const { isSearched = options.length > MANY, look, startsOpen = false } = props;
-  const [isOpen, setOpen] = useState(startsOpen);
-  const [typed, setTyped] = useState("");
-  const [isTaken, setTaken] = useState(false);
-  const { part, hasFailed } = usePart(selectParts);
-  const trigger = useRef<HTMLButtonElement>(null);
-  const listId = useId();
-  const chosen = options.find((option) => option.value === value);
+  return props.options.length > MANY ? <Combobox {...props} /> : <ShortSelect {...props} />;
+}
+
+/** Radix takes an empty value for none. */
+const nameOf = (value: string) => `=${value}`;
+
+function ShortSelect<V extends string>(props: SelectProps<V>) {
+  const { ref, id, label, value, options, isDisabled = false, className, onOpen, onChange } = props;
+  const [isOpen, setOpen] = useState(false);
   useEffect(() => (isOpen ? beginList() : undefined), [isOpen]);
-
-  const close = () => setOpen(false);
-  const open = () => {
-    if (hasFailed) void selectParts.bring();
-    if (isOpen) return;
-    onOpen?.();
-    setTyped("");
-    setTaken(false);
-    setOpen(true);
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const isLetter = isPrinted(event);
-    if (!isLetter && !OPEN_KEYS.includes(event.key)) return;
-    event.preventDefault();
-    if (isOpen && event.key === "Enter" && typed !== "") setTaken(true);
-    open();
-    // Typing on the closed list searches it.
-    if (isLetter) setTyped((before) => before + event.key);
-  };
-  const Mark = isSearched ? ChevronsUpDown : ChevronDown;
-  const List = isSearched ? part?.SearchedList : part?.ShortList;
+  const chosen = options.find((option) => option.value === value);
   return (
-    <>
-      <button
-        ref={(button) => {
-          trigger.current = button;
-          return given(props.ref, button);
-        }}
+    <RadixSelect.Root
+      value={nameOf(value)}
+      disabled={isDisabled}
+      open={isOpen}
+      onOpenChange={(opens) => {
+        if (opens) onOpen?.();
+        setOpen(opens);
+      }}
+      onValueChange={(name) => onChange(name.slice(1) as V)}
+    >
+      <RadixSelect.Trigger
+        ref={ref}
         id={id}
-        type="button"
-        role="combobox"
         aria-label={label}
-        aria-expanded={isOpen}
-        aria-controls={isOpen && part ? listId : undefined}
-        aria-haspopup={isSearched ? "dialog" : "listbox"}
-        aria-busy={(isOpen && !part && !hasFailed) || undefined}
-        disabled={isDisabled}
-        tabIndex={look?.tabIndex}
-        title={look?.text}
-        className={
-          look?.className ??
-          classes(CHOSEN, !chosen || chosen.isUnset ? "text-faint" : "text-text", className)
-        }
-        onClick={() => (isOpen && !hasFailed ? close() : open())}
-        onKeyDown={onKeyDown}
-      >
-        {look?.text ?? (
-          <>
-            <span className="min-w-0 flex-1 wrap-anywhere">
-              {chosen?.label ?? (isSearched ? value : "")}
-            </span>
-            <Mark size={14} className="shrink-0 text-faint" aria-hidden="true" />
-          </>
+        className={classes(
+          CHOSEN,
+          !chosen || chosen.isUnset ? "text-faint" : "text-text",
+          className,
         )}
-      </button>
-      {isOpen ? (
-        <Opening from={selectParts} anchor={trigger} onClose={close}>
-          {() =>
-            List ? (
-              <List
-                {...props}
-                id={listId}
-                anchor={trigger}
-                typed={typed}
-                isTaken={isTaken}
-                onTyped={setTyped}
-                onClose={close}
-              />
-            ) : null
-          }
-        </Opening>
-      ) : null}
-    </>
+      >
+        <span className="min-w-0 flex-1 wrap-anywhere">{chosen?.label}</span>
+        <ChevronDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
+      </RadixSelect.Trigger>
+      <RadixSelect.Portal>
+        <RadixSelect.Content
+          position="popper"
+          align="start"
+          sideOffset={4}
+          collisionPadding={8}
+          aria-label={label}
+          className="z-50 min-w-[var(--radix-select-trigger-width)] max-w-[min(420px,calc(100vw-16px))] overflow-hidden rounded-2 border border-line bg-raised shadow-3 motion-safe:animate-[pop-in_100ms_ease-out]"
+        >
+          <RadixSelect.Viewport className="max-h-[min(420px,var(--radix-select-content-available-height))] p-1">
+            {options.map((option) => (
+              <RadixSelect.Item
+                key={option.value}
+                value={nameOf(option.value)}
+                textValue={option.label}
+                className="flex cursor-default select-none items-start gap-2 rounded-1 px-2 py-1 text-sm outline-none data-[highlighted]:bg-hover"
+              >
+                <span className="flex h-5 w-4 shrink-0 items-center justify-center text-accent-text">
+                  <RadixSelect.ItemIndicator>
+                    <Check size={14} />
+                  </RadixSelect.ItemIndicator>
+                </span>
+                <span className="min-w-0">
+                  <RadixSelect.ItemText className={classes(option.isUnset && "text-muted")}>
+                    {option.label}
+                  </RadixSelect.ItemText>
+                  {option.help ? (
+                    <span className="block text-muted text-xs">
+                      <RichText text={option.help} />
+                    </span>
+                  ) : null}
+                </span>
+              </RadixSelect.Item>
+            ))}
+          </RadixSelect.Viewport>
+        </RadixSelect.Content>
+      </RadixSelect.Portal>
+    </RadixSelect.Root>
   );
-}
-
-function given<T>(ref: Ref<T> | undefined, held: T | null) {
-  if (typeof ref === "function") return ref(held);
-  if (ref) ref.current = held;
-}
-
-export function isPrinted(event: KeyboardEvent): boolean {
-  const isCommand = event.ctrlKey || event.metaKey || event.altKey;
-  return event.key.length === 1 && event.key !== " " && !isCommand;
 }

@@ -1,38 +1,52 @@
-import { Slot } from "radix-ui";
-import { type ReactNode, useId } from "react";
-import { Floating, type Side } from "./Floating";
-import { useTip } from "./useTip";
+import { Tooltip as RadixTooltip } from "radix-ui";
+import { createContext, type ReactNode, use } from "react";
+
+const IsInside = createContext(false);
+
+/** Tips within follow one another without a wait. */
+export function TooltipProvider({ children }: { children: ReactNode }) {
+  return (
+    <IsInside value>
+      <RadixTooltip.Provider delayDuration={350} skipDelayDuration={200}>
+        {children}
+      </RadixTooltip.Provider>
+    </IsInside>
+  );
+}
 
 interface TooltipProps {
   text: ReactNode;
   keys?: string | undefined;
-  side?: Side;
+  side?: "top" | "right" | "bottom" | "left";
   children: ReactNode;
 }
 
-/** Help on hover and focus. The child must take handlers. */
+/** Help on hover and keyboard focus. The child must take handlers. */
 export function Tooltip({ text, keys, side = "bottom", children }: TooltipProps) {
-  const id = useId();
-  const { anchor, ofAnchor, ofTip } = useTip();
-  const isShown = Boolean(text) && anchor !== null;
-  return (
-    <>
-      <Slot.Root aria-describedby={isShown ? id : undefined} {...ofAnchor}>
+  const isInside = use(IsInside);
+  const tip = (
+    <RadixTooltip.Root {...(text ? {} : { open: false })}>
+      <RadixTooltip.Trigger
+        asChild
+        onFocus={(event) => {
+          // A dialog that closes gives the focus back, which is no question.
+          if (!event.target.matches(":focus-visible")) event.preventDefault();
+        }}
+      >
         {children}
-      </Slot.Root>
-      {isShown ? (
-        <Floating
-          id={id}
-          role="tooltip"
-          anchor={anchor}
+      </RadixTooltip.Trigger>
+      <RadixTooltip.Portal>
+        <RadixTooltip.Content
           side={side}
-          className="fixed z-50 w-max max-w-72 rounded-2 border border-line bg-raised px-2 py-1 text-text text-xs shadow-2"
-          {...ofTip}
+          sideOffset={6}
+          collisionPadding={8}
+          className="z-50 w-max max-w-72 rounded-2 border border-line bg-raised px-2 py-1 text-text text-xs shadow-2"
         >
           {text}
           {keys ? <span className="ml-2 text-faint">{keys}</span> : null}
-        </Floating>
-      ) : null}
-    </>
+        </RadixTooltip.Content>
+      </RadixTooltip.Portal>
+    </RadixTooltip.Root>
   );
+  return isInside ? tip : <TooltipProvider>{tip}</TooltipProvider>;
 }

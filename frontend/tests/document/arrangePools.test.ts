@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { arrangePools } from "@/document/arrangePools";
 import { areaOf, boxesOf } from "@/document/boxes";
 import { framesOf } from "@/document/frames";
-import "@/document/dagre";
 import { placeNodes } from "@/document/layout";
 import { poolsOf } from "@/document/pools";
 import type { LoopDocument } from "@/document/types";

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { atWork } from "@/document/atWork";
 import { boxesOf } from "@/document/boxes";
-import "@/document/dagre";
 import { withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
 import { edgeWays } from "@/document/ways";

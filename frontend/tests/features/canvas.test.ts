@@ -4,7 +4,6 @@ import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
 import { LEAST_WIDTH, NODE_WIDTH, nodeSize } from "@/document/geometry";
-import "@/document/dagre";
 import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
 import { type RouteEdge, routeEdges } from "@/features/canvas/routes";

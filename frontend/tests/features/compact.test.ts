@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { atWork } from "@/document/atWork";
 import { nodeSize } from "@/document/geometry";
-import "@/document/dagre";
 import { placeNodes, withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
 import { compactEdges, compactMeasures, growth, squeezeBoxes } from "@/features/canvas/compact";

@@ -2,10 +2,10 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { renderHook } from "@testing-library/react";
 import type { ReactNode } from "react";
+import { toast } from "sonner";
 import { expect, it, vi } from "vitest";
 import { ApiError } from "@/api/client";
 import { useImport } from "@/features/loops/useImport";
-import { toast } from "@/session/toast";
 
 const importLoop = vi.hoisted(() => vi.fn());
 vi.mock("@/api/routes", async (original) => ({ ...(await original<object>()), importLoop }));

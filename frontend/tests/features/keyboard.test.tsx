@@ -1,7 +1,6 @@
 // @vitest-environment jsdom
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import "@/document/dagre";
 import { useActionKeys } from "@/app/useActionKeys";
 import { useFlowNodes } from "@/features/canvas/useFlowNodes";
 import { ConnectTo } from "@/features/inspector/ConnectTo";

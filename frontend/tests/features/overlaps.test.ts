@@ -2,7 +2,6 @@
 import { describe, expect, it } from "vitest";
 import { atWork } from "@/document/atWork";
 import { nodeSize } from "@/document/geometry";
-import "@/document/dagre";
 import { placeNodes, withPlaces } from "@/document/layout";
 import { textWidth } from "@/document/textWidth";
 import type { LoopDocument } from "@/document/types";

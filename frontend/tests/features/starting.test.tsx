@@ -2,6 +2,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, renderHook } from "@testing-library/react";
 import type { ReactNode } from "react";
+import { toast } from "sonner";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { JsonObject, Loop } from "@/api/types";
@@ -17,7 +18,6 @@ import { runReason } from "@/features/runs/runReason";
 import { useRunControls } from "@/features/runs/useRunControls";
 import { download } from "@/lib/download";
 import { usePreferences } from "@/session/preferences";
-import { toast } from "@/session/toast";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem, aRun } from "../fixtures/runs";
 
@@ -78,7 +78,7 @@ function aStore() {
 describe("running and exporting what is on the screen", () => {
   beforeEach(() => {
     vi.spyOn(routes, "startRun").mockResolvedValue(aRun());
-    vi.spyOn(toast, "error").mockReturnValue();
+    vi.spyOn(toast, "error").mockReturnValue("");
   });
   afterEach(() => {
     cleanup();

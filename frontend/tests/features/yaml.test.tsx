@@ -18,7 +18,7 @@ import { aProblem } from "../fixtures/runs";
 
 const goTos: unknown[] = [];
 
-vi.mock("@/ui/code/CodeEditor", () => ({
+vi.mock("@/ui/CodeEditor", () => ({
   CodeEditor: ({ value, goTo, onChange }: Record<string, unknown>) => {
     goTos.push(goTo);
     return (

@@ -4,7 +4,7 @@ import { basename, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const SOURCE = join(process.cwd(), "src");
-const OF_LIBRARIES = /^--(?:radix-|padding-left$)/;
+const OF_LIBRARIES = /^--radix-/;
 const VAGUE = /^(utils?|helpers?|common|misc|manager)\.tsx?$/i;
 
 function files(folder: string): string[] {

@@ -11,7 +11,6 @@ import type { JsonObject } from "@/api/types";
 import { setValue } from "@/document/commands/setValue";
 import type { OpenLoop } from "@/document/context";
 import { toSpec } from "@/document/convert";
-import { fetchArranging } from "@/document/layout";
 import { useOpenedLoop } from "@/session/useOpenedLoop";
 import { catalog, smallLoop } from "../fixtures/loops";
 
@@ -197,7 +196,6 @@ describe("a loop on all its pages", () => {
   let here: ReturnType<typeof service>;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
-    await fetchArranging();
     vi.stubGlobal("BroadcastChannel", undefined);
     await anew();
   });

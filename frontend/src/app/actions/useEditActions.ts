@@ -1,12 +1,12 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useMemo } from "react";
+import { toast } from "sonner";
 import { removeItems } from "@/document/commands/removeItems";
 import { useOpenLoop } from "@/document/context";
 import type { Action } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
 import { toLoop } from "@/session/detail";
 import { useSelection } from "@/session/selection";
-import { toast } from "@/session/toast";
 import { useArrange } from "@/session/useArrange";
 import { useClipboard } from "@/session/useClipboard";
 

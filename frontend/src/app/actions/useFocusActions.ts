@@ -4,7 +4,8 @@ import type { Action } from "@/session/actions";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 
-const FIELD = '[data-field] :is(input, textarea, [role="combobox"], [role="switch"])';
+const FIELD =
+  '[data-field] :is(input, textarea, [contenteditable="true"], [role="combobox"], [role="switch"])';
 
 /** Where the keyboard goes next: the graph, the settings, the name, the connections of what is selected. */
 export function useFocusActions(): Action[] {

@@ -1,16 +1,12 @@
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
+import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { useOpenLoop, useSync } from "@/document/context";
+import { MergeChoices } from "@/features/history/MergeChoices";
 import { formatAgo } from "@/lib/format";
-import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
-import { Loading } from "@/ui/States";
-
-const MergeChoices = lazy(() =>
-  import("@/features/history/MergeChoices").then((module) => ({ default: module.MergeChoices })),
-);
 
 /** Two versions of one loop: nothing is lost until the user chooses. */
 export function ConflictDialog() {
@@ -55,9 +51,7 @@ export function ConflictDialog() {
         </>
       }
     >
-      <Suspense fallback={<Loading label="Comparing the versions" />}>
-        <MergeChoices key={conflict.revision} />
-      </Suspense>
+      <MergeChoices key={conflict.revision} />
       <ul className="list-disc space-y-1 border-line border-t pt-3 pl-5 text-muted text-sm">
         <li>
           <b className="text-text">Keep mine</b> saves your version over theirs. Theirs stays in the

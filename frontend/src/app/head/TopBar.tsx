@@ -13,6 +13,7 @@ import {
   Undo2,
 } from "lucide-react";
 import { useRef } from "react";
+import { toast } from "sonner";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
@@ -21,7 +22,6 @@ import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/RunButton";
 import { showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
-import { toast } from "@/session/toast";
 import { startTour } from "@/session/tour";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";

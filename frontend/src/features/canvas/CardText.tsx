@@ -1,4 +1,4 @@
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import type { Json } from "@/api/types";
 import type { Choice, Field } from "@/catalog/schema";
 import { setField } from "@/document/commands/setField";
@@ -6,11 +6,9 @@ import { useDocument, useOpenLoop } from "@/document/context";
 import type { TellingValue } from "@/document/telling";
 import { useSelection } from "@/session/selection";
 import { Menu, MenuChoice } from "@/ui/Menu";
+import { CardPick } from "./CardPick";
 import { useIsPicked } from "./usePick";
 import { ValueField } from "./ValueField";
-
-// Its list is not needed before one is opened.
-const CardPick = lazy(() => import("./CardPick").then((module) => ({ default: module.CardPick })));
 
 interface CardTextProps {
   node: string;
@@ -81,11 +79,7 @@ export function CardText({ node, value, isReachable, onEditing }: CardTextProps)
     );
   }
   if (isPicking && isPicked) {
-    return (
-      <Suspense fallback={button}>
-        <CardPick node={node} value={value} className={LOOK} tabIndex={tabIndex} />
-      </Suspense>
-    );
+    return <CardPick node={node} value={value} className={LOOK} tabIndex={tabIndex} />;
   }
   if (!choices) return button;
   return (

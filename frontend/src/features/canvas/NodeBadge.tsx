@@ -1,18 +1,13 @@
-import { lazy, Suspense } from "react";
 import { useOpenLoop, useSync } from "@/document/context";
 import { indexProblems, splitProblems, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
 import { SeverityIcon } from "@/ui/SeverityIcon";
+import { CardProblem } from "./CardProblem";
 import { useDrawnFrom } from "./handles";
 import { usePointedAt } from "./usePointedAt";
 
 const NONE: readonly never[] = [];
-
-// Most cards have none.
-const CardProblem = lazy(() =>
-  import("./CardProblem").then((module) => ({ default: module.CardProblem })),
-);
 
 /**
  * How many problems a node has and the worst one's sign; while it is pointed at, that one in words and what mends it.
@@ -53,9 +48,7 @@ export function NodeBadge({ node }: { node: string }) {
         {faults.length > 1 ? faults.length : null}
       </button>
       {isPointedAt && !isDrawing ? (
-        <Suspense>
-          <CardProblem problem={first} tone={tone} more={problems.length - 1} />
-        </Suspense>
+        <CardProblem problem={first} tone={tone} more={problems.length - 1} />
       ) : null}
     </div>
   );

@@ -3,12 +3,12 @@
  * until the drag ends, everything else comes from the document and the selection.
  */
 import type { Node, NodeChange } from "@xyflow/react";
-import { use, useMemo, useRef, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import type { Catalog } from "@/api/types";
 import { moveNodes } from "@/document/commands/moveNodes";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { kindOf, nodeSize } from "@/document/geometry";
-import { canPlace, fetchArranging, placeNodes } from "@/document/layout";
+import { placeNodes } from "@/document/layout";
 import type { LoopDocument, Point } from "@/document/types";
 import { toLoop, useDetail } from "@/session/detail";
 import { useSelection } from "@/session/selection";
@@ -47,7 +47,6 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
   );
   const tabStop = useTabStop(ids);
 
-  if (!canPlace(store.getState().document)) use(fetchArranging());
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes
   const places = useMemo(
     () => placeNodes(catalog, store.getState().document),

@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useRef } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import type { Change, Estimate, FitAnswer, PredictedTime } from "@/api/types";
 import { applyFit } from "@/document/commands/applyFit";
@@ -7,7 +8,6 @@ import { toSpec } from "@/document/convert";
 import { refusalOf } from "@/document/problems";
 import type { SyncState } from "@/document/sync/state";
 import { formatShare } from "@/lib/format";
-import { toast } from "@/session/toast";
 import { fitNow, giveUp, moveTo, useTrial } from "./trial";
 
 export interface Budget {

@@ -1,10 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { RotateCcw } from "lucide-react";
 import { useState } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { labelVersion, restoreVersion } from "@/api/routes";
 import { useOpenLoop, useSync } from "@/document/context";
-import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Failed, Loading } from "@/ui/States";
 import { useVersions } from "./useVersions";

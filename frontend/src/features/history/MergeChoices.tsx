@@ -1,4 +1,5 @@
 import { useMemo, useState } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { chosenVariant } from "@/catalog/shapes";
 import { useOpenLoop, useSync } from "@/document/context";
@@ -6,7 +7,6 @@ import { differenceText, valueText } from "@/document/differenceText";
 import { fieldAt } from "@/document/fieldAt";
 import type { Collision, Difference, IsOneThing, Side } from "@/document/sync/merge";
 import { formatPlural } from "@/lib/format";
-import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
 

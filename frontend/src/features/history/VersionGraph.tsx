@@ -1,6 +1,5 @@
 import { useMemo } from "react";
 import { useCatalog } from "@/document/context";
-import "@/document/dagre";
 import { withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
 import { type DrawnNode, drawVersions, HEIGHT, type Standing, WIDTH } from "./drawVersions";

@@ -14,7 +14,9 @@ export function useFieldFocus(panel: RefObject<HTMLElement | null>): void {
       if (!found) return;
       found.scrollIntoView({ block: "center" });
       found
-        .querySelector<HTMLElement>("input, select, textarea, [role=switch]")
+        .querySelector<HTMLElement>(
+          "input, select, textarea, [role=switch], [contenteditable=true]",
+        )
         ?.focus({ preventScroll: true });
       found.classList.remove(FLASH);
       requestAnimationFrame(() => found.classList.add(FLASH));

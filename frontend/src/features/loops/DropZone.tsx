@@ -1,6 +1,6 @@
 import { FileUp } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
-import { toast } from "@/session/toast";
+import { toast } from "sonner";
 import { droppedFiles } from "./droppedFiles";
 import { useImport } from "./useImport";
 

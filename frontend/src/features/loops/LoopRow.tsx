@@ -1,12 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Copy, Trash2, Workflow } from "lucide-react";
 import { useState } from "react";
+import { toast } from "sonner";
 import { Link, useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import * as routes from "@/api/routes";
 import type { LoopSummary } from "@/api/types";
 import { copyLoop } from "@/document/sync/copyLoop";
-import { toast } from "@/session/toast";
 import { closeLoop } from "@/session/useOpenedLoop";
 import { Ago } from "@/ui/Ago";
 import { Button } from "@/ui/Button";

@@ -1,9 +1,9 @@
 import { useMemo } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { useOpenLoop } from "@/document/context";
 import { download } from "@/lib/download";
 import { useSelection } from "@/session/selection";
-import { toast } from "@/session/toast";
 import { useLoopText } from "./useLoopText";
 
 interface Export {

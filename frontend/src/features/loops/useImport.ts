@@ -1,10 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
+import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { importLoop } from "@/api/routes";
 import { formatBytes } from "@/lib/format";
-import { toast } from "@/session/toast";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;

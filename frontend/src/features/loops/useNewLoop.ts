@@ -1,11 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
+import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import * as routes from "@/api/routes";
 import { type Beginning, newLoop } from "@/document/sync/newLoop";
 import { useDialogs } from "@/session/dialogs";
-import { toast } from "@/session/toast";
 
 /** Makes a loop and opens it; what is open now stays as it is. */
 export function useNewLoop() {

@@ -1,5 +1,6 @@
 import { Check, TriangleAlert } from "lucide-react";
 import { useState } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { acknowledgeAlert } from "@/api/routes";
 import { isAcknowledged } from "@/live/acknowledged";
@@ -8,7 +9,6 @@ import type { LiveRun } from "@/live/LiveRun";
 import { useReplayStep } from "@/live/recordContext";
 import type { LiveAlert } from "@/live/state";
 import { useSelection } from "@/session/selection";
-import { toast } from "@/session/toast";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";

@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { fetchCheckpoints, fetchLoop, forkRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
-import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";

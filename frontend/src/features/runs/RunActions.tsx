@@ -1,13 +1,13 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { GitFork, LoaderCircle, Pencil, RotateCw, Square } from "lucide-react";
 import { useState } from "react";
+import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { createLoop, resumeRun, stopRun } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
-import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { AfterRun } from "./AfterRun";
 import { ForkDialog } from "./ForkDialog";

@@ -1,10 +1,10 @@
 import { useState } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { editRun } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
 import { formatPlural } from "@/lib/format";
 import { useRunEdits } from "@/session/runEdits";
-import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 
 /** Changes of hot fields that wait to be sent to the run. */

@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useRef, useState } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { useLiveRun } from "@/live/hooks";
 import { TICK } from "@/live/LiveRun";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
-import { toast } from "@/session/toast";
 
 export const SPEEDS = [1, 10, 60, 300] as const;
 

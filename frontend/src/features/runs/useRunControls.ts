@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { startRun } from "@/api/routes";
@@ -9,7 +10,6 @@ import type { SyncState } from "@/document/sync/state";
 import { useDialogs } from "@/session/dialogs";
 import { leaveField } from "@/session/leaveField";
 import { usePreferences } from "@/session/preferences";
-import { toast } from "@/session/toast";
 import { runReason } from "./runReason";
 import { useStarting } from "./starting";
 import { withTrust } from "./trust";

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
+import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
-import { toast } from "@/session/toast";
 
 /** Does something with runs, says what went wrong, and has every list of runs read again. */
 export function useRunWork(): {

@@ -5,7 +5,7 @@ import { check, fetchRunSpec } from "@/api/routes";
 import { atWork } from "@/document/atWork";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec } from "@/document/convert";
-import { fetchPlacing, withPlaces } from "@/document/layout";
+import { withPlaces } from "@/document/layout";
 import { createDocumentStore } from "@/document/store";
 import { createSyncStore } from "@/document/sync/state";
 import { EMPTY_DOCUMENT } from "@/document/types";
@@ -30,11 +30,7 @@ export function useWatchedRun(id: string): {
   const catalog = useServerCatalog();
   const spec = useQuery({
     queryKey: ["run", id, "spec"],
-    queryFn: async () => {
-      const answer = await fetchRunSpec(id);
-      if (answer.spec) await fetchPlacing(fromSpec(answer.spec));
-      return answer;
-    },
+    queryFn: () => fetchRunSpec(id),
     staleTime: Number.POSITIVE_INFINITY,
   });
   const [watched, setWatched] = useState<WatchedRun | null>(null);

@@ -1,7 +1,7 @@
 import { Copy } from "lucide-react";
+import { toast } from "sonner";
 import type { SampleRow } from "@/api/types";
 import { formatName } from "@/lib/format";
-import { toast } from "@/session/toast";
 import { Button } from "@/ui/Button";
 import { sampleText } from "./sampleText";
 

@@ -1,9 +1,9 @@
 import { Copy } from "lucide-react";
 import type { ReactNode } from "react";
+import { toast } from "sonner";
 import type { SampleRow, SampleTokens } from "@/api/types";
 import { useNodeColor } from "@/document/context";
 import { formatMetric } from "@/lib/format";
-import { toast } from "@/session/toast";
 import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
 import { Segmented } from "@/ui/Segmented";

@@ -1,5 +1,5 @@
 import { CircleAlert } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { SourceScores } from "@/api/types";
 import { type CodePlace, codeOf } from "@/catalog/scorers";
 import { setField } from "@/document/commands/setField";
@@ -9,12 +9,8 @@ import type { LoopDocument } from "@/document/types";
 import { readPath } from "@/lib/paths";
 import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
-import type { Mark } from "@/ui/code/marks";
-import { Empty, Loading } from "@/ui/States";
-
-const CodeEditor = lazy(() =>
-  import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),
-);
+import { CodeEditor, type Mark } from "@/ui/CodeEditor";
+import { Empty } from "@/ui/States";
 
 interface SourceEditorProps {
   node: string | null;
@@ -132,17 +128,15 @@ function Code({ node, path, text, starter, said }: CodeProps) {
   return (
     <>
       <div className="min-h-0 flex-1 bg-surface">
-        <Suspense fallback={<Loading label="Loading the editor" />}>
-          <CodeEditor
-            label={`Code of ${node}`}
-            language="python"
-            value={text}
-            words={words}
-            marks={marks}
-            isReadonly={isReadonly}
-            onChange={write}
-          />
-        </Suspense>
+        <CodeEditor
+          label={`Code of ${node}`}
+          language="python"
+          value={text}
+          words={words}
+          marks={marks}
+          isReadonly={isReadonly}
+          onChange={write}
+        />
       </div>
       {text.trim() === "" && starter !== null && !isReadonly ? (
         <div className="border-line border-t bg-surface px-4 py-2">

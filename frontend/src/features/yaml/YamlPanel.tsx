@@ -1,14 +1,10 @@
-import { lazy, Suspense, useMemo, useRef, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import type { Diagnostic } from "@/api/types";
 import { useDocument, useOpenLoop, useSync } from "@/document/context";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
-import { Loading } from "@/ui/States";
+import { CodeEditor } from "@/ui/CodeEditor";
 import { yamlPlace } from "./place";
-
-const CodeEditor = lazy(() =>
-  import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),
-);
 
 /** The loop as text. Typing changes the graph once the server could read it; the graph changes the text. */
 export function YamlPanel() {
@@ -39,17 +35,15 @@ export function YamlPanel() {
         </div>
       ) : null}
       <div className="min-h-0 flex-1">
-        <Suspense fallback={<Loading label="Loading the text editor" rows={6} />}>
-          <CodeEditor
-            label="Loop as YAML"
-            language="yaml"
-            value={shown}
-            marks={marks}
-            goTo={goTo}
-            isReadonly={sync === null}
-            onChange={(value) => sync?.typeText(value)}
-          />
-        </Suspense>
+        <CodeEditor
+          label="Loop as YAML"
+          language="yaml"
+          value={shown}
+          marks={marks}
+          goTo={goTo}
+          isReadonly={sync === null}
+          onChange={(value) => sync?.typeText(value)}
+        />
       </div>
     </div>
   );

@@ -1,153 +1,242 @@
-/** The library's editor, with what of it is used, and the keys that it has not. */
-import { languageMap, type PrismEditor } from "prism-code-editor";
-import { autoComplete } from "prism-code-editor/autocomplete";
-import { addEditorHotkey, defaultKeymap, editorCommands } from "prism-code-editor/commands";
-import { cursorPosition } from "prism-code-editor/cursor";
-import { highlightBracketPairs } from "prism-code-editor/highlight-brackets";
-import "prism-code-editor/languages/python";
-import "prism-code-editor/languages/yaml";
-import { matchBrackets } from "prism-code-editor/match-brackets";
-import { highlightSelectionMatches, searchWidget } from "prism-code-editor/search";
-import { getLineBefore, getLines, setSelection } from "prism-code-editor/utils";
-import type { CodeModel } from "./CodeModel";
-import { fits } from "./completions";
-import { indentOf, lineAt } from "./folding";
-import { grown } from "./grow";
-import { replaceGroups } from "./replaceGroups";
-import { createSurface, type Surface } from "./surface";
+/** CodeMirror behind a small surface. Knows text, marks and languages; nothing of loops. */
+import { closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import {
+  defaultKeymap,
+  history,
+  historyKeymap,
+  indentWithTab,
+  selectParentSyntax,
+  toggleTabFocusMode,
+  undoSelection,
+} from "@codemirror/commands";
+import { python } from "@codemirror/lang-python";
+import { yaml } from "@codemirror/lang-yaml";
+import {
+  bracketMatching,
+  foldGutter,
+  foldKeymap,
+  indentOnInput,
+  indentUnit,
+  StreamLanguage,
+} from "@codemirror/language";
+import { jinja2 } from "@codemirror/legacy-modes/mode/jinja2";
+import {
+  type Diagnostic,
+  forEachDiagnostic,
+  lintGutter,
+  lintKeymap,
+  setDiagnostics,
+} from "@codemirror/lint";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import {
+  Annotation,
+  Compartment,
+  EditorState,
+  type Extension,
+  Transaction,
+} from "@codemirror/state";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
+import { completePython, type Word } from "./completePython";
+import { smallestChange } from "./smallestChange";
+import { look } from "./theme";
 
-export type Language = "yaml" | "python" | "plain";
+export type Language = "yaml" | "python" | "jinja" | "plain";
 
-const PAIRS = ['""', "''", "()", "[]", "{}"];
+export interface Mark {
+  line: number;
+  column: number | null;
+  severity: "error" | "warning" | "hint";
+  message: string;
+}
 
-/** What ends with a colon has its own below it, further in. */
-const { comments, autoIndent } = languageMap.yaml ?? {};
-languageMap.yaml = {
-  ...(comments ? { comments } : {}),
-  autoIndent: [
-    ([from], text) => /(?:[([{][^)\]}]*|:\s*)$/.test(getLineBefore(text, from)),
-    autoIndent?.[1],
-  ],
+export interface EditorHandle {
+  setText: (text: string) => void;
+  setReadonly: (isReadonly: boolean) => void;
+  setMarks: (marks: readonly Mark[]) => void;
+  goTo: (line: number, column: number) => void;
+  destroy: () => void;
+}
+
+interface EditorOptions {
+  label: string;
+  language: Language;
+  text: string;
+  isReadonly: boolean;
+  /** Offered while Python is typed, with what the language itself has. */
+  words: () => readonly Word[];
+  onChange: (text: string) => void;
+  /** Messages of the line of the cursor while the editor has the focus; empty where there are none. */
+  onLine: (messages: string) => void;
+}
+
+/** Labels of the search panel. */
+const PHRASES = {
+  next: "Next",
+  previous: "Previous",
+  all: "All",
+  "match case": "Match case",
+  regexp: "Regular expression",
+  "by word": "Whole word",
+  replace: "Replace",
+  "replace all": "Replace all",
 };
 
-export function libraryEditor(label: string, language: Language, value: string): Surface {
-  const isCode = language !== "plain";
-  const editor = createSurface(
-    { language, value, tabSize: language === "python" ? 4 : 2 },
-    cursorPosition(),
-    editorCommands(defaultKeymap, isCode ? PAIRS : []),
-    searchWidget(),
-    highlightSelectionMatches(true),
-    ...(isCode ? [matchBrackets(false), highlightBracketPairs()] : []),
-    ...(language === "python" ? [autoComplete({ filter: fits })] : []),
-  );
-  editor.textarea.setAttribute("aria-label", label);
-  const count = editor.extensions.searchWidget?.element.querySelector(".pce-match-count");
-  count?.setAttribute("role", "status");
-  replaceGroups(editor);
-  return editor;
-}
+/** Marks changes that did not come from typing. */
+const FromOutside = Annotation.define<boolean>();
 
-/** With Alt, a Mac selects words. */
-const GROW = /Mac|iP(?:hone|ad)/.test(navigator.platform) ? "Ctrl+Shift+Meta" : "Shift+Alt";
+const LANGUAGES: Record<Language, () => Extension> = {
+  yaml: () => yaml(),
+  python: () => python(),
+  jinja: () => StreamLanguage.define(jinja2),
+  plain: () => [],
+};
 
-/** Keys of the text. After Escape, Tab goes on to what comes next. */
-export function addKeys(model: CodeModel): void {
-  const { editor } = model;
-  const { container, keyCommandMap, options } = editor;
-  const lineNow = () => lineAt(model.state.shown.starts, model.state.selected[1]);
-  const passed: (readonly [number, number])[] = [];
-  const keys: Record<string, () => unknown> = {
-    [`${GROW}+ArrowRight`]: () => {
-      const { brackets = [], pairs = [] } = editor.extensions.matchBrackets ?? {};
-      const closed = brackets.flatMap(([, from, to, , , isOpening], at) => {
-        const other = brackets[pairs[at] ?? -1];
-        return isOpening && other
-          ? [
-              [
-                [from, to],
-                [other[1], other[2]],
-              ] as const,
-            ]
-          : [];
+const OWN_KEYS = [
+  // The selection grows to what is around it, and shrinks back.
+  {
+    key: "Shift-Alt-ArrowRight",
+    mac: "Ctrl-Shift-Cmd-ArrowRight",
+    run: selectParentSyntax,
+  },
+  { key: "Shift-Alt-ArrowLeft", mac: "Ctrl-Shift-Cmd-ArrowLeft", run: undoSelection },
+  { key: "Ctrl-m", run: toggleTabFocusMode },
+];
+
+export function createEditor(parent: HTMLElement, options: EditorOptions): EditorHandle {
+  const { label, language, words, onChange, onLine } = options;
+  const locked = new Compartment();
+  let waiting: string | null = null;
+
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({
+      doc: options.text,
+      extensions: [
+        lineNumbers(),
+        foldGutter(),
+        lintGutter(),
+        history(),
+        drawSelection(),
+        bracketMatching(),
+        language === "plain" ? [] : [closeBrackets(), indentOnInput()],
+        highlightActiveLine(),
+        highlightActiveLineGutter(),
+        highlightSelectionMatches(),
+        search({ top: true }),
+        EditorState.phrases.of(PHRASES),
+        indentUnit.of(language === "python" ? "    " : "  "),
+        language === "python" ? completePython(words) : [],
+        keymap.of([
+          ...OWN_KEYS,
+          ...closeBracketsKeymap,
+          ...completionKeymap,
+          ...defaultKeymap,
+          ...historyKeymap,
+          ...foldKeymap,
+          ...searchKeymap,
+          ...lintKeymap,
+          indentWithTab,
+        ]),
+        LANGUAGES[language](),
+        look,
+        EditorView.contentAttributes.of({ "aria-label": label }),
+        locked.of(EditorState.readOnly.of(options.isReadonly)),
+        EditorView.domEventHandlers({
+          compositionend: () => {
+            // CodeMirror reads the composed word first.
+            setTimeout(() => {
+              const text = waiting;
+              waiting = null;
+              if (text !== null) setText(text);
+            });
+          },
+        }),
+        EditorView.updateListener.of((update) => {
+          const isTyped = update.transactions.some(
+            (transaction) => transaction.docChanged && !transaction.annotation(FromOutside),
+          );
+          if (isTyped) onChange(update.state.doc.toString());
+          if (update.selectionSet || update.focusChanged || update.transactions.length > 0)
+            onLine(update.view.hasFocus ? messagesOfLine(update.state) : "");
+        }),
+      ],
+    }),
+  });
+
+  // A message that comes above the editor pushes no line out of sight in which somebody writes.
+  const resizing = new ResizeObserver(() => {
+    if (view.hasFocus)
+      view.dispatch({ effects: EditorView.scrollIntoView(view.state.selection.main.head) });
+  });
+  resizing.observe(view.scrollDOM);
+
+  /** Text from outside waits for the end of a word that an input method composes. */
+  function setText(text: string): void {
+    if (view.compositionStarted) {
+      waiting = text;
+      return;
+    }
+    const changes = smallestChange(view.state.doc.toString(), text.replaceAll(/\r\n?/g, "\n"));
+    // What was changed in the graph is undone in the graph.
+    const annotations = [FromOutside.of(true), Transaction.addToHistory.of(false)];
+    if (changes) view.dispatch({ changes, annotations });
+  }
+
+  return {
+    setText,
+    setReadonly: (isReadonly) =>
+      view.dispatch({ effects: locked.reconfigure(EditorState.readOnly.of(isReadonly)) }),
+    setMarks: (marks) =>
+      view.dispatch(
+        setDiagnostics(
+          view.state,
+          marks.map((mark) => diagnosticOf(view.state, mark)),
+        ),
+      ),
+    goTo: (line, column) => {
+      const at = position(view.state, line, column);
+      view.dispatch({
+        selection: { anchor: at },
+        effects: EditorView.scrollIntoView(at, { y: "center" }),
       });
-      const now = selected(editor);
-      const next = grown(editor.value, now, closed);
-      if (!next) return;
-      const last = passed.at(-1);
-      if (!last || last[0] < now[0] || last[1] > now[1]) passed.length = 0;
-      passed.push(now);
-      setSelection(editor, ...next);
+      view.focus();
     },
-    [`${GROW}+ArrowLeft`]: () => {
-      const before = passed.pop();
-      const [from, to] = selected(editor);
-      if (before && before[0] >= from && before[1] <= to) setSelection(editor, ...before);
-    },
-    "Mod+Z": () => options.readOnly || model.undo(),
-    "Mod+Y": () => options.readOnly || model.redo(),
-    "Mod+Shift+Z": () => options.readOnly || model.redo(),
-    "Mod+Shift+[": () => model.fold(lineNow(), true),
-    "Mod+Shift+]": () => model.fold(lineNow(), false),
-    "Mod+Shift+\\": () => toBracket(editor),
-    "Alt+L": () => {
-      const [, start, end] = getLines(editor.value, ...selected(editor));
-      setSelection(editor, start, Math.min(end + 1, editor.value.length));
-    },
-    home: () => {
-      const at = selected(editor)[0];
-      const [[line = ""], start] = getLines(editor.value, at);
-      const first = start + indentOf(line);
-      setSelection(editor, at === first ? start : first);
+    destroy: () => {
+      resizing.disconnect();
+      view.destroy();
     },
   };
-  for (const [key, run] of Object.entries(keys))
-    addEditorHotkey(editor, key, () => {
-      run();
-      return true;
-    });
-
-  let isLeaving = false;
-  keyCommandMap.Escape = null;
-  addEditorHotkey(editor, "Escape", () => {
-    isLeaving = true;
-  });
-  container.addEventListener(
-    "keydown",
-    (event) => {
-      // A search finds nothing in what is folded away.
-      if (/^[fgh]$/.test(event.key) && (event.ctrlKey || event.metaKey)) model.unfoldAll();
-      // Of this editor alone; the library has one such key for all of them.
-      if (/^m$/i.test(event.key) && event.ctrlKey && !event.altKey && !event.metaKey) {
-        model.freeTab();
-        event.preventDefault();
-        event.stopPropagation();
-      }
-      if (event.key === "Tab" && (isLeaving || model.state.isTabFree)) event.stopPropagation();
-      if (event.key !== "Shift") isLeaving = false;
-    },
-    true,
-  );
 }
 
-/** Where somebody types stays in sight when what is said of it takes room from the text. */
-export function keepCursorInSight({ container, textarea, extensions }: PrismEditor): () => void {
-  let height = 0;
-  const watch = new ResizeObserver(() => {
-    const isLower = container.clientHeight < height;
-    height = container.clientHeight;
-    if (isLower && document.activeElement === textarea) extensions.cursor?.scrollIntoView();
-  });
-  watch.observe(container);
-  return () => watch.disconnect();
+/** The nearest place there is; the first sign of the line without a column. Both count from 1. */
+function position({ doc }: EditorState, line: number, column: number | null): number {
+  const { from, to, text } = doc.line(Math.min(Math.max(1, line), doc.lines));
+  const offset = column === null ? text.length - text.trimStart().length : column - 1;
+  return Math.min(to, from + Math.max(0, offset));
 }
 
-const selected = (editor: PrismEditor) => editor.getSelection().slice(0, 2) as [number, number];
+function diagnosticOf(state: EditorState, { line, column, severity, message }: Mark): Diagnostic {
+  const from = position(state, line, column);
+  const { text, from: start, to: end } = state.doc.lineAt(from);
+  const word = /^[^\s,:}\]]+/.exec(text.slice(from - start))?.[0] ?? "";
+  const to = Math.min(end, from + Math.max(1, word.length));
+  return { from, to, severity: severity === "hint" ? "info" : severity, message };
+}
 
-function toBracket(editor: PrismEditor): void {
-  const { brackets = [], pairs = [] } = editor.extensions.matchBrackets ?? {};
-  const at = selected(editor)[1];
-  const own = brackets.findIndex(([, from, to]) => to === at || from === at);
-  const other = brackets[pairs[own] ?? -1];
-  if (other) setSelection(editor, other[5] ? other[1] : other[2]);
+function messagesOfLine(state: EditorState): string {
+  const { from, to } = state.doc.lineAt(state.selection.main.head);
+  const messages: string[] = [];
+  forEachDiagnostic(state, ({ severity, message }, start) => {
+    if (start < from || start > to) return;
+    const kind = severity === "info" ? "hint" : severity;
+    messages.push(`${kind}: ${message.replaceAll("\n", ". ")}`);
+  });
+  return messages.join(". ");
 }

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "react";
+import { toast } from "sonner";
 import { removeItems } from "@/document/commands/removeItems";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { formatPlural } from "@/lib/format";
 import { useKnife } from "@/session/knife";
-import { toast } from "@/session/toast";
 import { type Cut, crossedEdges } from "./crossed";
 
 /** While Alt is held, or once after the command, a drag over the canvas cuts the edges that it crosses. */

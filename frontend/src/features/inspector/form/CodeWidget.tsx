@@ -1,21 +1,17 @@
 import { Maximize2 } from "lucide-react";
-import { type ComponentProps, lazy, Suspense, useMemo, useState } from "react";
+import { type ComponentProps, useMemo, useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt, textMarks } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
+import { CodeEditor } from "@/ui/CodeEditor";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
-import { Loading } from "@/ui/States";
 import { useForm } from "./FormContext";
 import { TryNote } from "./TryNote";
 import { WallNote } from "./WallNote";
-
-const CodeEditor = lazy(() =>
-  import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),
-);
 
 interface CodeWidgetProps {
   label: string;
@@ -26,12 +22,12 @@ interface CodeWidgetProps {
   onChange: (value: string | undefined) => void;
 }
 
-/** Code with colours; a larger editor opens on demand. The editor is loaded when one is first shown. */
+/** Code with colours; a larger editor opens on demand. */
 export function CodeWidget({ label, field, path, value, isDisabled, onChange }: CodeWidgetProps) {
   const [isLarge, setLarge] = useState(false);
   const text = typeof value === "string" ? value : "";
-  const language =
-    field.unit === "jinja" || field.title.toLowerCase().includes("text") ? "plain" : "python";
+  const isText = field.title.toLowerCase().includes("text");
+  const language = field.unit === "jinja" ? "jinja" : isText ? "plain" : "python";
   const { scope, base, diagnostics } = useForm();
   const place = joinPath([...base, ...path]);
   const marks = useMemo(
@@ -47,15 +43,12 @@ export function CodeWidget({ label, field, path, value, isDisabled, onChange }: 
     isReadonly: isDisabled,
     onChange: (typed: string) => onChange(typed === "" ? undefined : typed),
   });
-  const editor = (minHeight: string) => (
-    <Suspense fallback={<Loading label="Loading the editor" />}>
-      {language === "python" ? (
-        <PythonEditor node={node} {...shared(minHeight)} />
-      ) : (
-        <CodeEditor language={language} {...shared(minHeight)} />
-      )}
-    </Suspense>
-  );
+  const editor = (minHeight: string) =>
+    language === "python" ? (
+      <PythonEditor node={node} {...shared(minHeight)} />
+    ) : (
+      <CodeEditor language={language} {...shared(minHeight)} />
+    );
   return (
     <div className="overflow-hidden rounded-1 border border-line">
       {isLarge ? (

@@ -2,6 +2,7 @@ import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
 import type { Suggestion } from "@/document/suggestions";
+import { Combobox } from "@/ui/Combobox";
 import { Select, type SelectOption } from "@/ui/Select";
 
 interface SelectWidgetProps {
@@ -45,15 +46,17 @@ export function SelectWidget({
     const label = placeholder === "" || isRequired ? "choose…" : placeholder;
     listed.unshift({ value: "", label, isUnset: true });
   }
-  return (
-    <Select
-      id={id}
-      label={label}
-      value={shown}
-      options={listed}
-      isDisabled={isDisabled}
-      {...(onType ? { isSearched: true, onType, placeholder: "Search, or type another" } : {})}
-      onChange={(chosen) => onChange(chosen === "" ? undefined : chosen)}
-    />
+  const shared = {
+    id,
+    label,
+    value: shown,
+    options: listed,
+    isDisabled,
+    onChange: (chosen: string) => onChange(chosen === "" ? undefined : chosen),
+  };
+  return onType ? (
+    <Combobox {...shared} placeholder="Search, or type another" onType={onType} />
+  ) : (
+    <Select {...shared} />
   );
 }

@@ -1,0 +1,26 @@
+import type { ComponentType } from "react";
+import { DatasetPanel } from "@/features/dataset/DatasetPanel";
+import { MemoryPanel } from "@/features/memory/MemoryPanel";
+import { PlanPanel } from "@/features/plan/PlanPanel";
+import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
+import { LogPanel } from "@/features/runs/LogPanel";
+import { SamplesPanel } from "@/features/samples/SamplesPanel";
+import { SchedulePanel } from "@/features/schedule/SchedulePanel";
+import { YamlPanel } from "@/features/yaml/YamlPanel";
+import type { PanelId } from "@/session/preferences";
+
+const BODIES: Record<PanelId, ComponentType> = {
+  samples: SamplesPanel,
+  log: LogPanel,
+  schedule: SchedulePanel,
+  data: DatasetPanel,
+  plan: PlanPanel,
+  problems: ProblemsPanel,
+  memory: MemoryPanel,
+  yaml: YamlPanel,
+};
+
+export function PanelBody({ panel }: { panel: PanelId }) {
+  const Body = BODIES[panel];
+  return <Body />;
+}
