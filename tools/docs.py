@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "build" / "docs"
-SKIPPED = {"node_modules", "build", "dist", "_static", "site-packages", "test-results", "examples"}
+SKIPPED = {"node_modules", "build", "dist", "_static", "site-packages", "test-results"}
 PICTURES = (".webp", ".png", ".svg")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?://|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 

@@ -305,7 +305,7 @@ def select_in_text(page: Page, text: str) -> None:
     page.get_by_label("Loop as YAML").click()  # waits until the panel stands still
     page.keyboard.press("Control+Home")
     page.keyboard.press("Control+f")
-    page.get_by_label("Find", exact=True).fill(text)
+    page.get_by_label("Find", exact=True).press_sequentially(text)
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")
     expect(page.get_by_label("Loop as YAML")).to_be_focused()

@@ -104,10 +104,18 @@ def examine() -> dict[str, Any]:
 def _plugin_checks() -> list[dict[str, str]]:
     """What installed packages add to the language, and what of it cannot be used."""
     return [
-        *(_check(f"plugin {one.name}", True, f"{one.package}, {one.group}", "") for one in LOADED),
         *(
-            _check(f"plugin {one.name}", False, f"{one.package}, {one.group}", one.reason)
-            for one in PROBLEMS
+            _check(f"plugin {plugin.name}", True, f"{plugin.package}, {plugin.group}", "")
+            for plugin in LOADED
+        ),
+        *(
+            _check(
+                f"plugin {problem.name}",
+                False,
+                f"{problem.package}, {problem.group}",
+                problem.reason,
+            )
+            for problem in PROBLEMS
         ),
     ]
 

@@ -10,7 +10,14 @@ from tests.engine.recipes import literals, table
 
 from coloop.algorithms.recipes import RECIPES
 
-README = Path(__file__).resolve().parents[3] / "engine" / "coloop" / "recipes" / "README.md"
+README = (
+    Path(__file__).resolve().parents[3]
+    / "engine"
+    / "coloop"
+    / "algorithms"
+    / "recipes"
+    / "README.md"
+)
 BEGIN, END = "<!-- table -->\n", "\n<!-- end of table -->"
 
 

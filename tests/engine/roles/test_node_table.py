@@ -15,7 +15,9 @@ from tests.engine.roles.node_forms import FORMS, METHOD, SOURCES, Form, all_form
 from coloop.spec.nodes import KINDS
 
 ENGINE_TESTS = Path(__file__).resolve().parents[1]
-README = Path(__file__).resolve().parents[3] / "engine" / "coloop" / "roles" / "README.md"
+README = (
+    Path(__file__).resolve().parents[3] / "engine" / "coloop" / "runtime" / "roles" / "README.md"
+)
 TABLES = {"table": table.written, "bad input": bad_input.written}
 """By the mark in the README, what writes each of its tables."""
 

@@ -254,7 +254,7 @@ def test_a_module_that_is_nowhere_is_a_warning_with_the_nearest_name(
     assert ended.state is RunStateName.FAILED
     told = str(ended.error)
     assert "No module named 'helpr'" in told
-    assert "neither next to the file nor installed" in told
+    assert "neither beside the file nor installed" in told
 
 
 @pytest.mark.parametrize(

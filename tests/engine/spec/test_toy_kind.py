@@ -60,7 +60,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ENGINE, target, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "presets").symlink_to(ROOT / "presets")
     shutil.copy(TOY / "take.py", target / "spec" / "nodes" / "take.py")
-    shutil.copy(TOY / "take_role.py", target / "roles" / "take.py")
+    shutil.copy(TOY / "take_role.py", target / "runtime" / "roles" / "take.py")
     for name, additions in LINES.items():
         text = (target / name).read_text("utf-8")
         for before, line in additions:

@@ -484,7 +484,7 @@ def test_a_prompt_and_what_is_written_fit_the_models_positions(finding: Finding)
     assert (found.node, found.field) == ("actor", "rollout.max_new_tokens")
     assert found.message.startswith("a prompt of 500 tokens")
     assert "context of 512 tokens" in found.message
-    assert [fix.title for fix in found.fixes] == ["Write 12"]
+    assert [fix.title for fix in found.fixes] == ["Set it to 12"]
 
 
 def test_code_that_does_not_compile_is_quoted_where_it_breaks(finding: Finding) -> None:

@@ -151,7 +151,7 @@ def test_a_file_whose_question_is_called_otherwise_is_mapped_by_a_fix(tmp_path: 
     assert spec is not None
     told = validate(spec, root=tmp_path).diagnostics
     found = [fix for one in told if one.code == "structure.unknown_column" for fix in one.fixes]
-    assert found[0].title == "Read question as prompt"
+    assert found[0].title == "Use question as prompt"
 
 
 @pytest.mark.sample(1)

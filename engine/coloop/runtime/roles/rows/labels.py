@@ -102,8 +102,8 @@ def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> Data
             "read.granularity",
         )
     return DataError(
-        f"row {row.id} has a score by the step from `{scorer}`, and `{node}.labels` learns one "
-        f"number a text; let a reward between the two make one of them, or `{scorer}` give one",
+        f"row {row.id} has one score per step from `{scorer}`, but `{node}.labels` needs one "
+        f"number per text; combine them by a reward in between, or let `{scorer}` give one number",
         node,
         "algorithm.labels",
     )
