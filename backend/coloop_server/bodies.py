@@ -94,7 +94,7 @@ def check_plain_json(body: bytes) -> None:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def check_values(value: Any) -> None:

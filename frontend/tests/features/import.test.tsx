@@ -32,7 +32,7 @@ it("a file that is no text is refused in words of its own, and is not sent", asy
 it("what is wrong in a text is told with how to mend it", async () => {
   const diagnostics = [{ message: "a bracket is open", hint: "close its `[`", line: 3 }];
   importLoop.mockRejectedValue(
-    new ApiError(422, "invalid", "the text is no loop", { diagnostics }),
+    new ApiError(422, "invalid", "the text is not a loop", { diagnostics }),
   );
 
   const told = await opened([new File(["a: ["], "a.yaml")]);

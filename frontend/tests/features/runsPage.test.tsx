@@ -120,7 +120,7 @@ describe("the page of runs", () => {
     const chosen = screen.getByRole("region", { name: "Chosen runs" });
     expect(chosen.textContent).toContain("6 chosen");
     const seventh = screen.getByRole<HTMLInputElement>("checkbox", { name: "Choose run 6" });
-    expect([seventh.disabled, seventh.title]).toEqual([true, "6 runs are chosen, the most"]);
+    expect([seventh.disabled, seventh.title]).toEqual([true, "6 runs are chosen, the maximum"]);
     fireEvent.click(button("Compare"));
     expect(location.pathname + location.search).toBe("/runs/compare?runs=r0,r1,r2,r3,r4,r5");
   });
@@ -177,8 +177,8 @@ describe("the queue", () => {
     await waitFor(() => expect(move).toHaveBeenLastCalledWith("a", "c"));
     fireEvent.click(button("Start b later"));
     await waitFor(() => expect(move).toHaveBeenLastCalledWith("b", null));
-    expect(button("It is the next one already").getAttribute("aria-disabled")).toBe("true");
-    expect(button("It is the last one already").getAttribute("aria-disabled")).toBe("true");
+    expect(button("It is already the next one").getAttribute("aria-disabled")).toBe("true");
+    expect(button("It is already the last one").getAttribute("aria-disabled")).toBe("true");
   });
 
   it("takes runs out, and is not there while nothing waits", async () => {

@@ -122,7 +122,7 @@ describe("samples of the newest step", () => {
 
     await come(2);
     expect(screen.getAllByText("high of 1")).toHaveLength(2);
-    expect(screen.getByText("step 1 stays while its sample is open")).toBeTruthy();
+    expect(screen.getByText("step 1 is shown while its sample is open")).toBeTruthy();
     expect(screen.getByRole("button", { name: "newest (2)" })).toBeTruthy();
 
     fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));

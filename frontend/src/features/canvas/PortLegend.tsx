@@ -17,7 +17,7 @@ export function PortLegend() {
   });
   if (types === "") return null;
   return (
-    <div className="canvas-legend" role="group" aria-label="What the signs stand for">
+    <div className="canvas-legend" role="group" aria-label="What the symbols mean">
       {types.split(" ").map((name) => (
         <span key={name} title={catalog.port_types[name]?.help}>
           <PortMark

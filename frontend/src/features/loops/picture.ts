@@ -51,10 +51,10 @@ async function drawShown(): Promise<Uint8Array> {
   canvas.width = Math.round(area.width * scale);
   canvas.height = Math.round(area.height * scale);
   const context = canvas.getContext("2d");
-  if (!context) throw new Error("The browser draws no pictures.");
+  if (!context) throw new Error("The browser cannot draw pictures.");
   context.drawImage(image, 0, 0, canvas.width, canvas.height);
   const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
-  if (!blob) throw new Error("The browser made no picture of it.");
+  if (!blob) throw new Error("The browser could not create the picture.");
   return new Uint8Array(await blob.arrayBuffer());
 }
 

@@ -52,7 +52,7 @@ export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
             tags={tags}
             isChosen={chosen.has(run.id)}
             refusal={
-              isFull && !chosen.has(run.id) ? `${MOST_COMPARED} runs are chosen, the most` : null
+              isFull && !chosen.has(run.id) ? `${MOST_COMPARED} runs are chosen, the maximum` : null
             }
             onChoose={(isChosen) => onChoose(run, isChosen)}
             onTag={onTag}

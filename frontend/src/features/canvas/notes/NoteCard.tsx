@@ -68,7 +68,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
       <textarea
         ref={field}
         aria-label="Text of the note"
-        placeholder="Write what others should know"
+        placeholder="Write a note"
         readOnly={isReadonly}
         value={typed ?? note.text}
         onChange={(event) => setTyped(event.target.value)}
