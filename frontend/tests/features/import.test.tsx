@@ -25,7 +25,7 @@ it("a file that is no text is refused in words of its own, and is not sent", asy
   const told = await opened([file]);
 
   expect(told?.[0]).toBe("photo.jpg could not be opened.");
-  expect(JSON.stringify(told?.[1])).toContain("A loop is a YAML file");
+  expect(JSON.stringify(told?.[1])).toContain("This is not a text file.");
   expect(importLoop).not.toHaveBeenCalled();
 });
 

@@ -9,7 +9,7 @@ import { Tooltip } from "@/ui/Tooltip";
 import { DeleteRunDialog } from "./DeleteRunDialog";
 
 /** As many runs as can be told apart on one chart. */
-export const MOST_COMPARED = 6;
+export const MAX_COMPARED = 6;
 
 interface ChosenBarProps {
   runs: readonly RunSummary[];

@@ -71,12 +71,12 @@ export function ScheduleStrip() {
 }
 
 const LINE = 16;
-const MOST_HEIGHT = 50;
+const MAX_HEIGHT = 50;
 const ROW_HEIGHT = 24;
 
 /** Of all rows of learners: few are not drawn thick. */
 function heightOf({ learners }: Strip): number {
-  return Math.min(MOST_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
+  return Math.min(MAX_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
 }
 
 function lengthText({ steps, isKnown }: Strip): string {

@@ -24,7 +24,7 @@ const WAYS: readonly { value: Way; label: string; title: string }[] = [
 ];
 const COUNT = 64;
 const FEW = 16;
-const MOST_RUNS = 50;
+const MAX_RUNS = 50;
 
 interface RowsChoiceProps {
   payee: Payee;
@@ -129,8 +129,8 @@ interface Runs {
 function useRuns(): Runs {
   const { loopId } = useOpenLoop();
   const { data } = useQuery({
-    queryKey: ["runs", "", 0, MOST_RUNS],
-    queryFn: () => fetchRuns({ limit: MOST_RUNS, offset: 0, search: "" }),
+    queryKey: ["runs", "", 0, MAX_RUNS],
+    queryFn: () => fetchRuns({ limit: MAX_RUNS, offset: 0, search: "" }),
   });
   return useMemo(() => {
     const all = data?.items ?? [];

@@ -10,8 +10,8 @@ import { CodeEditor } from "@/ui/CodeEditor";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { useForm } from "./FormContext";
-import { TryNote } from "./TryNote";
 import { SandboxNote } from "./SandboxNote";
+import { TryNote } from "./TryNote";
 
 interface CodeWidgetProps {
   label: string;

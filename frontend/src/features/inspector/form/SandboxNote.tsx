@@ -26,7 +26,15 @@ export function SandboxNote() {
   );
 }
 
-function SandboxText({ holds, remains, reason }: { holds: string; remains: string; reason: string }) {
+function SandboxText({
+  holds,
+  remains,
+  reason,
+}: {
+  holds: string;
+  remains: string;
+  reason: string;
+}) {
   return (
     <>
       <p>This code runs in a separate process: {holds}.</p>
