@@ -133,7 +133,7 @@ def test_what_a_budget_cannot_meet_is_promised_no_time(preset: Callable[[str], P
 
     slider.fill("0.38")
     expect(step).to_contain_text("Does not fit")
-    expect(step).to_contain_text(re.compile(r"The least that fits is \d+% of each GPU, \d+ GiB"))
+    expect(step).to_contain_text(re.compile(r"The smallest that fits is \d+% of each GPU, \d+ GiB"))
     expect(step).not_to_contain_text(re.compile(r"[−+]\d"))
     least = re.search(r"(\d+)% of each", step.inner_text())
     assert least is not None

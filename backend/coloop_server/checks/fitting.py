@@ -84,7 +84,7 @@ def verdict_of(found: Solution, ways: Collection[Way] = ()) -> str:
     told = _memory_of(found)
     least = next((way.reason for way in ways if way.touches == "budget" and not way.unlocks), None)
     if least is not None:
-        told += f" The least that fits is {least}."
+        told += f" The smallest that fits is {least}."
     if found.refusals:
         told += f" {refused_words(found.refusals)}."
     return told

@@ -18,7 +18,7 @@ export function AppSkeleton() {
         <div className="flex-1" />
         <div className="skeleton h-7 w-20" />
       </div>
-      {EDITOR.test(location) ? <Panels /> : <Doing>Loading.</Doing>}
+      {EDITOR.test(location) ? <Panels /> : <Doing>Loading…</Doing>}
     </div>
   );
 }

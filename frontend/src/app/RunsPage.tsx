@@ -85,7 +85,7 @@ export function RunsPage() {
             {shown.length === 0 ? "0" : `${first + 1} to ${first + shown.length}`} of {total}
           </span>
           <Button disabled={first === 0} onClick={() => setBegins(begins.slice(0, -1))}>
-            Back
+            Previous
           </Button>
           <Button
             disabled={next === undefined}
@@ -94,7 +94,7 @@ export function RunsPage() {
                 setBegins([...begins, { cursor: next, first: first + shown.length }]);
             }}
           >
-            Further
+            Next
           </Button>
         </nav>
       ) : null}

@@ -148,7 +148,7 @@ describe("the tour", () => {
 
 describe("names of loops", () => {
   it("say exactly what is wrong, and what is near", () => {
-    expect(loopNameProblem("Bad Name!")).toContain("a blank or “!”");
+    expect(loopNameProblem("Bad Name!")).toContain("a space or “!”");
     expect(loopNameProblem("-first")).toContain(
       "must start with a letter or a digit, not with “-”",
     );

@@ -96,7 +96,7 @@ function Page({ page, offset, onOffset }: PageProps) {
           disabled={offset === 0}
           onClick={() => onOffset(Math.max(0, offset - PAGE))}
         >
-          Before
+          Previous
         </Button>
         <Button size="small" disabled={last >= page.total} onClick={() => onOffset(offset + PAGE)}>
           Next

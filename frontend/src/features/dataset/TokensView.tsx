@@ -74,7 +74,7 @@ function Found({ found, offset, onOffset, onReader }: FoundProps) {
             disabled={offset === 0}
             onClick={() => onOffset(Math.max(0, offset - PAGE))}
           >
-            Before
+            Previous
           </Button>
           <Button
             size="small"

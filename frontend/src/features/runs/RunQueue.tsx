@@ -103,7 +103,7 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         <ChevronDown size={16} />
       </IconButton>
       <IconButton
-        label={`Take ${run.name} out of the queue`}
+        label={`Remove ${run.name} from the queue`}
         size="small"
         onClick={() => void attempt(() => stopRun(run.id))}
       >
