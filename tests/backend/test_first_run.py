@@ -103,7 +103,7 @@ def test_one_that_dies_again_says_why_in_a_sentence_and_keeps_its_log(
         (FULL, "the disk is full"),
         ("OSError: [Errno 98] Address already in use", "a port that it needed is in use"),
         ("Exception: The current node timed out during startup. This", "too busy"),
-        ("Some Ray subprocesses exited unexpectedly:\n  gcs_server [exit code=-9]", "was ended"),
+        ("Some Ray subprocesses exited unexpectedly:\n  gcs_server [exit code=-9]", "was killed"),
         ("OSError: validate_socket_filename failed: AF_UNIX path length cannot", "TMPDIR"),
         ("x\nRuntimeError: something new.", "something new"),
         ("all is well", None),

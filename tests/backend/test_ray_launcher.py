@@ -168,7 +168,7 @@ def test_code_that_cannot_be_read_is_not_sent(tmp_path: Path) -> None:
     (tmp_path / "code" / "helper.py").write_bytes(b"# caf\xe9\n")
     (tmp_path / "spec.yaml").write_text(SPEC)
 
-    with pytest.raises(LaunchFailed, match=r"nodes\.r\.source\.file: `helper\.py` is not written"):
+    with pytest.raises(LaunchFailed, match=r"nodes\.r\.source\.file: `helper\.py` is not encoded"):
         build_upload(tmp_path / "spec.yaml", tmp_path / "up", tmp_path, roots_of(tmp_path))
 
 
