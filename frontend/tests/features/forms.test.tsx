@@ -85,7 +85,7 @@ describe("forms from the catalog", () => {
     show(<NodeInspector id="mine" />, [], loop);
 
     const note = screen.getByRole("button", { name: "Sandboxed" });
-    fireEvent.pointerEnter(note);
+    fireEvent.pointerMove(note);
     expect((await screen.findAllByText(/it sees no file/)).length).toBeGreaterThan(0);
   });
 
