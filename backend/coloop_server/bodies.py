@@ -39,7 +39,7 @@ class PlainBodies:
             if "json" in headers.get("content-type", "") and body:
                 check_plain_json(body)
         except TimeoutError:
-            slow = BadBody("request.cut_off", f"the body did not come within {SECONDS:g} seconds")
+            slow = BadBody("request.cut_off", f"the body did not arrive within {SECONDS:g} seconds")
             await error_response(slow)(scope, receive, send)
             return
         except ServerError as error:
@@ -94,7 +94,7 @@ def check_plain_json(body: bytes) -> None:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def check_values(value: Any) -> None:

@@ -128,7 +128,7 @@ def describe_bind_error(host: str, port: int, error: OSError) -> str:
                 f"port {free} is free: coloop serve --port {free}"
             )
         case errno.EACCES:
-            return f"error: this user may not use port {port}; take one above 1023"
+            return f"error: this user may not use port {port}; choose one above 1023"
         case _:
             return f"error: cannot serve on {host}:{port}: {error.strerror or error}"
 

@@ -132,7 +132,7 @@ async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
         for problem in error.errors()
     ]
     first = problems[0] if problems else {"field": "body", "message": "not readable"}
-    message = f"the request does not fit: {first['field']}: {first['message']}"
+    message = f"the request is invalid: {first['field']}: {first['message']}"
     body = ErrorBody(code="request.invalid", message=message, detail={"errors": problems})
     return JSONResponse(body.model_dump(mode="json"), status_code=422)
 
@@ -175,7 +175,7 @@ class Faults:
             logger.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
             if has_begun:
                 raise  # half an answer can only be broken off
-            message = "the server met a fault of its own; its log has the traceback"
+            message = "internal error of the server; its log has the traceback"
             body = ErrorBody(code="server.fault", message=message)
             await JSONResponse(body.model_dump(), 500)(scope, receive, send)
 

@@ -32,11 +32,13 @@ def check_remote_code(spec: LoopSpec, *, is_allowed: bool, is_confirmed: bool) -
         return
     node, _, field = found[0].removeprefix("nodes.").partition(".")
     detail = {"node": node, "field": field, "paths": found}
-    told = f"{found[0]}: true runs Python that the model's folder brings, with this user's rights"
+    told = (
+        f"{found[0]}: true runs Python code from the model's folder, with this user's permissions"
+    )
     if not is_allowed:
         raise NotAllowed(NOT_ALLOWED, f"{told}, which this server does not allow; {HINT}", detail)
     if not is_confirmed:
-        ask = "send `trust` to start it all the same"
+        ask = "send `trust` to start it anyway"
         raise Conflict(NOT_CONFIRMED, f"{told}; {ask}", detail)
 
 
@@ -45,7 +47,7 @@ def not_allowed(spec: LoopSpec) -> list[Diagnostic]:
     return [
         Diagnostic(
             code=NOT_ALLOWED,
-            message="this server runs no Python that a model's folder brings",
+            message="this server does not run Python code from a model's folder",
             hint=HINT,
             node=path.removeprefix("nodes.").partition(".")[0],
             field=path.removeprefix("nodes.").partition(".")[2],

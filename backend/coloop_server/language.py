@@ -41,7 +41,7 @@ def require_document(text: str) -> dict[str, Any]:
     """The text as plain data; a text that cannot be kept as a loop is the user's to mend."""
     parsed = read_document(text)
     if parsed.document is None:
-        raise invalid("the text is no loop", parsed.diagnostics)
+        raise invalid("the text is not a loop", parsed.diagnostics)
     return parsed.document
 
 
@@ -75,7 +75,7 @@ def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> L
     if over and not force:
         raise Conflict(
             OVER_BUDGET,
-            f"{over[0].message}; it may run out of memory: send `force` to start all the same",
+            f"{over[0].message}; it may run out of memory: send `force` to start anyway",
             report.to_json(),
         )
     return spec
@@ -102,7 +102,7 @@ def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:
         changes = [Change(op="set", path=path, value=value) for path, value in overrides.items()]
         return patched(text, changes)
     except SpecProblem as problem:
-        raise invalid("an override does not fit", problem.diagnostics) from problem
+        raise invalid("an override is not valid", problem.diagnostics) from problem
 
 
 def check_edit(text: str, changes: Mapping[str, Any], settings: Settings) -> None:
@@ -111,11 +111,11 @@ def check_edit(text: str, changes: Mapping[str, Any], settings: Settings) -> Non
     spec = require_spec(text)
     found = [problem for path in changes if (problem := check_path(spec, path, hot=True))]
     if found:
-        raise invalid("the run cannot take this", found)
+        raise invalid("the run cannot accept this change", found)
     try:
         changed = apply_overrides(spec, changes)
     except SpecProblem as problem:
-        raise invalid("the run cannot take this", problem.diagnostics) from problem
+        raise invalid("the run cannot accept this change", problem.diagnostics) from problem
     if remote_code(changed) != remote_code(spec):
         check_remote_code(changed, is_allowed=settings.allow_remote_code, is_confirmed=False)
     before = set(spec_paths(spec))

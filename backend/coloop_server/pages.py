@@ -19,7 +19,7 @@ code{background:#8883;padding:.1em .35em;border-radius:4px}</style></head>
 <p>The server runs and its API answers below <code>/api</code>, but there is no page beside it.</p>
 <p>In a clone run <code>make run</code>, which builds and serves it. To build it alone:
 <code>cd frontend &amp;&amp; npm ci &amp;&amp; npm run build</code>, then load this address again.
-An installed wheel brings the page along.</p></body></html>
+An installed wheel includes the page.</p></body></html>
 """
 
 

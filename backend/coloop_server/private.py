@@ -68,7 +68,7 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> IO[bytes]:
     descriptor = os.open(path, flags | safe, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is no plain file")
+            raise OSError(f"{path} is not a plain file")
         return os.fdopen(descriptor, MODES[flags & os.O_ACCMODE])
     except BaseException:
         os.close(descriptor)

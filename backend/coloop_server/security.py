@@ -154,7 +154,7 @@ class Guard:
             return
         raise NotAllowed(
             "origin.not_allowed",
-            f"a page of {origin or 'another site'} may not act here; "
+            f"a page of {origin or 'another site'} may not use this server; "
             "name its origin in COLOOP_ALLOWED_ORIGINS if it is yours",
         )
 
@@ -178,7 +178,7 @@ class Guard:
             await connection.app.state.guesses.wrong(address_of(connection))
         raise SignInNeeded(
             "session.token_needed",
-            "this server asks for its token: send it as `Authorization: Bearer TOKEN`, "
+            "this server requires a token: send it as `Authorization: Bearer TOKEN`, "
             "or open the page with #token=TOKEN once",
         )
 

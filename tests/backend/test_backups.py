@@ -97,7 +97,7 @@ def test_a_backup_never_replaces_a_file(
 ) -> None:
     (tmp_path / "saved").write_text("mine")
 
-    with pytest.raises(Conflict, match="is there already"):
+    with pytest.raises(Conflict, match="already exists"):
         make_backup(settings, tmp_path / "saved")
 
     assert (tmp_path / "saved").read_text() == "mine"
@@ -157,7 +157,7 @@ def test_a_file_that_is_cut_off_is_refused(
     size = archive_end(whole)
     (tmp_path / "cut").write_bytes(whole[: int(size * share)])
 
-    with pytest.raises(Invalid, match="no whole backup of coloop"):
+    with pytest.raises(Invalid, match="is not a complete backup of coloop"):
         restore_backup(settings, tmp_path / "cut", force=True)
 
     assert content(settings) == written
@@ -205,7 +205,7 @@ def test_a_foreign_file_is_refused(
         case "folder":
             path.mkdir()
 
-    with pytest.raises(Invalid, match="no whole backup of coloop"):
+    with pytest.raises(Invalid, match="is not a complete backup of coloop"):
         restore_backup(settings, path, force=True)
 
     assert content(settings) == written

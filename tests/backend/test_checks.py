@@ -316,7 +316,7 @@ def test_a_budget_that_only_an_engine_on_several_gpus_meets_is_not_met(client: T
     assert [one["seconds"] for one in found["changes"] if one["seconds"] is not None] == []
     assert found["over_bytes"] > 0
     way = next(one for one in found["ways"] if one["touches"] == "budget")
-    assert f"The least that fits is {way['reason']}." in found["verdict"]
+    assert f"The smallest that fits is {way['reason']}." in found["verdict"]
     least = next(one["value"] for one in way["edits"] if one["path"] == "hardware.memory_budget")
     assert _fit(client, spec, budget_fraction=least)["fits"] is True
     assert _fit(client, spec, budget_fraction=least - 0.01, with_ways=False)["fits"] is False

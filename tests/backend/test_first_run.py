@@ -76,7 +76,7 @@ def test_a_ray_that_dies_once_is_started_again(
 
     assert ray.is_well(head)
     assert said[-1] == (
-        f"Ray ended while it started{busy}: the disk is full; make room where TMPDIR lies; "
+        f"Ray ended while it started{busy}: the disk is full; free space on the disk of TMPDIR; "
         "it is started again"
     )
 
@@ -101,9 +101,9 @@ def test_one_that_dies_again_says_why_in_a_sentence_and_keeps_its_log(
     ("log", "reason"),
     [
         (FULL, "the disk is full"),
-        ("OSError: [Errno 98] Address already in use", "a port that it wanted was taken"),
+        ("OSError: [Errno 98] Address already in use", "a port that it needed is in use"),
         ("Exception: The current node timed out during startup. This", "too busy"),
-        ("Some Ray subprocesses exited unexpectedly:\n  gcs_server [exit code=-9]", "was ended"),
+        ("Some Ray subprocesses exited unexpectedly:\n  gcs_server [exit code=-9]", "was killed"),
         ("OSError: validate_socket_filename failed: AF_UNIX path length cannot", "TMPDIR"),
         ("x\nRuntimeError: something new.", "something new"),
         ("all is well", None),
@@ -176,7 +176,7 @@ def test_errors_of_rays_client_are_told_without_its_own_words() -> None:
         "HTTPConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /api/jobs/ "
         "(Caused by NewConnectionError('<object at 0x7f>: [Errno 111] Connection refused'))"
     )
-    assert told(refused) == "nobody listens there"
+    assert told(refused) == "nothing listens there"
     assert "waits" in told(requests.ReadTimeout("HTTPConnectionPool(...): Read timed out."))
     assert told(RuntimeError("the entrypoint is too long")) == "the entrypoint is too long"
 

@@ -252,6 +252,6 @@ def test_a_ray_whose_agent_is_still_starting_is_asked_again(settings: Any, tmp_p
     launcher.submit(starting, "http://127.0.0.1:1", order_in(tmp_path), planned)  # type: ignore[arg-type]
 
     assert starting.asked == [planned["job_id"]] * 3
-    with pytest.raises(LaunchFailed, match=r"did not take the job.*too long"):
+    with pytest.raises(LaunchFailed, match=r"did not accept the job.*too long"):
         launcher.submit(refusing, "http://127.0.0.1:1", order_in(tmp_path), planned)  # type: ignore[arg-type]
     assert len(refusing.asked) == 1

@@ -72,7 +72,7 @@ def test_a_cursor_of_another_list_is_refused(many: TestClient, cursor: str) -> N
     answer = many.get(f"/api/runs?sort=name&cursor={cursor}")
 
     assert answer.status_code == 422
-    assert "begin without one" in answer.json()["message"]
+    assert "start without one" in answer.json()["message"]
 
 
 def test_runs_are_filtered_by_tag_state_and_words(many: TestClient) -> None:

@@ -95,7 +95,7 @@ def test_a_placement_is_taken_and_roles_are_moved(
 
     # Hardware that is not here is asked about before a start.
     page.get_by_role("button", name="Run", exact=True).click()
-    dialog = page.get_by_role("dialog", name="The hardware is not here")
+    dialog = page.get_by_role("dialog", name="Hardware not available")
     expect(dialog).to_contain_text("wants 8 GPUs")
     dialog.get_by_role("button", name="Choose hardware").click()
     page.get_by_placeholder("Find hardware").fill("8xH200")
@@ -133,7 +133,7 @@ def test_what_a_budget_cannot_meet_is_promised_no_time(preset: Callable[[str], P
 
     slider.fill("0.38")
     expect(step).to_contain_text("Does not fit")
-    expect(step).to_contain_text(re.compile(r"The least that fits is \d+% of each GPU, \d+ GiB"))
+    expect(step).to_contain_text(re.compile(r"The smallest that fits is \d+% of each GPU, \d+ GiB"))
     expect(step).not_to_contain_text(re.compile(r"[−+]\d"))
     least = re.search(r"(\d+)% of each", step.inner_text())
     assert least is not None

@@ -57,7 +57,7 @@ def test_a_text_that_is_no_number_is_an_error_until_it_is_mended(
 
     field.fill("abc")
     expect(page.get_by_text("1 error")).to_be_visible()
-    expect(page.get_by_text(re.compile("whole number is expected"))).to_have_count(1)
+    expect(page.get_by_text(re.compile("Expected a whole number"))).to_have_count(1)
     open_node(page, "problems")
     expect(field).to_be_hidden()
     open_node(page, "actor")

@@ -123,5 +123,5 @@ def test_the_data_panel_shows_rows_their_tokens_and_what_two_datasets_share(
     expect(page.get_by_title(re.compile("^token .*, learned$")).first).to_be_visible()
     fits(page)
     page.get_by_role("radio", name="Duplicates and leaks").check(force=True)
-    expect(page.get_by_text("held_out: rows that problems has too")).to_be_visible()
+    expect(page.get_by_text("held_out: rows that are also in problems")).to_be_visible()
     expect(page.get_by_text("100 %").first).to_be_visible()

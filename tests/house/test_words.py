@@ -24,6 +24,14 @@ RETIRED_WORDS = re.compile(
     r"\b(?:un)?mend(?:s|ed|ing)?\b|\bforetold\b|[Bb]ehind (?:the|no|a) wall\b|\bwhat hands on\b"
     r"|\bSee the module\.|\bat the size of a desk\b|\bgo(?:es)? on from\b"
 )
+RETIRED_ON_THE_PAGE = re.compile(
+    r"\b(?:un)?mend(?:s|ed|ing)?\b|\bdo(?:es)? not read\b|\bbehind (?:the|no|a) wall\b"
+    r"|\bwalled in\b|\bno (?:stronger )?wall\b|\bgo(?:es)? on\b|\bwould notice\b"
+    r"|\bstumbled\b|\blast readable state\b|\bfor good\b|\bat work on it\b|\bis no (?:text|whole)\b"
+    r"|\bthere is no such (?:loop|run)\b|\bpaid (?:most|least)\b|\ball the same\b",
+    re.IGNORECASE,
+)
+TYPESCRIPT_COMMENT = re.compile(r"/\*.*?\*/|(?<![:\w])//[^\n]*", re.DOTALL)
 RETIRED_LOCALS = {"one", "told", "said"}
 UNFINISHED = re.compile(r"\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError|except Exception: *pass")
 
@@ -128,6 +136,26 @@ def test_no_retired_word_comes_back_to_what_users_read() -> None:
 
     assert sources
     assert pages
+    assert not found
+
+
+def test_no_retired_word_comes_back_to_the_page() -> None:
+    """Strings and JSX text of the page: its source without comments, generated files left out."""
+    sources = [
+        path
+        for path in tracked("frontend/src/*.ts", "frontend/src/*.tsx")
+        if not path.name.endswith(".gen.ts")
+    ]
+    found = []
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        code = TYPESCRIPT_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+        found += [
+            f"{path.relative_to(ROOT)}:{code.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+            for match in RETIRED_ON_THE_PAGE.finditer(code)
+        ]
+
+    assert sources
     assert not found
 
 

@@ -68,7 +68,7 @@ def write_archive(path: Path, manifest: Manifest, database: Path) -> None:
         os.link(aside, path)  # unlike a rename, never over a file that is there
         _sync_folder(path.parent)
     except FileExistsError as error:
-        raise Conflict("backup.exists", f"{path} is there already; name another file") from error
+        raise Conflict("backup.exists", f"{path} already exists; name another file") from error
     except OSError as error:
         raise Unavailable("backup.unwritable", f"{path} cannot be written: {error}") from error
     finally:
@@ -99,7 +99,7 @@ def opened_archive(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
             tar = opened.enter_context(tarfile.open(fileobj=file, mode="r:"))
             manifest = _read_manifest(path, tar)
             if manifest.size > path.stat().st_size:
-                raise _is_none(path, "its copy of the database is cut off")
+                raise _is_none(path, "its copy of the database is truncated")
             content = _member(path, tar, DATABASE, manifest.size)
         except (OSError, tarfile.TarError) as error:
             raise _is_none(path, str(error)) from error
@@ -158,4 +158,4 @@ def sha256_of(path: Path) -> str:
 
 
 def _is_none(path: Path, why: str) -> Invalid:
-    return Invalid("backup.unusable", f"{path} is no whole backup of coloop: {why}")
+    return Invalid("backup.unusable", f"{path} is not a complete backup of coloop: {why}")

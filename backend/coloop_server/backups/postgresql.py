@@ -57,7 +57,7 @@ def _run(program: str, url: URL, *options: str) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Unavailable("backup.failed", f"{program} cannot be run: {error}") from error
     if asked.returncode != 0:
-        said = (asked.stderr.strip() or "it says nothing").splitlines()
+        said = (asked.stderr.strip() or "it printed no message").splitlines()
         raise Unavailable("backup.failed", f"{program} failed: {said[0]}")
 
 

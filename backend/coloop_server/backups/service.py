@@ -53,7 +53,7 @@ def make_backup(settings: Settings, path: Path) -> Manifest:
     """Copy the database into a new file."""
     path = path.absolute()
     if path.exists():
-        raise Conflict("backup.exists", f"{path} is there already; name another file")
+        raise Conflict("backup.exists", f"{path} already exists; name another file")
     if not path.parent.is_dir():
         raise Unavailable("backup.unwritable", f"there is no folder {path.parent}")
     with tempfile.TemporaryDirectory(prefix=".coloop-backup-", dir=path.parent) as folder:

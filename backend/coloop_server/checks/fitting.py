@@ -84,7 +84,7 @@ def verdict_of(found: Solution, ways: Collection[Way] = ()) -> str:
     told = _memory_of(found)
     least = next((way.reason for way in ways if way.touches == "budget" and not way.unlocks), None)
     if least is not None:
-        told += f" The least that fits is {least}."
+        told += f" The smallest that fits is {least}."
     if found.refusals:
         told += f" {refused_words(found.refusals)}."
     return told
@@ -104,9 +104,9 @@ def _memory_of(found: Solution) -> str:
         return f"Fits: {size_text(room)} spare on {gpu.pool} in {gpu.peak_stage or 'no stage'}."
     if found.over_bytes:
         least = found.least_over_bytes
-        still = "nothing that may change takes less"
+        still = "no allowed change takes less"
         if least < found.over_bytes:
-            still = f"with everything that may change still {size_text(least)}"
+            still = f"with every allowed change still {size_text(least)}"
         return f"{size_text(found.over_bytes)} over on {gpu.pool} in {gpu.peak_stage}; {still}."
     return f"Does not fit on {gpu.pool}: {gpu.reason}."
 

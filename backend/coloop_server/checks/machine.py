@@ -21,7 +21,7 @@ def missing_here(machine: Machine, settings: Settings) -> str | None:
         return None
     there = "no GPU" if here == 0 else f"{here} GPU" + ("s" if here > 1 else "")
     wants = f"{wanted} GPU" + ("s" if wanted > 1 else "")
-    return f"The loop wants {wants} ({machine.preset.title}), and this machine has {there}."
+    return f"The loop needs {wants} ({machine.preset.title}), and this machine has {there}."
 
 
 @lru_cache(maxsize=1)

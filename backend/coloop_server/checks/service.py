@@ -195,7 +195,7 @@ def patch_text(body: PatchText) -> PatchResult:
     try:
         text = patched(body.yaml, changes_of(body))
     except SpecProblem as problem:
-        raise invalid("the text cannot be changed so", problem.diagnostics) from problem
+        raise invalid("the text cannot be changed like this", problem.diagnostics) from problem
     parsed = parse(text)
     return PatchResult(
         yaml=text,

@@ -16,7 +16,7 @@ def explain_code(code: str) -> codes.Explanation:
     if found is None:
         near = codes.near(code)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise NotFound("explain.not_found", f"there is no help of {code!r}{hint}")
+        raise NotFound("explain.not_found", f"there is no help for {code!r}{hint}")
     return found
 
 
@@ -30,7 +30,7 @@ def explain_algorithm(text: str, rollout: str | None) -> algorithm.AlgorithmHelp
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:]) or "settings"
         raise Invalid(
-            "explain.settings", f"these are no settings of an algorithm: {place}: {first['msg']}"
+            "explain.settings", f"these are not settings of an algorithm: {place}: {first['msg']}"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise Invalid("explain.settings", f"`settings` is no JSON: {error}") from error
+        raise Invalid("explain.settings", f"`settings` is not JSON: {error}") from error

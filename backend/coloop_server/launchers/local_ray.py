@@ -92,8 +92,8 @@ class LocalRay:
                 if is_busy():
                     raise LaunchFailed(
                         f"Ray on this machine (process {head.pid}) gave no answer for "
-                        f"{self.patience:.0f} s, and runs still go on there; it is left alone. "
-                        "Start this run again later, or stop those first"
+                        f"{self.patience:.0f} s, and runs are still active there; it is left "
+                        "alone. Start this run again later, or stop those first"
                     )
                 logger.warning("Ray (process %d) does not answer and is replaced", head.pid)
                 self.stop_head(head)

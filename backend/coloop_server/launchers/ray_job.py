@@ -117,7 +117,7 @@ class RayJobLauncher:
                 return
             except ray_errors() as error:
                 if not takes_no_jobs_yet(error) or time.monotonic() > deadline:
-                    text = f"Ray at {address} did not take the job: {told(error)}"
+                    text = f"Ray at {address} did not accept the job: {told(error)}"
                     raise LaunchFailed(text) from error
                 time.sleep(POLL_SECONDS)
 
@@ -150,7 +150,7 @@ class RayJobLauncher:
             return Liveness(True, str(error), is_reached=False)  # not reached now is not dead
         except ray_errors() as error:
             if is_unknown_job(error):
-                return Liveness(False, "Ray knows nothing of its job any more")
+                return Liveness(False, "Ray no longer knows its job")
             reason = f"Ray at {handle['address']} does not answer: {told(error)}"
             return Liveness(True, reason, is_reached=False)
         if not info.status.is_terminal() or self.is_following(handle):
@@ -208,7 +208,7 @@ class RayJobLauncher:
                 self.start_follower(handle, folder)
             elif not follower.is_running and not follower.is_done:
                 self.start_follower(handle, folder)
-                raise LaunchFailed("what reads its log died, and was started again")
+                raise LaunchFailed("the reader of its log died and was restarted")
 
     def start_follower(self, handle: Handle, folder: RunFolder) -> None:
         follower = Follower(self.client(handle["address"]), handle["job_id"], folder)
@@ -274,7 +274,7 @@ def told(error: Exception) -> str:
     if isinstance(error, requests.Timeout):
         return "it takes longer than the client waits"
     if isinstance(error, requests.ConnectionError) or "HTTPConnectionPool" in text:
-        return "nobody listens there" if "refused" in text.lower() else "the connection broke off"
+        return "nothing listens there" if "refused" in text.lower() else "the connection broke off"
     return text
 
 

@@ -3,19 +3,22 @@
 import re
 
 REASONS: tuple[tuple[str, str], ...] = (
-    (r"no space left on device", "the disk is full; make room where TMPDIR lies"),
+    (r"no space left on device", "the disk is full; free space on the disk of TMPDIR"),
     (r"AF_UNIX path length", "the path of TMPDIR is too long; set RAY_TMPDIR to a short folder"),
     (
         r"cannot allocate memory|out of memory|oom.?kill|MemoryError|bad_alloc",
         "there is not enough free memory",
     ),
-    (r"address already in use|errno 98", "a port that it wanted was taken meanwhile"),
+    (r"address already in use|errno 98", "a port that it needed is in use"),
     (r"too many open files|errno 24", "too many files are open; raise `ulimit -n`"),
     (
         r"resource temporarily unavailable|can't start new thread",
         "no more processes may be started; raise `ulimit -u`",
     ),
-    (r"permission denied|operation not permitted", "it may not write or listen where it has to"),
+    (
+        r"permission denied|operation not permitted",
+        "it lacks permission to write its files or to open its ports",
+    ),
     (r"/dev/shm", "the shared memory in /dev/shm is too small"),
     (r"timed out during startup", "its node did not register in time; the machine is too busy"),
     (
@@ -26,7 +29,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         r"dashboard.{0,80}(failed|timed out|exited)",
         "its dashboard, which takes jobs, did not start",
     ),
-    (r"unexpectedly exited|some ray subprocesses", "one of its processes was ended from outside"),
+    (r"unexpectedly exited|some ray subprocesses", "one of its processes was killed"),
 )
 """Patterns in the order in which they are looked for, and what they mean."""
 ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Timeout)): (.+)$")

@@ -39,7 +39,7 @@ def build_upload(spec_file: Path, folder: Path, base: Path, roots: Roots) -> Pat
     text = spec_file.read_text(encoding="utf-8")
     spec = parse(text).spec
     if spec is None:
-        raise LaunchFailed(f"{spec_file} gives no loop")
+        raise LaunchFailed(f"{spec_file} contains no loop")
     shutil.rmtree(folder, ignore_errors=True)
     ensure_private_folder(folder)
     ensure_private_folder(folder / "files")
@@ -80,7 +80,7 @@ def _carry(roots: Roots, source: Path, target: Path, field: str) -> None:
         if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
             raise LaunchFailed(
                 f"{field}: {source} is larger than {MAX_FILE_BYTES // 2**20} MiB, too large to "
-                "send along; put it where the cluster can read it and name it by that path"
+                "upload; put it where the cluster can read it and name it by that path"
             )
         with target.open("xb") as copy:
             shutil.copyfileobj(file, copy)
@@ -109,5 +109,5 @@ def opened_in(roots: Roots, source: Path, field: str) -> Iterator[BufferedReader
                 folder = stack.enter_context(opened_folder(part, folder, above))
             file = stack.enter_context(plain_file(leads.name, folder, above))
         except (OSError, ServerError) as error:
-            raise LaunchFailed(f"{field}: {source} cannot be sent along: {error}") from error
+            raise LaunchFailed(f"{field}: {source} cannot be uploaded: {error}") from error
         yield file

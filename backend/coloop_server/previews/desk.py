@@ -80,9 +80,13 @@ class Desk:
             both: set[asyncio.Future[Any]] = {work, leaving}
             await asyncio.wait(both, timeout=TICK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if self._ending.is_set():
-                raise Unavailable("server.ending", "the server ends, and the preview with it")
+                raise Unavailable(
+                    "server.ending", "the server is shutting down, and the preview with it"
+                )
             if leaving.done() and not work.done():
-                raise Unavailable("preview.cancelled", "who asked for the preview has gone")
+                raise Unavailable(
+                    "preview.cancelled", "the client that asked for the preview has gone"
+                )
         return work.result()
 
     async def _in_turn(self, job: bytes, limits: Limits) -> bytes:

@@ -31,8 +31,8 @@ def job_of(asked: Asked, settings: Settings, supervisor: Supervisor) -> Job:
     if found := remote_code(spec):
         raise NotAllowed(
             NOT_ALLOWED,
-            f"{found[0]}: a preview runs no Python that a model's folder brings; set `{FIELD}` to "
-            "false",
+            f"{found[0]}: a preview does not run Python code from a model's folder; set "
+            f"`{FIELD}` to false",
         )
     job = Job(asked=asked, root=str(settings.roots.base_for(spec)))
     match asked:

@@ -117,7 +117,9 @@ def copy_file(
     """One file of a checkpoint. `names` says under how many names each file is known in the run."""
     parts = PurePosixPath(path).parts
     if not parts or PurePosixPath(path).is_absolute() or {"..", "."} & set(parts) or "\0" in path:
-        raise not_forked(f"{shown / MANIFEST} names {path!r}, which is no file of the checkpoint")
+        raise not_forked(
+            f"{shown / MANIFEST} names {path!r}, which is not a file of the checkpoint"
+        )
     with ExitStack() as stack:
         folder, above = source, shown
         for part in parts[:-1]:
@@ -203,7 +205,7 @@ def plain_file(name: str, within: int, above: Path) -> Iterator[BufferedReader]:
     descriptor = open_or_refuse(name, OPENED, within, shown)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise not_forked(f"{shown} is no plain file")
+            raise not_forked(f"{shown} is not a plain file")
         yield file
 
 

@@ -134,7 +134,8 @@ def behind(sort: Sort, key: ColumnElement[Any], cursor: str) -> ColumnElement[bo
         is_ours = False
     if not is_ours:
         raise Invalid(
-            "run.cursor", f"the cursor {cursor!r} is of no list sorted by {sort}; begin without one"
+            "run.cursor",
+            f"the cursor {cursor!r} does not belong to a list sorted by {sort}; start without one",
         )
     if sort.is_rising:
         return or_(key > value, and_(key == value, RunRow.id > run_id))

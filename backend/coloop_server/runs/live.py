@@ -245,10 +245,10 @@ class LiveRun:
         """A run that somebody else started is closed only when nobody writes it any more."""
         by = holder(self.watch.folder.path)
         if by is None:
-            message = "nobody was at work on it any more; its last checkpoint is kept"
+            message = "no process was working on it any more; its last checkpoint is kept"
             self.close(Verdict(RunStateName.STOPPED, message, None))
         else:
-            self.unended = f"it was not started here and does not stop: end {by.words}"
+            self.unended = f"it was not started by this server and does not stop: end {by.words}"
 
     def end_as(self, meant: Verdict | None) -> None:
         """End the driver and what is left of it, then say so much of the run."""
@@ -311,7 +311,7 @@ class LiveRun:
             self.end_as(Verdict(RunStateName.STOPPED, f"it was stopped: {reason}", None))
             return
         words = last_words(self.log) or last_words(self.watch.folder.path / "engine.log")
-        message = f"the run died without a last word: {reason or 'its driver is gone'}"
+        message = f"the run died without a final event: {reason or 'its driver is gone'}"
         message += f"\n{words}" if words else ""
         self.end_as(Verdict(RunStateName.FAILED, message, "run.driver_died"))
 

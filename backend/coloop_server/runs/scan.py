@@ -170,7 +170,7 @@ class Scanner:
         is_fresh = summary.heartbeat_at is not None and summary.heartbeat_at >= limit
         if is_fresh or is_held(Path(row.folder)):
             return True
-        message = "it ended without saying so: there is no sign of life"
+        message = "it ended without a final event: there is no sign of life"
         error = RunError(code="run.no_sign_of_life", message=message)
         repository.end(row, RunStateName.FAILED, message, error)
         row.ended_at = summary.heartbeat_at or row.ended_at
@@ -212,7 +212,8 @@ def import_folder(session: Session, path: Path) -> RunRow:
     """The row of a run folder that lies elsewhere."""
     if not RunFolder(path).is_run:
         raise Invalid(
-            "run.no_folder", f"{path} is no run folder: expected spec.yaml and events.jsonl in it"
+            "run.no_folder",
+            f"{path} is not a run folder: expected spec.yaml and events.jsonl in it",
         )
     row = take_up(session, path)
     if row is None:

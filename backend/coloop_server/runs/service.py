@@ -229,7 +229,7 @@ def resume(
     if not RunStateName(row.state).is_final:
         raise Conflict("run.going_on", f"the run is {row.state}; only an ended run is resumed")
     if row.state == RunStateName.FINISHED:
-        raise Conflict("run.finished", "the run has finished; fork it to go on from its end")
+        raise Conflict("run.finished", "the run has finished; fork it to continue from its end")
     folder = require_folder(row)
     if folder.parent != settings.runs_dir:
         raise Conflict("run.elsewhere", "an imported run cannot be resumed in place; fork it")
@@ -238,7 +238,7 @@ def resume(
     language.require_own_code(row.yaml, settings, is_confirmed=trust)
     language.require_runnable(row.yaml, force=is_forced, roots=settings.roots)
     if not repository.requeue(session, run_id, attempt=row.attempt + 1, forced=is_forced):
-        raise Conflict("run.going_on", "the run goes on again already")
+        raise Conflict("run.going_on", "the run has already been resumed")
     session.refresh(row)
     return row
 
@@ -280,10 +280,10 @@ def edit(
     """Change hot fields of a run that goes on; the run tells of it by an `edit` event."""
     row = repository.get_run(session, run_id)
     if RunStateName(row.state).is_final:
-        raise Conflict("run.ended", f"the run is {row.state}; nothing can be changed any more")
+        raise Conflict("run.ended", f"the run is {row.state}; it can no longer be changed")
     language.check_edit(row.yaml, change.changes, settings)
     if not supervisor.ask(run_id, EditRequest(changes=dict(change.changes), by=change.by)):
-        raise Conflict("run.not_ready", f"the run is {row.state} and takes no changes yet")
+        raise Conflict("run.not_ready", f"the run is {row.state} and accepts no changes yet")
     return row
 
 

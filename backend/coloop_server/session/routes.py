@@ -27,7 +27,7 @@ async def sign_in(
     TICKET`, and by a WebSocket as the protocols `coloop.v1` and `ticket.TICKET`."""
     if not tickets.take(body.token.strip()):
         await guesses.wrong(address_of(request))
-        raise SignInNeeded("session.wrong_token", "this is not the server's token")
+        raise SignInNeeded("session.wrong_token", "the token is wrong")
     return SignedIn(ticket=tickets.issue())
 
 

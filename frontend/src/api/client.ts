@@ -23,7 +23,7 @@ export class ApiError extends Error {
 /** The service did not answer at all. */
 export class OfflineError extends Error {
   constructor() {
-    super("The coloop server does not answer.");
+    super("The coloop server is not responding.");
     this.name = "OfflineError";
   }
 }

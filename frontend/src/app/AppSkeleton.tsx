@@ -18,7 +18,7 @@ export function AppSkeleton() {
         <div className="flex-1" />
         <div className="skeleton h-7 w-20" />
       </div>
-      {EDITOR.test(location) ? <Panels /> : <Doing>Reading what is there.</Doing>}
+      {EDITOR.test(location) ? <Panels /> : <Doing>Loading…</Doing>}
     </div>
   );
 }
@@ -38,7 +38,7 @@ function Panels() {
           ))}
         </div>
         <Doing>
-          Making the nodes and presets ready. The first start of the service takes some seconds.
+          Preparing nodes and presets. The first start of the server takes a few seconds.
         </Doing>
         {isInspectorOpen ? (
           <div className="shrink-0 border-line border-l bg-surface" style={{ width }} />

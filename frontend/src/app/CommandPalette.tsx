@@ -60,9 +60,7 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
               className="h-12 w-full border-line border-b bg-transparent px-4 text-base outline-none"
             />
             <Command.List className="max-h-[46vh] overflow-y-auto p-1">
-              <Command.Empty className="p-4 text-muted text-sm">
-                Nothing has that name.
-              </Command.Empty>
+              <Command.Empty className="p-4 text-muted text-sm">No matches.</Command.Empty>
               {sections.map((section) => (
                 <Command.Group key={section} heading={section} className={HEADING}>
                   {actions

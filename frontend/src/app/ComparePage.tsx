@@ -17,8 +17,8 @@ import { PageShell } from "./PageShell";
 
 const LABELS: Record<Axis, { label: string; title: string }> = {
   progress: { label: "Steps", title: "By training step" },
-  learned: { label: "Tokens", title: "By tokens that were learned from" },
-  time: { label: "Time", title: "By time at work, without breaks" },
+  learned: { label: "Tokens", title: "By trained tokens" },
+  time: { label: "Time", title: "By active time, without pauses" },
 };
 
 /** Up to six runs: what differs on the left, their curves and where their time went on the right. */
@@ -64,7 +64,7 @@ export function ComparePage() {
         <div className="flex min-w-0 flex-col gap-3">
           {isLoading ? <Loading label="Loading the curves" rows={4} /> : null}
           {!isLoading && metrics.length === 0 ? (
-            <Empty title="No numbers yet">None of these runs has measured anything.</Empty>
+            <Empty title="No numbers yet">None of these runs has logged a metric.</Empty>
           ) : null}
           <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,360px),1fr))] gap-3">
             {catalog
@@ -92,14 +92,14 @@ function TooFew() {
     <PageShell title="Compare runs">
       <Empty
         icon={<GitCompareArrows size={24} />}
-        title="Choose two runs or more"
+        title="Choose at least two runs"
         action={
           <Link href="/runs" className="text-accent-text underline">
             All runs
           </Link>
         }
       >
-        In the list of runs, mark two to six and press Compare.
+        In the list of runs, select two to six and press Compare.
       </Empty>
     </PageShell>
   );

@@ -25,15 +25,15 @@ export class CrashBoundary extends Component<{ children: ReactNode }, CrashState
         role="alert"
         className="flex h-full flex-col items-center justify-center gap-3 p-6 text-center"
       >
-        <h1 className="font-semibold text-lg">The page stumbled</h1>
+        <h1 className="font-semibold text-lg">Something went wrong</h1>
         <p className="max-w-md text-muted text-sm">
-          Your loop is saved on the server or kept in this browser. A run goes on without the page.
+          Your loop is saved on the server or kept in this browser. Runs continue without the page.
         </p>
         <pre className="max-w-2xl overflow-auto rounded-2 border border-line bg-surface p-3 text-left text-xs">
           {error.message}
         </pre>
         <Button look="primary" onClick={() => location.reload()}>
-          Load again
+          Reload
         </Button>
       </main>
     );

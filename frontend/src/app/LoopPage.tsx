@@ -15,7 +15,7 @@ export function LoopPage({ id, children }: { id: string; children: ReactNode }) 
     return (
       <PageShell title="Loop">
         <Empty
-          title="There is no such loop"
+          title="Loop not found"
           action={
             <Link href="/loops" className="text-accent-text underline">
               All loops

@@ -53,7 +53,7 @@ export function LoopsPage() {
         {loops.isPending ? <Loading label="Loading the loops" /> : null}
         {loops.isError ? (
           <Failed
-            title="The loops could not be read"
+            title="The loops could not be loaded"
             error={loops.error}
             onRetry={() => void loops.refetch()}
           />
@@ -64,12 +64,12 @@ export function LoopsPage() {
             <div className="flex-1 text-sm">
               <p className="font-medium">No loops yet</p>
               <p className="text-muted">
-                Open a preset below: its first change makes it a loop of your own. A YAML file can
-                be dropped anywhere on the page.
+                Open a preset below; your first change saves it as your own loop. You can also drop
+                a YAML file anywhere on the page.
               </p>
             </div>
             <Button icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
-              Begin with a small loop
+              Start with a small loop
             </Button>
           </div>
         ) : null}

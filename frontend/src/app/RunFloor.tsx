@@ -11,9 +11,9 @@ import { useWindowSize } from "./useWindowSize";
 
 const CHARTS_SHARE = 0.31;
 const DOCK_SHARE = 0.25;
-const LEAST_CHARTS = 300;
-const LEAST_TIMELINE = 84;
-const LEAST_DOCK = 140;
+const MIN_CHARTS = 300;
+const MIN_TIMELINE = 84;
+const MIN_DOCK = 140;
 
 /** The graph with its timeline, charts beside them, and what was written below. */
 export function RunFloor() {
@@ -24,7 +24,7 @@ export function RunFloor() {
       state.nodes.length + state.edges.length > 0 || state.phase !== null || state.entry !== null,
   );
   const charts = Math.min(
-    Math.max(LEAST_CHARTS, runChartsWidth || Math.round(width * CHARTS_SHARE)),
+    Math.max(MIN_CHARTS, runChartsWidth || Math.round(width * CHARTS_SHARE)),
     Math.round(width * 0.6),
   );
   const dock = Math.min(runDockHeight || Math.round(height * DOCK_SHARE), Math.round(height * 0.4));
@@ -46,7 +46,7 @@ export function RunFloor() {
               label="Height of the timeline"
               grows="up"
               size={timeline}
-              min={LEAST_TIMELINE}
+              min={MIN_TIMELINE}
               max={400}
               onResize={(size) => set({ runTimelineHeight: size })}
             />
@@ -62,7 +62,7 @@ export function RunFloor() {
             label="Width of the charts"
             grows="left"
             size={charts}
-            min={LEAST_CHARTS}
+            min={MIN_CHARTS}
             max={Math.round(width * 0.6)}
             onResize={(size) => set({ runChartsWidth: size })}
           />
@@ -78,7 +78,7 @@ export function RunFloor() {
           label="Height of the lower panel"
           grows="up"
           size={dock}
-          min={LEAST_DOCK}
+          min={MIN_DOCK}
           max={720}
           onResize={(size) => set({ runDockHeight: size })}
         />

@@ -26,7 +26,7 @@ export function RunPage({ id }: { id: string }) {
     return (
       <PageShell title="Run">
         <Empty
-          title="There is no such run"
+          title="Run not found"
           action={
             <Link href="/runs" className="text-accent-text underline">
               All runs

@@ -58,7 +58,7 @@ export function RunsPage() {
         {runs.isPending ? <Loading label="Loading the runs" rows={5} /> : null}
         {runs.isError && !runs.data ? (
           <Failed
-            title="The runs could not be read"
+            title="The runs could not be loaded"
             error={runs.error}
             onRetry={() => void runs.refetch()}
           />
@@ -85,7 +85,7 @@ export function RunsPage() {
             {shown.length === 0 ? "0" : `${first + 1} to ${first + shown.length}`} of {total}
           </span>
           <Button disabled={first === 0} onClick={() => setBegins(begins.slice(0, -1))}>
-            Back
+            Previous
           </Button>
           <Button
             disabled={next === undefined}
@@ -94,7 +94,7 @@ export function RunsPage() {
                 setBegins([...begins, { cursor: next, first: first + shown.length }]);
             }}
           >
-            Further
+            Next
           </Button>
         </nav>
       ) : null}
@@ -123,7 +123,7 @@ function usePage(wishes: RunWishes, cursor: string) {
 }
 
 function NoRuns({ isEnd }: { isEnd: boolean }) {
-  if (isEnd) return <p className="p-4 text-muted text-sm">There are no further runs.</p>;
+  if (isEnd) return <p className="p-4 text-muted text-sm">There are no more runs.</p>;
   return (
     <Empty
       icon={<Play size={24} />}
@@ -134,7 +134,7 @@ function NoRuns({ isEnd }: { isEnd: boolean }) {
         </Link>
       }
     >
-      Runs of the command line appear here as well.
+      Runs started from the command line appear here as well.
     </Empty>
   );
 }

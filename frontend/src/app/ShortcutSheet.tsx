@@ -17,19 +17,19 @@ const BY_MOUSE = [
 ];
 
 const IN_THE_GRAPH = [
-  ["Arrow keys", "go to another box; move the selected one"],
-  ["Shift ← →", "go to an edge of the box"],
-  ["Enter", "select what has the focus"],
+  ["Arrow keys", "go to another node; move the selected one"],
+  ["Shift ← →", "go to an edge of the node"],
+  ["Enter", "select the focused item"],
 ];
 
 const GROW = showKeys("mod") === "⌘" ? "Ctrl Shift ⌘" : "Shift Alt";
 const IN_A_TEXT = [
   [showKeys("mod+f"), "find and replace"],
-  [`${GROW} → ←`, "select what is around it, and back"],
-  ["Ctrl Space", "offer names"],
+  [`${GROW} → ←`, "expand the selection, and shrink it"],
+  ["Ctrl Space", "suggest names"],
   ["Alt ↑ ↓", "move the line"],
-  ["Escape, then Tab", "go on to what comes next"],
-  ["Ctrl M", "let Tab go on, or indent again"],
+  ["Escape, then Tab", "leave the editor"],
+  ["Ctrl M", "switch Tab between indenting and moving the focus"],
 ];
 
 /** Every shortcut there is, from the same registry that runs them. */
@@ -49,10 +49,10 @@ export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
           onChange={(isOn) => set({ hasSingleKeys: isOn })}
         />
         <div>
-          <label htmlFor="single-keys">Shortcuts of one letter or sign</label>
+          <label htmlFor="single-keys">Single-key shortcuts</label>
           <p id="single-keys-help" className="text-muted text-xs">
-            Off, only shortcuts with {showKeys("mod")} are left, and those that act on what is
-            selected in the graph.
+            Off, only shortcuts with {showKeys("mod")} work, and those that act on the selection in
+            the graph.
           </p>
         </div>
       </div>
@@ -88,8 +88,8 @@ export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
           );
         })}
         <Gestures title="In the graph" gestures={IN_THE_GRAPH} />
-        <Gestures title="In a text" gestures={IN_A_TEXT} />
-        <Gestures title="By mouse" gestures={BY_MOUSE} />
+        <Gestures title="In the text editor" gestures={IN_A_TEXT} />
+        <Gestures title="With the mouse" gestures={BY_MOUSE} />
       </div>
     </Dialog>
   );

@@ -58,7 +58,7 @@ async function findLoop(): Promise<string> {
   if (newest) return addressOf(newest);
   const presets = await fetchLoopPresets();
   const first = presets.find((preset) => preset.name === QUICK_START) ?? presets[0];
-  if (!first) throw new Error("There is no preset to begin with.");
+  if (!first) throw new Error("There is no preset to start with.");
   return presetAddress(first.name);
 }
 

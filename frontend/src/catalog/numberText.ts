@@ -10,8 +10,8 @@ export function numberProblem(field: NumberField, text: string): string | null {
   const number = Number(trimmed);
   if (Number.isFinite(number) && !(field.isWhole && !Number.isInteger(number))) return null;
   return field.isWhole
-    ? "A whole number is expected, such as 8."
-    : "A number is expected, such as 0.5 or 3e-4.";
+    ? "Expected a whole number, such as 8."
+    : "Expected a number, such as 0.5 or 3e-4.";
 }
 
 /** `undefined` where nothing is typed, or nothing that reads. */

@@ -19,7 +19,7 @@ const TIE = 36;
 const LABEL_ROOM = 84;
 const LABEL_BESIDE = 20;
 /** Cards that stood nearly on each other are moved apart one by one. */
-const MOST_SCALE = 1.5;
+const MAX_SCALE = 1.5;
 
 /** A card with the one that is docked below it. */
 interface Stack {
@@ -50,22 +50,22 @@ export function atWork(catalog: Catalog, document: LoopDocument): LoopDocument {
 }
 
 function stacksOf(catalog: Catalog, document: LoopDocument): Stack[] {
-  const { served } = edgeWays(catalog, document);
+  const { leaderOf } = edgeWays(catalog, document);
   const gaps = gapsBelow(catalog, document);
   const boxes = new Map(boxesOf(catalog, document).map((box) => [box.id, box]));
-  const masters = new Map([...served].map(([servant, master]) => [master, servant]));
-  const isDocked = (servant: string, master: string) => {
-    const [lower, upper] = [boxes.get(servant), boxes.get(master)];
+  const followerOf = new Map([...leaderOf].map(([follower, leader]) => [leader, follower]));
+  const isDocked = (follower: string, leader: string) => {
+    const [lower, upper] = [boxes.get(follower), boxes.get(leader)];
     if (!lower || !upper) return false;
     const isBelow = lower.y >= upper.y + upper.height;
     return isBelow && lower.x < upper.x + upper.width && upper.x < lower.x + lower.width;
   };
   const stacks: Stack[] = [];
   for (const { id, x, y, width, height } of boxes.values()) {
-    const master = served.get(id);
-    if (master !== undefined && isDocked(id, master)) continue;
-    const servant = boxes.get(masters.get(id) ?? "");
-    if (!servant || !isDocked(servant.id, id)) {
+    const leader = leaderOf.get(id);
+    if (leader !== undefined && isDocked(id, leader)) continue;
+    const follower = boxes.get(followerOf.get(id) ?? "");
+    if (!follower || !isDocked(follower.id, id)) {
       const gap = gaps.get(id) ?? BELOW;
       stacks.push({ x, y, width, height, gap, tops: new Map([[id, 0]]) });
       continue;
@@ -73,11 +73,11 @@ function stacksOf(catalog: Catalog, document: LoopDocument): Stack[] {
     const below = height + TIE;
     const tops = new Map([
       [id, 0],
-      [servant.id, below],
+      [follower.id, below],
     ]);
-    const right = Math.max(x + width, servant.x + servant.width);
-    const gap = Math.max(gaps.get(id) ?? BELOW, gaps.get(servant.id) ?? BELOW);
-    stacks.push({ x, y, width: right - x, height: below + servant.height, gap, tops });
+    const right = Math.max(x + width, follower.x + follower.width);
+    const gap = Math.max(gaps.get(id) ?? BELOW, gaps.get(follower.id) ?? BELOW);
+    stacks.push({ x, y, width: right - x, height: below + follower.height, gap, tops });
   }
   return stacks;
 }
@@ -134,7 +134,7 @@ function leastScale(stacks: readonly Stack[]): number {
       least = Math.max(least, (upper.height + upper.gap) / down);
     }
   }
-  return Math.min(MOST_SCALE, least || 1);
+  return Math.min(MAX_SCALE, least || 1);
 }
 
 /** One could come under the other, or so near that no line passes between. */

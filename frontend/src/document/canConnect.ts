@@ -58,7 +58,7 @@ export function canConnect(
   if (input.max !== null && others.length >= input.max) {
     return no(
       input.max === 1
-        ? `${input.name} takes one connection and has it.`
+        ? `${input.name} takes one connection and already has it.`
         : `${input.name} takes at most ${input.max} connections.`,
     );
   }

@@ -11,7 +11,7 @@ const GAP = 2 * GRID;
 /** As far from a box to one that goes on from it. */
 const BESIDE = 4 * GRID;
 /** As far as a new box is put from where it was wanted, in steps of the grid. */
-const MOST_RINGS = 200;
+const MAX_RINGS = 200;
 /** No node has this name, so that a new one can be measured under it. */
 const NEW = "";
 const STEP = 2 * GRID;
@@ -63,7 +63,7 @@ export function freePlace(
     );
   const snap = (value: number) => Math.round(value / GRID) * GRID;
   const [left, top] = [snap(wish.x), snap(wish.y)];
-  for (let ring = 0; ring <= MOST_RINGS; ring += 1) {
+  for (let ring = 0; ring <= MAX_RINGS; ring += 1) {
     const found = placesAt(ring)
       .map(([across, down]) => ({ x: left + across * ACROSS, y: top + down * GRID }))
       .find(({ x, y }) => isFree(x, y));

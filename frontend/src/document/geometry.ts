@@ -15,7 +15,7 @@ import { type EdgeWays, edgeWays } from "./ways";
 export const GRID = 16;
 /** The widest box, and the narrowest. */
 export const NODE_WIDTH = 224;
-export const LEAST_WIDTH = 144;
+export const MIN_WIDTH = 144;
 export const HEADER_HEIGHT = 46;
 export const PORT_HEIGHT = 24;
 /** The row in which the folded ports of either side are counted. */
@@ -95,9 +95,9 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
     NAME_AROUND + Math.max(textWidth(node, 14), textWidth(kind?.title ?? "", 12)),
     ...Array.from({ length: rows }, (_, row) => portsWidth(ports, row)),
     ...values.map(({ label }) => 24 + textWidth(label, 12) + VALUE_ROOM),
-    isTaught ? LEARN_ROOM : ways.served.has(node) ? LEAST_WIDTH : isAtWork ? LIVE_ROOM : OWN_ROOM,
+    isTaught ? LEARN_ROOM : ways.leaderOf.has(node) ? MIN_WIDTH : isAtWork ? LIVE_ROOM : OWN_ROOM,
     // Beside one that is docked below it, lines of learning go down.
-    [...ways.served.values()].includes(node) ? NODE_WIDTH : 0,
+    [...ways.leaderOf.values()].includes(node) ? NODE_WIDTH : 0,
   ];
   const width = Math.ceil(Math.max(...widths) / GRID) * GRID;
   const still =
@@ -109,7 +109,7 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
     (rows > 0 || hasFold ? BODY_END : 0) +
     (isAtWork ? liveHeight(catalog, document, node) : still) +
     (isTaught ? LEARN_HEIGHT : 0);
-  return { width: Math.min(NODE_WIDTH, Math.max(LEAST_WIDTH, width)), height };
+  return { width: Math.min(NODE_WIDTH, Math.max(MIN_WIDTH, width)), height };
 }
 
 /** Beside a name: the sign before it, and what is around both. */

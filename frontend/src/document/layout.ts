@@ -92,17 +92,17 @@ function groupsOf(
   document: LoopDocument,
   ids: readonly string[],
 ): Map<string, Group> {
-  const { served } = edgeWays(catalog, document);
+  const { leaderOf } = edgeWays(catalog, document);
   const chosen = new Set(ids);
   const groups = new Map<string, Group>();
   for (const id of ids) {
-    if (chosen.has(served.get(id) ?? "")) continue;
+    if (chosen.has(leaderOf.get(id) ?? "")) continue;
     const own = nodeSize(catalog, document, id);
     const group: Group = { id, ...own, places: { [id]: [0, 0] } };
-    const servant = ids.find((one) => served.get(one) === id);
-    if (servant !== undefined) {
-      const { width, height } = nodeSize(catalog, document, servant);
-      group.places[servant] = [0, own.height + DOCK_GAP];
+    const follower = ids.find((one) => leaderOf.get(one) === id);
+    if (follower !== undefined) {
+      const { width, height } = nodeSize(catalog, document, follower);
+      group.places[follower] = [0, own.height + DOCK_GAP];
       group.width = Math.max(own.width, width);
       group.height = own.height + DOCK_GAP + height;
     }

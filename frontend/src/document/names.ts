@@ -13,13 +13,13 @@ export function loopNameProblem(name: string): string | null {
   if (signs.length > 0) {
     const last = signs.at(-1);
     const list = signs.length === 1 ? last : `${signs.slice(0, -1).join(", ")} or ${last}`;
-    return `A name cannot hold ${list}: only letters, digits, dots, dashes and underscores.`;
+    return `A name cannot contain ${list}: only letters, digits, dots, dashes and underscores.`;
   }
-  return `A name begins with a letter or a digit, not with “${name[0]}”.`;
+  return `A name must start with a letter or a digit, not with “${name[0]}”.`;
 }
 
 function signName(sign: string): string {
-  return /\s/u.test(sign) ? "a blank" : `“${sign}”`;
+  return /\s/u.test(sign) ? "a space" : `“${sign}”`;
 }
 
 /** The nearest name that can be taken; empty where nothing is left. */
@@ -36,7 +36,7 @@ export function loopNameNear(name: string): string {
 export function nameProblem(name: string, taken: ReadonlySet<string>, own?: string): string | null {
   if (name === "") return "A node needs a name.";
   if (!NODE_NAME.test(name)) {
-    return "Use small letters, digits and underscores, and begin with a letter.";
+    return "Use lowercase letters, digits and underscores, and start with a letter.";
   }
   if (name !== own && taken.has(name)) return `"${name}" is already in use.`;
   return null;

@@ -10,7 +10,7 @@ import type { LoopDocument, Note, Point } from "./types";
 /** Their place in a layout. No node can have this name. */
 export const NOTES = "$notes";
 export const NOTE_SIZE: Point = [208, 112];
-export const LEAST_NOTE: Point = [112, 64];
+export const MIN_NOTE: Point = [112, 64];
 
 /** Those that read; null where something in them does not, so that nothing of it is lost. */
 export function readNotes(value: Json | undefined): Record<string, Note> | null {

@@ -1,6 +1,6 @@
 /**
  * Which way every edge of a loop goes: data from left to right, learning below all boxes, measuring above them, and
- * short ties between a node and one that serves only it (its reference, its critic). Pure.
+ * short ties between a node and one that follows only it (its reference, its critic). Pure.
  */
 import { isDraft } from "immer";
 import type { Catalog } from "@/api/types";
@@ -13,8 +13,8 @@ export type Way = "data" | "measure" | "learning" | "tie";
 export interface EdgeWays {
   /** By the key of the edge. */
   of: ReadonlyMap<string, Way>;
-  /** Nodes that serve only one, and whom. */
-  served: ReadonlyMap<string, string>;
+  /** By a node that follows only one other (a reference, a critic): that other node. */
+  leaderOf: ReadonlyMap<string, string>;
   /** Inputs at the left and outputs at the right that have an edge there, by their text. */
   left: ReadonlySet<string>;
   right: ReadonlySet<string>;
@@ -55,35 +55,35 @@ function kindsOf(nodes: Readonly<Record<string, NodeData>>): string {
 
 function readWays(catalog: Catalog, document: LoopDocument): EdgeWays {
   const keys = edgeKeys(document.edges);
-  const served = servants(catalog, document);
+  const leaderOf = findLeaders(catalog, document);
   const of = new Map<string, Way>();
   const left = new Set<string>();
   const right = new Set<string>();
   for (const [index, edge] of document.edges.entries()) {
-    const way = wayOf(catalog, document, edge, served);
+    const way = wayOf(catalog, document, edge, leaderOf);
     of.set(keys[index] ?? "", way);
     if (way !== "data" && way !== "measure") continue;
     right.add(edge.from);
     left.add(edge.to);
   }
-  return { of, served, left, right };
+  return { of, leaderOf, left, right };
 }
 
 function wayOf(
   catalog: Catalog,
   document: LoopDocument,
   edge: Edge,
-  served: ReadonlyMap<string, string>,
+  leaderOf: ReadonlyMap<string, string>,
 ): Way {
   const [from, to] = [portRef(edge.from), portRef(edge.to)];
-  if (served.get(from.node) === to.node || served.get(to.node) === from.node) return "tie";
+  if (leaderOf.get(from.node) === to.node || leaderOf.get(to.node) === from.node) return "tie";
   if (inputPort(catalog, document, to)?.phase === "learn") return "learning";
   const kind = catalog.kinds[document.nodes[to.node]?.kind ?? ""];
   return kind?.outputs.length === 0 ? "measure" : "data";
 }
 
 /** A node that is joined with one other only, reads of it, and gives back what it learns with, not from. */
-function servants(catalog: Catalog, document: LoopDocument): Map<string, string> {
+function findLeaders(catalog: Catalog, document: LoopDocument): Map<string, string> {
   const partners = new Map<string, Set<string>>();
   const add = (node: string, other: string) => {
     const set = partners.get(node) ?? new Set();
@@ -95,26 +95,26 @@ function servants(catalog: Catalog, document: LoopDocument): Map<string, string>
     add(from, to);
     add(to, from);
   }
-  const served = new Map<string, string>();
+  const leaderOf = new Map<string, string>();
   const few = (node: string) =>
     document.edges.filter(
       ({ from, to }) => portRef(from).node === node || portRef(to).node === node,
     ).length;
   for (const [node, others] of [...partners].toSorted(([a], [b]) => few(a) - few(b))) {
-    const [master] = others;
-    if (others.size !== 1 || master === undefined || master === node) continue;
+    const [leader] = others;
+    if (others.size !== 1 || leader === undefined || leader === node) continue;
     const given = document.edges
       .filter((edge) => portRef(edge.from).node === node)
       .map((edge) => inputPort(catalog, document, portRef(edge.to)));
     const gives =
       given.length > 0 && given.every((port) => port?.phase === "learn" && !port.teaching);
     const reads = document.edges.some((edge) => portRef(edge.to).node === node);
-    if (!gives || !reads || (partners.get(master)?.size ?? 0) < 2 || !(node in document.nodes)) {
+    if (!gives || !reads || (partners.get(leader)?.size ?? 0) < 2 || !(node in document.nodes)) {
       continue;
     }
     // There is room for one below.
-    if ([...served.values()].includes(master)) continue;
-    served.set(node, master);
+    if ([...leaderOf.values()].includes(leader)) continue;
+    leaderOf.set(node, leader);
   }
-  return served;
+  return leaderOf;
 }

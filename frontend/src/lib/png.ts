@@ -23,7 +23,7 @@ export function isPng(bytes: Uint8Array): boolean {
 /** The picture with a text under a keyword, before its end. */
 export function writePngText(png: Uint8Array, keyword: string, text: string): Uint8Array {
   const end = chunks(png).find(({ type }) => type === END);
-  if (!end) throw new Error("This is no whole PNG.");
+  if (!end) throw new Error("This is not a complete PNG.");
   const chunk = makeChunk(keyword, text);
   const written = new Uint8Array(png.length + chunk.length);
   written.set(png.subarray(0, end.at));

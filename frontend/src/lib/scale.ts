@@ -19,11 +19,11 @@ export function roomy(min: number | null, max: number | null): [number, number] 
   return [min >= 0 && min < air ? 0 : min - air, max + air];
 }
 
-const LEAST_WIDTH = 26;
+const MIN_WIDTH = 26;
 const DIGIT = 7;
 
 /** As wide as its longest number: a small chart has no room to give away. */
 export function axisWidth(texts: readonly string[] | null): number {
   const longest = Math.max(0, ...(texts ?? []).map((text) => text.length));
-  return Math.max(LEAST_WIDTH, 10 + longest * DIGIT);
+  return Math.max(MIN_WIDTH, 10 + longest * DIGIT);
 }

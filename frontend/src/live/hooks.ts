@@ -109,7 +109,7 @@ export function useEdgeFacts(edge: string, stage: string): string {
 export function edgeFacts(gauges: Gauges | null, edge: string, stage: string): string {
   const gauge = gauges?.edges?.[edge];
   const rate = gauge?.rows_per_second ?? null;
-  if (!gauges || !gauge || rate === null) return "No row has come yet.";
+  if (!gauges || !gauge || rate === null) return "No rows yet.";
   const busy = gauges.stages?.[stage]?.samples_per_second ?? null;
   const lines: string[] = [];
   if (gauge.evaluation) {

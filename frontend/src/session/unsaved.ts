@@ -4,7 +4,7 @@
  */
 const KEY = "coloop.unsaved";
 /** Presets are looked at and left; the newest are remembered. */
-const MOST = 40;
+const MAX = 40;
 
 /** Where a browser keeps nothing, as long as the page is open. */
 let memory: readonly string[] = [];
@@ -19,7 +19,7 @@ function read(): readonly string[] {
 }
 
 function write(ids: readonly string[]): void {
-  memory = ids.slice(-MOST);
+  memory = ids.slice(-MAX);
   try {
     localStorage.setItem(KEY, JSON.stringify(memory));
   } catch {

@@ -63,7 +63,7 @@ export function useClipboard() {
           const { nodes, edges, layout } = await readText(text);
           const fragment = fromFragmentSpec({ nodes, edges, layout });
           if (Object.keys(fragment.nodes).length > 0) insert(fragment, "Paste");
-          else toast("What was pasted holds no nodes.", { id: "paste" });
+          else toast("The clipboard contains no nodes.", { id: "paste" });
         } catch (error) {
           toast.error("Nothing was pasted.", { description: errorMessage(error) });
         }
@@ -79,9 +79,7 @@ export function useClipboard() {
 async function writeClipboard(text: Promise<string>): Promise<void> {
   const { clipboard } = navigator;
   if (!clipboard)
-    throw new Error(
-      "The browser lets only a page of https or of this machine write to the clipboard.",
-    );
+    throw new Error("The browser allows access to the clipboard only over HTTPS or on localhost.");
   if (typeof ClipboardItem === "undefined") return clipboard.writeText(await text);
   const plain = text.then((words) => new Blob([words], { type: "text/plain" }));
   await clipboard.write([new ClipboardItem({ "text/plain": plain })]);

@@ -1,16 +1,16 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { searchLoops } from "@/api/routes";
 
-const MOST = 20;
-const LEAST_LETTERS = 2;
+const MAX = 20;
+const MIN_LETTERS = 2;
 
 /** Nodes and loops that have all the words of a search, in everything that is saved. */
 export function useLoopSearch(search: string) {
   const words = search.trim();
   return useQuery({
     queryKey: ["loops", "found", words],
-    queryFn: ({ signal }) => searchLoops(words, MOST, signal),
-    enabled: words.length >= LEAST_LETTERS,
+    queryFn: ({ signal }) => searchLoops(words, MAX, signal),
+    enabled: words.length >= MIN_LETTERS,
     placeholderData: keepPreviousData,
   });
 }

@@ -53,7 +53,7 @@ export function usePreview<T>(): Preview<T> {
         try {
           await sync?.flush();
           const present = sync?.present() ?? null;
-          if (present === null) throw new Error("The loop cannot be read as it is on the screen.");
+          if (present === null) throw new Error("The loop on the screen is invalid.");
           tell(await question(present.yaml, own.signal), null);
         } catch (error) {
           if (!isAbort(error)) tell(null, error);

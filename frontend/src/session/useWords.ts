@@ -11,9 +11,9 @@ export interface Word {
 }
 
 const ALWAYS: readonly Word[] = [
-  { label: "prompts", detail: "what was asked, one a row" },
-  { label: "completions", detail: "what was written, one a row" },
-  { label: "columns", detail: "every other column, by its name" },
+  { label: "prompts", detail: "the prompts, one per row" },
+  { label: "completions", detail: "the completions, one per row" },
+  { label: "columns", detail: "every other column, by name" },
 ];
 
 /** Names that code of a source may use: its arguments, and the columns of the rows that reach it. */

@@ -46,9 +46,7 @@ export function SearchList(props: SearchListProps) {
               className="h-10 w-full border-line border-b bg-transparent px-3 text-sm outline-none"
             />
             <Command.List className="max-h-72 overflow-y-auto p-1">
-              <Command.Empty className="p-3 text-muted text-sm">
-                Nothing of that name.
-              </Command.Empty>
+              <Command.Empty className="p-3 text-muted text-sm">No matches.</Command.Empty>
               {options.map((option) => (
                 <Command.Item
                   key={option.value}

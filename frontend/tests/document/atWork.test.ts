@@ -35,13 +35,13 @@ describe("a loop as a run draws it", () => {
   it.each(loops)("%s keeps its order, and is no wider", (_, document) => {
     const run = atWork(catalog, document);
     const [before, now] = [placed(document), placed(run)];
-    const { served } = edgeWays(catalog, document);
+    const { leaderOf } = edgeWays(catalog, document);
     for (const one of before.values()) {
       for (const other of before.values()) {
         const [a, b] = [now.get(one.id), now.get(other.id)];
         if (!a || !b) throw new Error("a card is gone");
         if (one.x < other.x) expect(a.x).toBeLessThanOrEqual(b.x);
-        const isDocked = served.has(one.id) || served.has(other.id);
+        const isDocked = leaderOf.has(one.id) || leaderOf.has(other.id);
         if (one.y < other.y && !isDocked) expect(a.y).toBeLessThanOrEqual(b.y);
       }
     }

@@ -15,7 +15,7 @@ describe("names of nodes", () => {
     const taken = new Set(["actor"]);
 
     expect(nameProblem("", taken)).toMatch(/needs a name/);
-    expect(nameProblem("9lives", taken)).toMatch(/begin with a letter/);
+    expect(nameProblem("9lives", taken)).toMatch(/start with a letter/);
     expect(nameProblem("actor", taken)).toMatch(/in use/);
     expect(nameProblem("actor", taken, "actor")).toBeNull();
     expect(nameProblem("critic_1", taken)).toBeNull();

@@ -291,7 +291,7 @@ describe("progress", () => {
 
     fireEvent.click(screen.getByRole("button", { name: /actor\.learn sets the pace:/ }));
 
-    const reason = await screen.findByRole("dialog", { name: "What holds the run back" });
+    const reason = await screen.findByRole("dialog", { name: "Bottleneck of the run" });
     expect(reason.textContent).toContain("actor.learn takes 80 % of a step of 400 ms");
     expect(within(reason).getByText("actor.generate")).toBeTruthy();
     expect(useSelection.getState().nodes).toEqual([]);
@@ -344,7 +344,7 @@ describe("a run whose Ray did not start", () => {
       failed(),
     );
     expect(screen.queryByRole("button", { name: "Report" })).toBeNull();
-    expect(screen.getByText("No line was written")).toBeTruthy();
+    expect(screen.getByText("The log is empty")).toBeTruthy();
   });
 });
 

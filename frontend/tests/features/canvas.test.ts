@@ -3,7 +3,7 @@ import type { JsonObject, KindInfo } from "@/api/types";
 import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
-import { LEAST_WIDTH, NODE_WIDTH, nodeSize } from "@/document/geometry";
+import { MIN_WIDTH, NODE_WIDTH, nodeSize } from "@/document/geometry";
 import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
 import { type RouteEdge, routeEdges } from "@/features/canvas/routes";
@@ -27,7 +27,7 @@ const edge = (source: string, target: string, change: Partial<RouteEdge> = {}): 
   sourcePort: "out",
   targetPort: "in",
   way: "data",
-  servant: null,
+  follower: null,
   sourceTop: 58,
   targetTop: 58,
   label: 0,
@@ -140,7 +140,7 @@ describe("layout", () => {
       const at = Object.values(loop.layout).map((place) => place[side as 0 | 1]);
       return Math.max(...at) - Math.min(...at);
     });
-    expect(loop.layout.b?.[0]).toBeGreaterThanOrEqual(LEAST_WIDTH);
+    expect(loop.layout.b?.[0]).toBeGreaterThanOrEqual(MIN_WIDTH);
     expect(across).toBeGreaterThan(down ?? 0);
   });
 

@@ -194,7 +194,7 @@ it("edges between the same two cards are one, which tells how many it stands for
     sourcePort,
     targetPort: `${sourcePort}_in`,
     way,
-    servant: null,
+    follower: null,
     sourceTop: sourcePort === "rows" ? 10 : 34,
     targetTop: 10,
     label: 80,

@@ -125,7 +125,7 @@ describe("what differs", () => {
     cleanup();
     fetch.mockResolvedValue({ changes: [] });
     show();
-    expect(await screen.findByText(/The loops say the same/)).toBeTruthy();
+    expect(await screen.findByText(/The loops are the same/)).toBeTruthy();
   });
 });
 
@@ -145,7 +145,7 @@ describe("where the time went", () => {
     ]);
     expect(rows[0]?.textContent).toContain("75 %");
     expect(rows[0]?.textContent).toContain("50 %");
-    expect(rows[1]?.textContent).toContain("not in it");
+    expect(rows[1]?.textContent).toContain("not in this run");
   });
 });
 

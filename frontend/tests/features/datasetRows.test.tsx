@@ -29,7 +29,7 @@ it("the last rows that could be read stay, and say so, while a column is being a
   routes.previewRows.mockRejectedValueOnce(new Error("columns.prompt: is empty"));
   act(() => store.setState({ text: "nodes: {problems: {columns: {prompt: ''}}}" }));
 
-  expect((await screen.findByText(/^As of the last readable state/)).textContent).toContain(
+  expect((await screen.findByText(/^From the last valid state/)).textContent).toContain(
     "columns.prompt: is empty",
   );
   expect(screen.getByText("1+1=")).toBeTruthy();

@@ -148,8 +148,10 @@ describe("the tour", () => {
 
 describe("names of loops", () => {
   it("say exactly what is wrong, and what is near", () => {
-    expect(loopNameProblem("Bad Name!")).toContain("a blank or “!”");
-    expect(loopNameProblem("-first")).toContain("begins with a letter or a digit, not with “-”");
+    expect(loopNameProblem("Bad Name!")).toContain("a space or “!”");
+    expect(loopNameProblem("-first")).toContain(
+      "must start with a letter or a digit, not with “-”",
+    );
     expect(loopNameProblem("  ")).toBe("A loop needs a name.");
     expect(loopNameProblem("grpo-2.5_b")).toBeNull();
     expect(loopNameNear("x y/../z")).toBe("x-y-..-z");

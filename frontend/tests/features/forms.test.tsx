@@ -84,8 +84,8 @@ describe("forms from the catalog", () => {
     loop.nodes.mine = { kind: "reward", source: { type: "python", code: "def reward(): ..." } };
     show(<NodeInspector id="mine" />, [], loop);
 
-    const note = screen.getByRole("button", { name: "Walled in" });
-    fireEvent.pointerEnter(note);
+    const note = screen.getByRole("button", { name: "Sandboxed" });
+    fireEvent.pointerMove(note);
     expect((await screen.findAllByText(/it sees no file/)).length).toBeGreaterThan(0);
   });
 
@@ -103,10 +103,10 @@ describe("forms from the catalog", () => {
     expect(await screen.findByText("nothing uses it")).toBeDefined();
 
     fireEvent.pointerDown(document.body);
-    found("nothing reads it");
-    expect(screen.queryByText("nothing reads it")).toBeNull();
+    found("not used");
+    expect(screen.queryByText("not used")).toBeNull();
     fireEvent.pointerUp(document.body);
-    expect(await screen.findByText("nothing reads it")).toBeDefined();
+    expect(await screen.findByText("not used")).toBeDefined();
   });
 
   it("what a check finds is on the page before a press can come between", async () => {
@@ -249,7 +249,7 @@ describe("forms from the catalog", () => {
 
     fireEvent.change(input, { target: { value: "3.5" } });
     expect(input.getAttribute("aria-invalid")).toBe("true");
-    const problem = screen.getByText(/whole number is expected/);
+    const problem = screen.getByText(/Expected a whole number/);
     expect(input.getAttribute("aria-describedby")).toBe(problem.id);
     expect(rows()).toBe(3.5);
 
@@ -275,7 +275,7 @@ describe("forms from the catalog", () => {
 
     expect(rows()).toBe("3e");
     expect(screen.getByText("found “3e”")).toBeTruthy();
-    expect(screen.queryByText(/whole number is expected/)).toBeNull();
+    expect(screen.queryByText(/Expected a whole number/)).toBeNull();
   });
 
   it("typing in one field is one undo entry", () => {

@@ -194,7 +194,7 @@ describe("the budget that is tried", () => {
 });
 
 describe("what no run would take", () => {
-  const VERDICT = "3.18 GiB over on main. The least that fits is 43% of each GPU, 34 GiB.";
+  const VERDICT = "3.18 GiB over on main. The smallest that fits is 43% of each GPU, 34 GiB.";
   const way = { touches: "budget" as const, title: "Allow 43% of the memory", reason: "43%" };
   const failed = (budget: number): FitAnswer => ({
     ...answer(budget),
@@ -219,7 +219,7 @@ describe("what no run would take", () => {
     await waitFor(() => expect(step.isConnected ? step.textContent : "").not.toMatch(/10\.0 s/));
     const told = screen.getByRole("region", { name: "Predicted step" }).textContent;
     expect(told).toContain("Does not fit");
-    expect(told).toContain("The least that fits is 43%");
+    expect(told).toContain("The smallest that fits is 43%");
     expect(told).not.toMatch(/[−+]\d/);
     expect(screen.getByRole("button", { name: "Apply" })).toHaveProperty("ariaDisabled", "true");
   });

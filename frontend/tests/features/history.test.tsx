@@ -165,7 +165,7 @@ describe("what was done in this visit", () => {
     expect(screen.getByRole("button", { current: true }).textContent).toContain("Set 1");
     fireEvent.click(screen.getByRole("button", { name: /^Set 3 \(undone\)/ }));
     expect(rows()).toBe(3);
-    fireEvent.click(screen.getByRole("button", { name: "As it was opened" }));
+    fireEvent.click(screen.getByRole("button", { name: "As opened" }));
     expect(rows()).toBe(8);
   });
 });

@@ -25,14 +25,14 @@ it("a file that is no text is refused in words of its own, and is not sent", asy
   const told = await opened([file]);
 
   expect(told?.[0]).toBe("photo.jpg could not be opened.");
-  expect(JSON.stringify(told?.[1])).toContain("A loop is a YAML file");
+  expect(JSON.stringify(told?.[1])).toContain("This is not a text file.");
   expect(importLoop).not.toHaveBeenCalled();
 });
 
 it("what is wrong in a text is told with how to mend it", async () => {
   const diagnostics = [{ message: "a bracket is open", hint: "close its `[`", line: 3 }];
   importLoop.mockRejectedValue(
-    new ApiError(422, "invalid", "the text is no loop", { diagnostics }),
+    new ApiError(422, "invalid", "the text is not a loop", { diagnostics }),
   );
 
   const told = await opened([new File(["a: ["], "a.yaml")]);

@@ -127,7 +127,7 @@ describe("fields follow the algorithm", () => {
     show(actor({ algorithm: { name: "grpo", tau_positive: 1.2 } }));
 
     expect(screen.getByLabelText("Tau positive")).toHaveProperty("value", "1.2");
-    expect(screen.getAllByText(/^Not read with the other settings/)).toHaveLength(1);
+    expect(screen.getAllByText(/^Has no effect with the current settings/)).toHaveLength(1);
   });
 });
 

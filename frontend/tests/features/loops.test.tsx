@@ -168,7 +168,7 @@ describe("loops as files", () => {
 
       fireEvent.change(screen.getByLabelText("Name"), { target: { value: "my loop" } });
       await submit();
-      expect(screen.getByText(/cannot hold a blank/)).toBeDefined();
+      expect(screen.getByText(/cannot contain a space/)).toBeDefined();
       fireEvent.keyDown(screen.getByLabelText("Name"), { key: "Escape" });
 
       expect(useDialogs.getState().open).toBeNull();

@@ -69,6 +69,6 @@ it("stays open once it is pinned, which is remembered", () => {
 
   expect(isOpen()).toBe(true);
   expect(usePreferences.getState().isPalettePinned).toBe(true);
-  fireEvent.click(screen.getByRole("button", { name: "Let the list close" }));
+  fireEvent.click(screen.getByRole("button", { name: "Unpin the list" }));
   expect(isOpen()).toBe(false);
 });

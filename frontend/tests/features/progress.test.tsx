@@ -22,7 +22,7 @@ describe("a run that has not begun", () => {
     act(() => void vi.advanceTimersByTime(12_000));
 
     expect(screen.getByRole("status").textContent).toBe("Starting: starting Ray");
-    expect(screen.getByTitle("Since this page shows it").textContent).toBe("12 s");
+    expect(screen.getByTitle("Since this page was opened").textContent).toBe("12 s");
     expect(screen.queryByTestId("run-step")).toBeNull();
   });
 

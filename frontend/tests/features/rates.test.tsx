@@ -87,7 +87,7 @@ describe("rates of a node", () => {
 
     act(() => live.applyGauges({ ...gauges, step_seconds: 0.4 }));
 
-    expect(screen.getByText("rests in this phase")).toBeTruthy();
+    expect(screen.getByText("idle in this phase")).toBeTruthy();
   });
 
   it("a node that works, waits for rows or for its machine says so in words, with the share", () => {

@@ -61,25 +61,25 @@ describe("the page of runs", () => {
   it("leads to further runs and back, a page at a time", async () => {
     show();
     expect(await screen.findByText("1 to 7 of 15")).toBeTruthy();
-    expect(button("Back").disabled).toBe(true);
+    expect(button("Previous").disabled).toBe(true);
 
-    fireEvent.click(button("Further"));
+    fireEvent.click(button("Next"));
     expect(await screen.findByText("8 to 14 of 15")).toBeTruthy();
     expect(await screen.findByText("run 9")).toBeTruthy();
     expect(screen.queryByText("run 0")).toBeNull();
-    await waitFor(() => expect(button("Further").disabled).toBe(false));
-    fireEvent.click(button("Further"));
+    await waitFor(() => expect(button("Next").disabled).toBe(false));
+    fireEvent.click(button("Next"));
     expect(await screen.findByText("15 to 15 of 15")).toBeTruthy();
-    await waitFor(() => expect(button("Further").disabled).toBe(true));
+    await waitFor(() => expect(button("Next").disabled).toBe(true));
 
-    fireEvent.click(button("Back"));
+    fireEvent.click(button("Previous"));
     expect(await screen.findByText("8 to 14 of 15")).toBeTruthy();
   });
 
   it("begins anew where it is filtered", async () => {
     show();
     await screen.findByText("1 to 7 of 15");
-    fireEvent.click(button("Further"));
+    fireEvent.click(button("Next"));
     await screen.findByText("8 to 14 of 15");
 
     fireEvent.change(screen.getByRole("searchbox"), { target: { value: "run 1" } });
@@ -87,7 +87,7 @@ describe("the page of runs", () => {
     await waitFor(() =>
       expect(lastAsked()).toEqual({ limit: PAGE, sort: "created", search: "run 1" }),
     );
-    await waitFor(() => expect(screen.queryByRole("button", { name: "Further" })).toBeNull());
+    await waitFor(() => expect(screen.queryByRole("button", { name: "Next" })).toBeNull());
     expect(await screen.findByText("run 14")).toBeTruthy();
   });
 
@@ -120,7 +120,7 @@ describe("the page of runs", () => {
     const chosen = screen.getByRole("region", { name: "Chosen runs" });
     expect(chosen.textContent).toContain("6 chosen");
     const seventh = screen.getByRole<HTMLInputElement>("checkbox", { name: "Choose run 6" });
-    expect([seventh.disabled, seventh.title]).toEqual([true, "6 runs are chosen, the most"]);
+    expect([seventh.disabled, seventh.title]).toEqual([true, "6 runs are chosen, the maximum"]);
     fireEvent.click(button("Compare"));
     expect(location.pathname + location.search).toBe("/runs/compare?runs=r0,r1,r2,r3,r4,r5");
   });
@@ -177,8 +177,8 @@ describe("the queue", () => {
     await waitFor(() => expect(move).toHaveBeenLastCalledWith("a", "c"));
     fireEvent.click(button("Start b later"));
     await waitFor(() => expect(move).toHaveBeenLastCalledWith("b", null));
-    expect(button("It is the next one already").getAttribute("aria-disabled")).toBe("true");
-    expect(button("It is the last one already").getAttribute("aria-disabled")).toBe("true");
+    expect(button("It is already the next one").getAttribute("aria-disabled")).toBe("true");
+    expect(button("It is already the last one").getAttribute("aria-disabled")).toBe("true");
   });
 
   it("takes runs out, and is not there while nothing waits", async () => {
@@ -189,7 +189,7 @@ describe("the queue", () => {
     });
     show();
 
-    fireEvent.click(await screen.findByRole("button", { name: "Take b out of the queue" }));
+    fireEvent.click(await screen.findByRole("button", { name: "Remove b from the queue" }));
 
     await waitFor(() => expect(stop).toHaveBeenCalledWith("b"));
     await waitFor(() => expect(screen.queryByRole("region", { name: "Queue" })).toBeNull());

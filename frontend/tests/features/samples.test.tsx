@@ -7,7 +7,7 @@ import type { SampleRow } from "@/api/types";
 import { undecidedOf } from "@/features/samples/groups";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
 import { StepChoice } from "@/features/samples/StepChoice";
-import { LEAST_SHOWN } from "@/features/samples/useSampleRows";
+import { MIN_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
 import { usePreferences } from "@/session/preferences";
 import { choose } from "../fixtures/choose";
@@ -59,7 +59,7 @@ async function showWithRun() {
   const { wrapper: Wrapper } = insideLoop({ live });
   const come = async (step: number) => {
     act(() => sample(live, step));
-    await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN));
+    await act(() => vi.advanceTimersByTimeAsync(MIN_SHOWN));
   };
   render(
     <QueryClientProvider client={new QueryClient()}>
@@ -102,7 +102,7 @@ describe("samples of the newest step", () => {
       </QueryClientProvider>,
     );
     act(() => sample(live, 1));
-    await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN));
+    await act(() => vi.advanceTimersByTimeAsync(MIN_SHOWN));
 
     expect(screen.getByText("Answers begin with the last digit.")).toBeTruthy();
   });
@@ -122,11 +122,11 @@ describe("samples of the newest step", () => {
 
     await come(2);
     expect(screen.getAllByText("high of 1")).toHaveLength(2);
-    expect(screen.getByText("step 1 stays while its sample is open")).toBeTruthy();
+    expect(screen.getByText("step 1 is shown while its sample is open")).toBeTruthy();
     expect(screen.getByRole("button", { name: "newest (2)" })).toBeTruthy();
 
     fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));
-    await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN));
+    await act(() => vi.advanceTimersByTimeAsync(MIN_SHOWN));
     expect(screen.getByText("low of 2")).toBeTruthy();
   });
 
@@ -148,7 +148,7 @@ describe("samples of the newest step", () => {
 
     for (let step = 2; step < 40; step += 1) {
       act(() => sample(live, step));
-      await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN / 10));
+      await act(() => vi.advanceTimersByTimeAsync(MIN_SHOWN / 10));
     }
 
     expect(fetchSamples.mock.calls.length).toBeLessThanOrEqual(5);

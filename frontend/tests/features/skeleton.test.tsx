@@ -12,7 +12,7 @@ afterEach(() => {
 
 it.each([
   ["/loops/one", /nodes and presets/],
-  ["/runs/one", /Reading/],
+  ["/runs/one", /Loading/],
 ])("says after a second what %s waits for", (path, words) => {
   history.replaceState(null, "", path);
   render(<AppSkeleton />);

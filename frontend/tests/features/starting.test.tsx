@@ -90,11 +90,11 @@ describe("running and exporting what is on the screen", () => {
 
     expect(runReason(state, false, catalog)).toBeNull();
     expect(runReason(state, true, catalog)).toMatch(/nothing to run/);
-    expect(runReason({ ...state, ...BROKEN }, false, catalog)).toMatch(/does not read/);
+    expect(runReason({ ...state, ...BROKEN }, false, catalog)).toMatch(/is invalid/);
     expect(runReason({ ...state, checkStatus: "offline" }, false, catalog)).toMatch(
-      /does not answer/,
+      /is not responding/,
     );
-    expect(runReason({ ...state, ...ERRORS }, false, catalog)).toBe("1 error to mend first.");
+    expect(runReason({ ...state, ...ERRORS }, false, catalog)).toBe("1 error to fix first.");
     const step = aProblem({ code: "structure.missing_edge", message: "`actor` gets no prompts" });
     const report = { ok: false, diagnostics: [step] };
     const unfinished = { ...state, check: { report, estimate: null, plan: null, mode: null } };

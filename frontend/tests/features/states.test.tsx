@@ -153,7 +153,7 @@ describe("values by name", () => {
     fireEvent.change(input, { target: { value: "exact" } });
     fireEvent.keyDown(input, { key: "Enter" });
 
-    expect(screen.getByText("“exact” is there already.")).toBeTruthy();
+    expect(screen.getByText("“exact” already exists.")).toBeTruthy();
     expect(written).toEqual([]);
   });
 });

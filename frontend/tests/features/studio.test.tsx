@@ -129,7 +129,7 @@ it("weighs several sources in one step", () => {
   });
 
   expect(edgesOf(store.getState().document).map(({ weight }) => weight)).toEqual([0.2, 0.8]);
-  expect(store.getState().undo()).toBe("Weigh rewards");
+  expect(store.getState().undo()).toBe("Set reward weights");
   expect(edgesOf(store.getState().document).map(({ weight }) => weight)).toEqual([0.5, 0.3]);
 });
 
@@ -218,7 +218,7 @@ it("moves a weight, shows the total, and undoes it", () => {
   fireEvent.change(screen.getByLabelText("Weight of mine"), { target: { value: "0.8" } });
 
   expect(screen.getByTestId("total-weight").textContent).toBe("1.30");
-  expect(store.getState().undo()).toBe("Weigh rewards");
+  expect(store.getState().undo()).toBe("Set reward weights");
   expect(edgesOf(store.getState().document)[1]?.weight).toBe(0.3);
 });
 

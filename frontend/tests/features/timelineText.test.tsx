@@ -12,5 +12,5 @@ it("no step is said to be under way before one is", () => {
       .container.textContent;
 
   expect(text(false)).toBe("");
-  expect(text(true)).toBe("The first step is under way.");
+  expect(text(true)).toBe("The first step is in progress.");
 });

@@ -160,7 +160,7 @@ describe("what is not finished yet is not in the loop", () => {
   );
 });
 
-it("memory and time stay as of the last readable state while the loop has an error", () => {
+it("memory and time stay as of the last valid state while the loop has an error", () => {
   const gpu = {
     index: 0,
     pool: "main",
@@ -196,12 +196,12 @@ it("memory and time stay as of the last readable state while the loop has an err
       </Wrapper>
     </QueryClientProvider>,
   );
-  expect(screen.queryByText("last readable state")).toBeNull();
+  expect(screen.queryByText("last valid state")).toBeNull();
   act(() => syncStore.setState(checked(syncStore.getState(), bad)));
-  expect(screen.getByText("last readable state")).toBeTruthy();
-  expect(screen.queryByText(/told once the loop can be read/)).toBeNull();
+  expect(screen.getByText("last valid state")).toBeTruthy();
+  expect(screen.queryByText(/estimated once the loop is valid/)).toBeNull();
 
   act(() => syncStore.setState(checked(syncStore.getState(), { ...good, estimate: null })));
-  expect(screen.queryByText("last readable state")).toBeNull();
+  expect(screen.queryByText("last valid state")).toBeNull();
   cleanup();
 });

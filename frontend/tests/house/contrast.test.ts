@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
-const LEAST = 4.5;
+const MIN = 4.5;
 const TOKENS = readFileSync(join(process.cwd(), "src", "styles", "tokens.css"), "utf-8");
 const NAMES = [...new Set(TOKENS.match(/--syntax-\w+/g))];
 
@@ -39,6 +39,6 @@ it.each(NAMES)("%s stands out from what it is written on", (name) => {
     const hover = channels(hovers[theme] ?? "");
     const line = surface.map((value, at) => (value + (hover[at] ?? 0)) / 2);
     for (const ground of [surface, line])
-      expect(contrast(channels(hex), ground)).toBeGreaterThanOrEqual(LEAST);
+      expect(contrast(channels(hex), ground)).toBeGreaterThanOrEqual(MIN);
   });
 });

@@ -53,5 +53,5 @@ it("a damaged picture has no text, and takes none", () => {
   expect(readPngText(damaged, "coloop")).toBeNull();
   expect(readPngText(written.subarray(0, 40), "coloop")).toBeNull();
   expect(readPngText(new TextEncoder().encode(YAML), "coloop")).toBeNull();
-  expect(() => writePngText(damaged.subarray(0, 40), "coloop", YAML)).toThrow("no whole PNG");
+  expect(() => writePngText(damaged.subarray(0, 40), "coloop", YAML)).toThrow("not a complete PNG");
 });

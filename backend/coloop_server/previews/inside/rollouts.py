@@ -47,8 +47,8 @@ def rolled_out(
         result = run(request)
         kept = sorted((result.folder / "samples").glob("step-*.jsonl"))
         if not kept:
-            told = result.error.message if result.error is not None else "nothing was written"
-            raise NotHere(f"the step did not come to its end: {told}")
+            told = result.error.message if result.error is not None else "nothing was generated"
+            raise NotHere(f"the step did not finish: {told}")
         lines = kept[-1].read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines if line.strip()]
 
@@ -59,13 +59,13 @@ def why_not(spec: LoopSpec, root: Path) -> str | None:
     cost = estimate(spec, root=root)
     if cost.gpus and preset not in (None, "cpu") and not str(preset).startswith("cpu"):
         return (
-            f"the loop is for the hardware `{preset}`; only small models on this machine's "
-            "processors write for a preview. Start a run, and look at its samples here"
+            f"the loop is for the hardware `{preset}`; a preview generates only with "
+            "small models on this machine's processors. Start a run, and look at its samples here"
         )
     total = sum(cost.parameters.values())
     if total > MOST_PARAMETERS:
         return (
-            f"its models have {total / 1e6:,.0f} million parameters; a preview asks at most "
+            f"its models have {total / 1e6:,.0f} million parameters; a preview allows at most "
             f"{MOST_PARAMETERS // 10**6} million. Start a run, and look at its samples here"
         )
     return None

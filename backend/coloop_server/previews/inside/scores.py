@@ -88,7 +88,7 @@ def _note(given: Given, walk: Walk) -> str | None:
     told = [given.note] if given.note else []
     if walk.recorded:
         names = " and ".join(dict.fromkeys(walk.recorded))
-        told.append(f"What {names} said is shown as it was recorded.")
+        told.append(f"What {names} gave is shown as it was recorded.")
     return " ".join(told) or None
 
 
@@ -152,14 +152,14 @@ def _of_dataset(wanted: DatasetRows, learner: str, spec: LoopSpec, walk: Walk) -
     if column is None:
         there = ", ".join(sorted(parents[0].columns))
         raise NotHere(
-            f"the rows of `{wanted.node}` have no text that could stand for what is written: none "
+            f"the rows of `{wanted.node}` have no text that could stand for the completion: none "
             f"of {', '.join(names)} is among their columns ({there})"
         )
     written = [
         _written(learner, row, 0, {"completion": as_text(row.columns[column])}, walk)
         for row in parents
     ]
-    note = f"Column {column} stands for what would be written."
+    note = f"Column {column} stands for the completion."
     return Given(rows=tuple(written), sources={wanted.node: tuple(parents)}, note=note)
 
 
@@ -176,7 +176,7 @@ def _recorded(job: Job, learner: str, walk: Walk) -> Given:
     if not own:
         writers = sorted({str(row.get("node")) for row in job.samples})
         told = f"; it has some of {', '.join(writers)}" if writers else ""
-        raise NotHere(f"the run kept no samples that `{learner}` wrote{told}")
+        raise NotHere(f"the run recorded no samples that `{learner}` wrote{told}")
     parsed = parse(job.sampled_by or "")
     earlier = EarlierRows(parsed.spec, Path(job.sampled_in or job.root)) if parsed.spec else None
     parents: dict[str, Row] = {}

@@ -125,7 +125,7 @@ class _Encoding:
         table = walk.tables.tables.get((node, port))
         if table is None:
             said = walk.said.get(node)
-            told = said.error if said is not None and said.error else "only a run brings its rows"
+            told = said.error if said is not None and said.error else "its rows exist only in a run"
             raise NotHere(f"`{node}` lies between: {told}")
         return table.rows
 
@@ -208,6 +208,6 @@ def _limit(spec: LoopSpec, reader: Reader, positions: int | None) -> tuple[int |
     rollout = rollout_of(spec, reader.node)
     if reader.port == PROMPTS and rollout is not None:
         room = max(0, positions - rollout.max_new_tokens)
-        told = f"{positions} positions less {rollout.max_new_tokens} tokens that may be written"
-        return room, told, "nothing is written to them"
+        told = f"{positions} positions less {rollout.max_new_tokens} tokens that may be generated"
+        return room, told, "nothing is generated from them"
     return positions, f"the model has {positions} positions", "they are left out, never cut"

@@ -90,7 +90,7 @@ class Tokenizers:
                     break
                 case _:
                     return node
-        raise NotHere(f"{node} has no model of which a tokenizer could be read")
+        raise NotHere(f"{node} has no model whose tokenizer could be loaded")
 
     # The part of `Hosts` that needs no weights.
 
@@ -182,7 +182,9 @@ class Walk:
     def _why_not(self, stage: Stage) -> str | None:
         kind = self.spec.nodes[stage.node].kind
         if model_of(self.spec.nodes[stage.node]) is not None:
-            return "a model says it: shown where a run, or a roll-out, recorded it of these rows"
+            return (
+                "a model computes it: shown where a run, or a roll-out, recorded it for these rows"
+            )
         if stage.calls:
             return (
                 f"this {kind} calls {', '.join(stage.calls)} while it works, which only a run does"
@@ -196,7 +198,7 @@ class Walk:
         if unsaid:
             return f"it reads what `{unsaid[0]}` says: {self.said[unsaid[0]].error}"
         if missing:
-            return f"it reads what `{missing[0]}` gives, which is there in a run alone"
+            return f"it reads what `{missing[0]}` gives, which exists only in a run"
         return None
 
     def _role(self, node: str) -> Role:

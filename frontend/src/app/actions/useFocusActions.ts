@@ -25,7 +25,7 @@ export function useFocusActions(): Action[] {
     return [
       {
         id: "box",
-        label: "Go to the selected box, or the first",
+        label: "Go to the selected node, or the first",
         keys: ["b"],
         section: "Go to",
         run: () => {

@@ -14,14 +14,14 @@ const LOOK = {
 } as const;
 
 const HELP: Record<keyof typeof LOOK, string> = {
-  preset: "You look at a preset. The first change, or a run, saves it as a loop of your own.",
-  saved: "Every change is on the server.",
-  unsaved: "Your changes are on their way to the server.",
-  saving: "Your changes are on their way to the server.",
+  preset: "You are viewing a preset. The first change, or a run, saves it as your own loop.",
+  saved: "All changes are saved on the server.",
+  unsaved: "Your changes are being saved to the server.",
+  saving: "Your changes are being saved to the server.",
   offline:
-    "The server does not answer. Your changes are kept in this browser and saved as soon as it is back.",
+    "The server is not responding. Your changes are kept in this browser and saved as soon as it is back.",
   conflict: "This loop was changed elsewhere. Choose which version to keep.",
-  refused: "The server did not take the last change. It is kept in this browser.",
+  refused: "The server rejected the last change. It is kept in this browser.",
 };
 
 function shownState({ brokenText, save, revision }: SyncState): keyof typeof LOOK {
@@ -36,7 +36,7 @@ export function SaveState() {
   const isBroken = useSync((state) => state.brokenText !== null);
   const { Icon, text, className } = LOOK[save];
   const help = isBroken
-    ? "The text does not read, so it is not saved. It is kept in this browser."
+    ? "The YAML is invalid, so it is not saved. It is kept in this browser."
     : (message ?? HELP[save]);
   return (
     <Tooltip text={help}>

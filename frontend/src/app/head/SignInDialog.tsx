@@ -25,7 +25,7 @@ export function SignInDialog() {
   return (
     <Dialog
       title="Sign in"
-      description="This server asks for its token: the address that it printed at its start has it, and so has the file “token” in its data folder."
+      description="This server requires a token. You find it in the address that the server printed when it started, and in the file “token” in its data folder."
       isOpen={isOpen}
       isBlocking
       onClose={() => {}}

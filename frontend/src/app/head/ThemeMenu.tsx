@@ -6,7 +6,7 @@ import { type Theme, usePreferences } from "@/session/preferences";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuSeparator } from "@/ui/Menu";
 
 const THEMES: { value: Theme; label: string }[] = [
-  { value: "system", label: "As the system" },
+  { value: "system", label: "System" },
   { value: "light", label: "Light" },
   { value: "dark", label: "Dark" },
 ];
@@ -48,6 +48,6 @@ async function leave(): Promise<void> {
   try {
     await signOut();
   } catch (error) {
-    toast.error("Signing out did not work.", { description: errorMessage(error) });
+    toast.error("Could not sign out.", { description: errorMessage(error) });
   }
 }

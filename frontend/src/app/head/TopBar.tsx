@@ -170,7 +170,7 @@ function AboutButton() {
   if (preset === null) return null;
   return (
     <IconButton
-      label={isOpen ? "Hide what this loop teaches" : "About this loop"}
+      label={isOpen ? "Hide “About this loop”" : "About this loop"}
       isActive={isOpen}
       onClick={isOpen ? close : open}
     >

@@ -3,7 +3,7 @@ import { defineCommand } from "../command";
 import { type PhasePath, phaseAt, phaseList } from "../phases";
 
 /** Takes the phases of a group out of it. */
-export const ungroupPhases = defineCommand<{ at: PhasePath }>("Dissolve group", (draft, { at }) => {
+export const ungroupPhases = defineCommand<{ at: PhasePath }>("Ungroup phases", (draft, { at }) => {
   const list = phaseList(draft, at.slice(0, -1));
   const group = phaseAt(draft, at);
   if (!list || !group || !Array.isArray(group.phases)) return;

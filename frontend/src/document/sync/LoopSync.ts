@@ -234,7 +234,7 @@ export class LoopSync {
     const typed = pendingText(this.state);
     if (typed === null && !this.isAgreed) await this.flush();
     if (typed === null && !this.isAgreed) {
-      throw new Error(this.state.saveMessage ?? "The loop could not be written.");
+      throw new Error(this.state.saveMessage ?? "The loop could not be saved.");
     }
     const { text, document } = this.document.getState();
     const copy = await copyLoop(typed ?? text, `${document.name}-copy`, this.api);

@@ -7,7 +7,7 @@ import type { SyncApi } from "./api";
 import type { Sent } from "./drafts";
 
 /** Enough for a server that is away for a while; the first is the likeliest to have come. */
-const MOST_SENT = 20;
+const MAX_SENT = 20;
 
 export interface Version {
   yaml: string;
@@ -30,7 +30,7 @@ export function isVersion(
 
 export function withSent(sent: readonly Sent[], next: Sent): readonly Sent[] {
   const others = sent.filter((one) => one.yaml !== next.yaml || one.document !== next.document);
-  return [...others.slice(0, 1), ...others.slice(1).slice(2 - MOST_SENT), next];
+  return [...others.slice(0, 1), ...others.slice(1).slice(2 - MAX_SENT), next];
 }
 
 /** Whether the server made this text of something that was sent without an answer. */

@@ -37,10 +37,10 @@ export function AboutLoop() {
           <X size={14} />
         </IconButton>
       </header>
-      {about.isPending ? <Loading label="Loading what this loop teaches" rows={4} /> : null}
+      {about.isPending ? <Loading label="Loading the description" rows={4} /> : null}
       {about.isError ? (
         <Failed
-          title="What this loop teaches could not be read"
+          title="The description could not be loaded"
           error={about.error}
           onRetry={() => void about.refetch()}
         />
@@ -61,7 +61,7 @@ function About({ about }: { about: AboutPreset }) {
       </div>
       <TourOffer />
       <CostFacts cost={about.cost} />
-      <Part title="Curves to expect">
+      <Part title="Expected curves">
         <ul className="flex flex-col gap-1.5">
           {about.curves.map(({ metric, expect }) => (
             <li key={metric} className="text-xs">
@@ -90,7 +90,7 @@ function About({ about }: { about: AboutPreset }) {
           rel="noreferrer"
           className="inline-flex items-center gap-1 text-accent-text text-xs hover:underline"
         >
-          The paper that it follows <ExternalLink size={12} aria-hidden="true" />
+          The paper it is based on <ExternalLink size={12} aria-hidden="true" />
         </a>
       ) : null}
     </div>

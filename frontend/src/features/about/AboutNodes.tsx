@@ -17,7 +17,7 @@ export function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
           <button
             type="button"
             aria-disabled={!(node in there) || undefined}
-            title={node in there ? `Choose ${node}` : `${node} is not in the loop any more`}
+            title={node in there ? `Choose ${node}` : `${node} is no longer in the loop`}
             className="flex w-full gap-2 rounded-1 px-1 py-1 text-left text-xs hover:bg-hover aria-disabled:opacity-60"
             onClick={() => {
               if (node in there) select({ nodes: [node] });

@@ -15,7 +15,7 @@ export function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
       "Cost",
       cost.gpus > 0
         ? `${least}${hours(cost.gpu_hours)} GPU-hours on ${cost.hardware}`
-        : "nothing but this machine's time",
+        : "none, it runs on this machine",
     ],
   ];
   return (
@@ -31,7 +31,7 @@ export function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
       <p className="mt-0.5 text-muted">
         {cost.is_whole
           ? "Estimated; a phase may end earlier."
-          : "Estimated for the phases whose steps are known."}
+          : "Estimated for the phases with a known number of steps."}
       </p>
     </div>
   );

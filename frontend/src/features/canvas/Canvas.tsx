@@ -36,7 +36,7 @@ const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
 const HOW_TO_GET_ABOUT = {
   "node.a11yDescription.default":
-    "Arrow keys go to other boxes, Shift and left or right to an edge of this one. Enter selects it; arrow keys then move it, Escape lets it go.",
+    "Arrow keys go to other nodes, Shift and left or right to an edge of this one. Enter selects it; arrow keys then move it, Escape deselects it.",
   "edge.a11yDescription.default":
     "Left and right go to the ends of this edge, up and down to the edges beside it. Enter selects it.",
 };

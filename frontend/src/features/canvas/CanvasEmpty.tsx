@@ -14,8 +14,7 @@ export function CanvasEmpty() {
           <b className="font-medium">{mode.title}.</b> {mode.help}
         </p>
         <p className="text-muted text-sm">
-          Drag a node from the left, double-click the canvas to search, or begin with a preset that
-          runs.
+          Drag a node from the left, double-click the canvas to search, or start from a preset.
         </p>
         <Button look="primary" className="mt-1" onClick={() => show("gallery")}>
           Open the gallery

@@ -21,7 +21,7 @@ import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
 
 /** Where a card has room for more. */
-const MOST_VALUES = 3;
+const MAX_VALUES = 3;
 
 interface CompactCardProps {
   node: string;
@@ -45,7 +45,7 @@ export function CompactCard({ node, dots }: CompactCardProps) {
       ...values.map(({ label, text }) => `${label}: ${text}`),
     ];
     return {
-      values: values.slice(0, MOST_VALUES),
+      values: values.slice(0, MAX_VALUES),
       title: [...lines, ...(learns ? [`learns: ${learns}`] : [])].join("\n"),
       number: settingNumber(values, learns),
       // The values below it tell it too, where there is room for them.

@@ -23,7 +23,7 @@ export function LearnBar({ node, isReachable }: LearnBarProps) {
   );
   const kind = kindOf(catalog, data?.kind);
   const text = data ? learningText(catalog, kind, data) : "";
-  const said = text || "learns by default settings";
+  const said = text || "learns with default settings";
   const press = (event: React.MouseEvent) => {
     event.stopPropagation();
     useSelection.getState().select({ nodes: [node] });
@@ -37,7 +37,7 @@ export function LearnBar({ node, isReachable }: LearnBarProps) {
         className="learn-bar-sign nodrag"
         tabIndex={isReachable ? 0 : -1}
         aria-label={`${node} learns: ${said}`}
-        title={`${said}\nOpens its settings of learning`}
+        title={`${said}\nOpens its learning settings`}
         onClick={press}
       >
         <GraduationCap size={14} aria-hidden="true" />

@@ -6,10 +6,10 @@ import { hasNotBegun, type PaceState, paceOf } from "./pace";
 
 const HELP: Partial<Record<PaceState, string>> = {
   busy: "Share of the step's time in which its stages run.",
-  starved: "It waits for rows: its machine was free, what it reads was not there yet.",
-  blocked: "Its rows were there, its machine was still taken.",
-  evaluates: "It works in evaluations only: their share of the time.",
-  rests: "No stage of it runs in this phase.",
+  starved: "Waiting for rows: its worker was idle, since its input was not ready yet.",
+  blocked: "Its input was ready, but its worker was still busy.",
+  evaluates: "Runs in evaluations only: their share of the time.",
+  rests: "None of its stages runs in this phase.",
 };
 
 /** What a node does, in words: state is never told by colour alone. */
@@ -57,7 +57,7 @@ function wordsOf(state: PaceState, share: string, isOver: boolean): string {
     case "starting":
       return "starting";
     case "rests":
-      return "rests in this phase";
+      return "idle in this phase";
     case "none":
       return isOver ? "no rate" : "no rate yet";
     case "evaluates":

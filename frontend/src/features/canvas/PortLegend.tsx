@@ -4,7 +4,7 @@ import { portRef } from "@/document/edges";
 import { formatName } from "@/lib/format";
 import { PortMark } from "@/ui/PortMark";
 
-const MOST = 5;
+const MAX = 5;
 
 /** What the signs of this loop's edges stand for. */
 export function PortLegend() {
@@ -13,11 +13,11 @@ export function PortLegend() {
     const used = document.edges.map(
       (edge) => outputPort(catalog, document, portRef(edge.from))?.type,
     );
-    return [...new Set(used)].filter(Boolean).slice(0, MOST).join(" ");
+    return [...new Set(used)].filter(Boolean).slice(0, MAX).join(" ");
   });
   if (types === "") return null;
   return (
-    <div className="canvas-legend" role="group" aria-label="What the signs stand for">
+    <div className="canvas-legend" role="group" aria-label="What the symbols mean">
       {types.split(" ").map((name) => (
         <span key={name} title={catalog.port_types[name]?.help}>
           <PortMark

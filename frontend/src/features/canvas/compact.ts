@@ -13,7 +13,7 @@ import type { RouteBox } from "./shapes";
 export const COMPACT_TEXT = 11;
 const LABEL_HEIGHT = 17;
 /** Labels of what is learned are read where their tracks are as far apart. */
-const LEAST_LABELLED_TRACK = 18;
+const MIN_LABELLED_TRACK = 18;
 /** Around the text of a label, with the sign of learning. */
 const LABEL_AROUND = 30;
 /** In pixels of the window: above the lane of learning, and its name. */
@@ -26,9 +26,9 @@ const SOCKETS = 0.5;
 const GAP = { across: { canvas: 64, window: 20 }, down: { canvas: 26, window: 9 } };
 /** Of a frame of a pool around cards, in pixels of the window. */
 const FRAME = { side: 5, head: 15 };
-const MOST_GROWTH = 1.6;
+const MAX_GROWTH = 1.6;
 /** A card of this height has room for a name and a number. */
-const LEAST_HEIGHT = 34;
+const MIN_HEIGHT = 34;
 
 /** A place at the side of a compact card at which lines begin or end. */
 export interface Dot {
@@ -54,7 +54,7 @@ export function squeezeBoxes(boxes: readonly RouteBox[], squeeze: Squeeze): Rout
     width: width * squeeze.width,
     height: height * squeeze.height,
   }));
-  const wish = LEAST_HEIGHT / squeeze.zoom;
+  const wish = MIN_HEIGHT / squeeze.zoom;
   return cards.map((card) => {
     if (card.height >= wish) return card;
     const below = cards.filter(
@@ -112,7 +112,7 @@ function labelWidth(
   words: (key: string) => string,
 ): number {
   if (way === "learning") {
-    if (track < LEAST_LABELLED_TRACK) return 0;
+    if (track < MIN_LABELLED_TRACK) return 0;
     const text = count > 1 ? `${words(key)} ${bundleText(count)}` : words(key);
     return textWidth(text, COMPACT_TEXT) + LABEL_AROUND;
   }
@@ -166,7 +166,7 @@ export function compactMeasures({ zoom, track }: Squeeze): Measures {
 /** How far the tracks of learning are apart in a window of this height. */
 export function trackIn(height: number): number {
   if (height >= 520) return 20;
-  return height >= 400 ? LEAST_LABELLED_TRACK : Math.max(7, height / 36);
+  return height >= 400 ? MIN_LABELLED_TRACK : Math.max(7, height / 36);
 }
 
 /** Between a frame and its cards. */
@@ -185,7 +185,7 @@ export function growth(
     across: Math.max(GAP.across.canvas, (GAP.across.window + beside) / by.zoom),
     down: Math.max(GAP.down.canvas, (GAP.down.window + above) / by.zoom),
   };
-  let [wide, high] = [MOST_GROWTH, MOST_GROWTH];
+  let [wide, high] = [MAX_GROWTH, MAX_GROWTH];
   const placed = boxes.map((box) => ({
     left: box.x * by.x,
     top: box.y * by.y,

@@ -12,7 +12,7 @@ import type { Area, RouteBox } from "./shapes";
 export const READABLE = 0.7;
 /** From a graph of compact cards, so much closer than where all of it is seen, cards are drawn whole. */
 const CLOSER = 1.08;
-const LEAST_WHOLE = 0.75;
+const MIN_WHOLE = 0.75;
 
 /** Around the graph, in pixels of the window. */
 const AROUND = 28;
@@ -86,7 +86,7 @@ const ROUNDS = 6;
 /** A round that changes less than this is the last. */
 const NEAR = 0.02;
 /** The most that one axis is stretched against the other, and how large a card is drawn at most. */
-const MOST_STRETCH = 5;
+const MAX_STRETCH = 5;
 const LARGEST_CARD = 1;
 
 /** The stretch with which a graph of compact cards fills the window in both directions. */
@@ -110,7 +110,7 @@ export function squeezeInto(boxes: readonly RouteBox[], draw: Draw, room: Room):
     if (across > down) x *= spare;
     else y *= spare;
     const least = Math.min(x, y);
-    [x, y] = [Math.min(x / least, MOST_STRETCH), Math.min(y / least, MOST_STRETCH)];
+    [x, y] = [Math.min(x / least, MAX_STRETCH), Math.min(y / least, MAX_STRETCH)];
     zoom = Math.min(zoom * least, LARGEST_CARD / Math.max(x, y));
     squeeze = { x, y, ...growth(boxes, { x, y, zoom }, isFramed), zoom, track };
   }
@@ -136,7 +136,7 @@ export function fitted(area: Area, room: Room, around: number, most: number): Vi
 /** Whether a graph of compact cards that was zoomed to this is to be drawn with whole ones. */
 export function opensAt(squeeze: Squeeze, zoom: number): boolean {
   const stretch = Math.max(squeeze.x, squeeze.y);
-  return zoom * stretch > Math.max(LEAST_WHOLE, CLOSER * squeeze.zoom * stretch);
+  return zoom * stretch > Math.max(MIN_WHOLE, CLOSER * squeeze.zoom * stretch);
 }
 
 /** The same place of the loop at the same place of the window, with the other kind of cards. */

@@ -18,7 +18,7 @@ export interface Pace {
 }
 
 /** A node that waits for less than this is said to work. */
-const LEAST_WAIT = 0.3;
+const MIN_WAIT = 0.3;
 
 export function paceOf(live: LiveRun, node: string): Pace {
   const { gauges } = live.state;
@@ -32,7 +32,7 @@ export function paceOf(live: LiveRun, node: string): Pace {
   if (gauge.evaluation) return { state: "evaluates", share: busy, bottleneck };
   const [starved, blocked] = [gauge.starved ?? 0, gauge.blocked ?? 0];
   const longest = Math.max(starved, blocked);
-  if (longest < LEAST_WAIT || longest <= busy) {
+  if (longest < MIN_WAIT || longest <= busy) {
     return { state: "busy", share: busy, bottleneck };
   }
   return { state: starved >= blocked ? "starved" : "blocked", share: longest, bottleneck };

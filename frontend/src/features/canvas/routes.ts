@@ -27,7 +27,7 @@ export interface RouteEdge {
   targetPort: string;
   way: Way;
   /** Of a tie, the node that serves. */
-  servant: string | null;
+  follower: string | null;
   /** Middles of the two ports, from the top of their boxes. */
   sourceTop: number;
   targetTop: number;
@@ -87,7 +87,7 @@ const CLEAR = 6;
 const PIECES = 14;
 const BEND = 26;
 /** Data that goes further back than this turns around. */
-const LEAST_AHEAD = 36;
+const MIN_AHEAD = 36;
 
 type Ends = [Point, Point];
 
@@ -136,7 +136,7 @@ function routeSided(
     const twin = twins.get(ports) ?? 0;
     twins.set(ports, twin + 1);
     const points = curvePoints(...ends, BEND * twin, PIECES);
-    const isAhead = ends[1][0] - ends[0][0] >= LEAST_AHEAD;
+    const isAhead = ends[1][0] - ends[0][0] >= MIN_AHEAD;
     // Both ends lie at the side of their box, where the line does touch it.
     const inner = points.slice(1, -1);
     if (isAhead && !crosses(inner, taken.boxes, CLEAR)) {
@@ -175,7 +175,7 @@ function routeTies(
       socketAt(edge.key, edge.target, boxes, sockets, true),
     ];
     if (!from || !to) continue;
-    const [upper, lower] = edge.servant === edge.source ? [to, from] : [from, to];
+    const [upper, lower] = edge.follower === edge.source ? [to, from] : [from, to];
     const isStraight =
       upper[0] === lower[0] &&
       lower[1] > upper[1] &&
@@ -187,7 +187,7 @@ function routeTies(
         taken.boxes,
       );
     const points = isStraight ? [upper, lower] : routeInLane(upper, lower, null, taken);
-    const directed = edge.servant === edge.source ? points.toReversed() : points;
+    const directed = edge.follower === edge.source ? points.toReversed() : points;
     lines.set(edge.key, { path: roundedPath(directed), points: directed });
     if (isStraight) taken.down.push({ at: upper[0], from: upper[1], to: lower[1], by: edge.key });
   }

@@ -28,7 +28,7 @@ const BESIDE = [18, 28, 38, 48, 58];
 const BELOW = [18, 28, 38, 12];
 /** As far as a line goes aside to come down. */
 const ASIDE = 700;
-const MOST_SIDES = 48;
+const MAX_SIDES = 48;
 
 /** Places of vertical lines beside all boxes. */
 export class Sides {
@@ -46,7 +46,7 @@ export class Sides {
     return this.all
       .filter((side) => Math.abs(side - x) < ASIDE)
       .toSorted((a, b) => Math.abs(a - x) - Math.abs(b - x))
-      .slice(0, MOST_SIDES);
+      .slice(0, MAX_SIDES);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Where edges end at the bottom and the top of boxes: learning below, ties between a node and its servant. Pure. */
+/** Where edges end at the bottom and the top of boxes: learning below, ties between a node and its follower. Pure. */
 import type { RouteEdge } from "./routes";
 import type { RouteBox } from "./shapes";
 
@@ -17,7 +17,7 @@ const TIE_LEFT = 28;
 const TIE_APART = 30;
 const SOCKET_APART = 26;
 const SOCKET_RIGHT = 26;
-const LEAST_APART = 15;
+const MIN_APART = 15;
 
 /**
  * Of every box, from left to right, in an order in which lines of one box do not cross each other.
@@ -42,7 +42,7 @@ export function planSockets(
 
 type Add = (node: string, socket: Socket) => void;
 
-/** Ties stand below each other: at the top of the servant, and at the same places of its master. */
+/** Ties stand below each other: at the top of the follower, and at the same places of its leader. */
 function planTies(
   boxes: ReadonlyMap<string, RouteBox>,
   edges: readonly RouteEdge[],
@@ -52,27 +52,27 @@ function planTies(
   const place = (count: number) => (TIE_LEFT + TIE_APART * count) * scale;
   const counts = new Map<string, number>();
   for (const edge of edges) {
-    if (edge.way !== "tie" || edge.servant === null) continue;
-    const { servant } = edge;
-    const master = edge.source === servant ? edge.target : edge.source;
-    const [low, high] = [boxes.get(servant), boxes.get(master)];
+    if (edge.way !== "tie" || edge.follower === null) continue;
+    const { follower } = edge;
+    const leader = edge.source === follower ? edge.target : edge.source;
+    const [low, high] = [boxes.get(follower), boxes.get(leader)];
     if (!low || !high) continue;
-    const count = counts.get(servant) ?? 0;
-    counts.set(servant, count + 1);
+    const count = counts.get(follower) ?? 0;
+    counts.set(follower, count + 1);
     const x = Math.min(place(count), low.width - 14);
     const above = low.x + x - high.x;
     const isBelow = above >= 12 && above <= high.width - 12;
     const key = edge.key;
     const own = { key, isTie: true } as const;
     const [lowPort, highPort] =
-      edge.source === servant
+      edge.source === follower
         ? [edge.sourcePort, edge.targetPort]
         : [edge.targetPort, edge.sourcePort];
-    add(servant, { ...own, port: lowPort, isTarget: edge.target === servant, side: "top", x });
-    add(master, {
+    add(follower, { ...own, port: lowPort, isTarget: edge.target === follower, side: "top", x });
+    add(leader, {
       ...own,
       port: highPort,
-      isTarget: edge.target === master,
+      isTarget: edge.target === leader,
       side: "bottom",
       x: isBelow ? above : place(count),
     });
@@ -90,7 +90,7 @@ function planLearning(
   add: Add,
   scale: number,
 ): void {
-  const [most, least] = [SOCKET_APART * scale, LEAST_APART * scale];
+  const [most, least] = [SOCKET_APART * scale, MIN_APART * scale];
   const right = SOCKET_RIGHT * scale;
   const ends = new Map<string, { key: string; port: string; isTarget: boolean; away: number }[]>();
   const middle = (box: RouteBox) => box.x + box.width / 2;

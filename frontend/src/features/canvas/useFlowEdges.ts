@@ -153,7 +153,7 @@ function handleOf(
 
 export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boolean): RouteEdge[] {
   const keys = edgeKeys(document.edges);
-  const { of, served } = edgeWays(catalog, document);
+  const { of, leaderOf } = edgeWays(catalog, document);
   const tops = new Map<string, number>();
   for (const node of Object.keys(document.nodes)) {
     const { inputs, outputs } = shownPorts(catalog, document, node);
@@ -164,8 +164,8 @@ export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boo
     const key = keys[index] ?? "";
     const [from, to] = [portRef(edge.from), portRef(edge.to)];
     const way = of.get(key) ?? "data";
-    const servant = [from.node, to.node].find(
-      (node, at, ends) => served.get(node) === ends[1 - at],
+    const follower = [from.node, to.node].find(
+      (node, at, ends) => leaderOf.get(node) === ends[1 - at],
     );
     return {
       key,
@@ -174,7 +174,7 @@ export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boo
       sourcePort: from.port,
       targetPort: to.port,
       way,
-      servant: way === "tie" ? (servant ?? null) : null,
+      follower: way === "tie" ? (follower ?? null) : null,
       sourceTop: tops.get(`< ${edge.from}`) ?? HEADER_HEIGHT / 2,
       targetTop: tops.get(`> ${edge.to}`) ?? HEADER_HEIGHT / 2,
       label: labelWidth(wayText(catalog, edge, way), way, isLive),

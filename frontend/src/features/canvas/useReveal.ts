@@ -8,7 +8,7 @@ import type { Area } from "./shapes";
 
 const MILLISECONDS = 200;
 /** A node that a problem is about is to be read. */
-const LEAST_ZOOM = 0.8;
+const MIN_ZOOM = 0.8;
 
 /** Brings a node into sight that a command or a problem asks for, once it stands where it was put. */
 export function useReveal(): void {
@@ -32,9 +32,9 @@ export function useReveal(): void {
       if (!area) return;
       const [x, y, zoom] = state.transform;
       // A compact card is read at any zoom, and its settings stand beside the graph.
-      if (isFocused && zoom < LEAST_ZOOM && useDetail.getState().squeeze === null) {
+      if (isFocused && zoom < MIN_ZOOM && useDetail.getState().squeeze === null) {
         const [middle, level] = [(area.left + area.right) / 2, (area.top + area.bottom) / 2];
-        void setCenter(middle, level, { zoom: LEAST_ZOOM, duration: MILLISECONDS });
+        void setCenter(middle, level, { zoom: MIN_ZOOM, duration: MILLISECONDS });
         return;
       }
       const view = { x, y, zoom };

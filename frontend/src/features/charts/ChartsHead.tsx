@@ -30,7 +30,7 @@ export function ChartsHead({ filter, onFilter, zoom, onAllSteps }: ChartsHeadPro
         </Badge>
       ) : null}
       {zoom ? (
-        <Button size="small" title="Show all steps again, and those to come" onClick={onAllSteps}>
+        <Button size="small" title="Show all steps again, including new ones" onClick={onAllSteps}>
           {zoomText(zoom)}
           <X size={12} aria-hidden="true" />
         </Button>

@@ -61,7 +61,7 @@ export function ChartsPanel() {
           <Loading label="Loading the curves" rows={4} />
         ) : (
           <Empty icon={<ChartLine size={24} />} title="No numbers yet">
-            Curves appear with the first step that learns or the first evaluation.
+            Curves appear after the first training step or evaluation.
           </Empty>
         )
       ) : (

@@ -27,7 +27,9 @@ export function RunLegend({ compared, onRemove }: RunLegendProps) {
             {run.step === null ? "" : `, ${formatPlural(run.step, "step")}`}
           </span>
           <IconButton
-            label={compared.length > 2 ? `Leave ${run.name} out` : "Two runs are the fewest"}
+            label={
+              compared.length > 2 ? `Leave ${run.name} out` : "A comparison needs at least two runs"
+            }
             size="small"
             aria-disabled={compared.length <= 2}
             onClick={() => {

@@ -13,7 +13,7 @@ export function SpecDifferences({ compared }: { compared: readonly Compared[] })
       {error ? <Failed title="The loops could not be compared" error={error} /> : null}
       {!isLoading && !error && found.length === 0 ? (
         <p className="p-3 text-muted text-sm">
-          The loops say the same. What differs is chance: seeds, order, the machine.
+          The loops are the same. Any difference comes from chance: seeds, order, the machine.
         </p>
       ) : null}
       <dl>

@@ -73,7 +73,7 @@ function Bar({ color, share, width, words }: BarProps) {
         />
       </span>
       <span className="tabular w-24 shrink-0 truncate text-right text-muted">
-        {share === null ? "not in it" : formatShare(share)}
+        {share === null ? "not in this run" : formatShare(share)}
       </span>
       <span className="sr-only">{words}</span>
     </div>

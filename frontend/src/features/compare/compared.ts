@@ -3,7 +3,7 @@ import type { RunSummary, SpecChange } from "@/api/types";
 import { IDENTITIES, identityColor } from "@/lib/colors";
 
 /** As many as there are colours that can be told apart. */
-export const MOST_RUNS = IDENTITIES;
+export const MAX_RUNS = IDENTITIES;
 
 export interface Compared {
   run: RunSummary;
@@ -13,7 +13,7 @@ export interface Compared {
 /** The runs of an address `?runs=a,b`, each once. */
 export function askedRuns(search: string): string[] {
   const ids = new URLSearchParams(search).get("runs")?.split(",") ?? [];
-  return [...new Set(ids.filter((id) => id !== ""))].slice(0, MOST_RUNS);
+  return [...new Set(ids.filter((id) => id !== ""))].slice(0, MAX_RUNS);
 }
 
 /** Each run has its colour by its place, on every chart of the page. */

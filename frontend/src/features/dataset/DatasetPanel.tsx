@@ -14,8 +14,12 @@ type View = "page" | "encoded" | "shared";
 
 const VIEWS: readonly { value: View; label: string; title: string }[] = [
   { value: "page", label: "Rows and columns", title: "Rows as the loop sees them" },
-  { value: "encoded", label: "Tokens and lengths", title: "What a model reads and learns of them" },
-  { value: "shared", label: "Duplicates and leaks", title: "Rows that another dataset has too" },
+  {
+    value: "encoded",
+    label: "Tokens and lengths",
+    title: "What a model reads and what it learns from",
+  },
+  { value: "shared", label: "Duplicates and leaks", title: "Rows that another dataset also has" },
 ];
 
 /** The data of a loop: its rows, what they are as tokens, and what several datasets share. */
@@ -33,7 +37,7 @@ export function DatasetPanel() {
   if (node === undefined) {
     return (
       <Empty icon={<Database size={24} />} title="No data yet">
-        Add a dataset; its rows, their tokens and what it shares with others are shown here.
+        Add a dataset to see its rows, their tokens and its overlap with other datasets.
       </Empty>
     );
   }

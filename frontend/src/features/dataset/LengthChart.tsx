@@ -53,7 +53,7 @@ export function LengthChart({ lengths }: { lengths: Lengths }) {
           </span>
         ) : (
           <>
-            All fit: there is room for {formatCount(limit)} tokens ({lengths.limit_from}).
+            All fit: the limit is {formatCount(limit)} tokens ({lengths.limit_from}).
           </>
         )}
       </p>

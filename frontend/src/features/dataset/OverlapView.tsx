@@ -27,7 +27,7 @@ export function OverlapView({ node, datasets }: OverlapViewProps) {
   if (test === undefined) {
     return (
       <Empty title="One dataset only">
-        With a second one, for tests say, rows that both have are found here.
+        Add a second one, such as a test set, to find rows that occur in both.
       </Empty>
     );
   }
@@ -48,7 +48,7 @@ export function OverlapView({ node, datasets }: OverlapViewProps) {
         </>
       ) : asked.isError ? (
         <Failed
-          title="The two cannot be compared"
+          title="The two datasets cannot be compared"
           error={asked.error}
           onRetry={() => void asked.refetch()}
         />
@@ -69,17 +69,17 @@ interface FoundProps {
 
 function Found({ found, train, test }: FoundProps) {
   const facts = [
-    [`${test}: rows that ${train} has too`, found.leaked, true],
-    [`${test}: rows nearly the same as one of ${train}`, found.near, true],
-    [`${train}: rows that stand in it twice`, found.train_twice, false],
-    [`${test}: rows that stand in it twice`, found.test_twice, false],
+    [`${test}: rows that are also in ${train}`, found.leaked, true],
+    [`${test}: near-duplicates of rows in ${train}`, found.near, true],
+    [`${train}: duplicate rows`, found.train_twice, false],
+    [`${test}: duplicate rows`, found.test_twice, false],
   ] as const;
   return (
     <>
       <p className="mb-2 text-muted text-xs">
         {formatCount(found.train_rows)} and {formatPlural(found.test_rows, "row")} compared by{" "}
-        {found.columns.join(", ")}, whatever the case and the blanks
-        {found.read_all ? "" : "; longer datasets are read up to there"}.
+        {found.columns.join(", ")}, ignoring case and whitespace
+        {found.read_all ? "" : "; only the first rows of longer datasets are read"}.
       </p>
       <dl className="mb-4 grid max-w-xl grid-cols-[1fr_auto_auto] gap-x-4 gap-y-1 text-sm">
         {facts.map(([label, count, isLeak]) => (

@@ -27,7 +27,7 @@ export function RowsView({ node }: { node: string }) {
   if (page.isError)
     return (
       <Failed
-        title="The rows cannot be read"
+        title="The rows could not be read"
         error={page.error}
         onRetry={() => void page.refetch()}
       />
@@ -96,7 +96,7 @@ function Page({ page, offset, onOffset }: PageProps) {
           disabled={offset === 0}
           onClick={() => onOffset(Math.max(0, offset - PAGE))}
         >
-          Before
+          Previous
         </Button>
         <Button size="small" disabled={last >= page.total} onClick={() => onOffset(offset + PAGE)}>
           Next
@@ -114,11 +114,11 @@ function Column({ column }: { column: DatasetPage["columns"][number] }) {
         <b className="font-mono font-semibold">{name}</b>
         <span className="text-muted">{type}</span>
         {isMapped && source !== name ? (
-          <Badge title="As the source calls it">from {source}</Badge>
+          <Badge title="Name in the source">from {source}</Badge>
         ) : null}
       </span>
       {used.length === 0 ? (
-        <span className="text-faint">nothing reads it</span>
+        <span className="text-faint">not used</span>
       ) : (
         <ul className="text-muted">
           {used.map((use) => (

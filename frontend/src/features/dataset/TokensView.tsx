@@ -33,12 +33,12 @@ export function TokensView({ node }: { node: string }) {
   if (asked.isError)
     return (
       <Failed
-        title="The rows cannot be shown as tokens"
+        title="The rows could not be tokenized"
         error={asked.error}
         onRetry={() => void asked.refetch()}
       />
     );
-  if (!asked.data) return <Loading label="Writing the rows as tokens" rows={5} />;
+  if (!asked.data) return <Loading label="Tokenizing the rows" rows={5} />;
   return <Found found={asked.data} offset={offset} onOffset={setOffset} onReader={setReader} />;
 }
 
@@ -66,7 +66,7 @@ function Found({ found, offset, onOffset, onReader }: FoundProps) {
           />
           <span className="flex items-center gap-1.5">
             <span className="text-token is-learned">learned</span>
-            <span className="text-token">only read</span>
+            <span className="text-token">context only</span>
           </span>
           <span className="flex-1" />
           <Button
@@ -74,7 +74,7 @@ function Found({ found, offset, onOffset, onReader }: FoundProps) {
             disabled={offset === 0}
             onClick={() => onOffset(Math.max(0, offset - PAGE))}
           >
-            Before
+            Previous
           </Button>
           <Button
             size="small"
@@ -96,7 +96,7 @@ function Found({ found, offset, onOffset, onReader }: FoundProps) {
       >
         {found.lengths ? <LengthChart lengths={found.lengths} /> : null}
         <p className="mt-3 text-muted text-xs">
-          The model knows {formatCount(found.vocabulary)} tokens.
+          Vocabulary of the model: {formatCount(found.vocabulary)} tokens.
         </p>
       </aside>
     </div>
@@ -121,7 +121,7 @@ function Text({ text }: { text: TokenText }) {
           {text.tokens.map((token, place) => (
             <span
               key={place}
-              title={`token ${token.id}, ${token.is_learned ? "learned" : "only read"}`}
+              title={`token ${token.id}, ${token.is_learned ? "learned" : "context only"}`}
               className={classes("text-token", token.is_learned && "is-learned")}
             >
               {token.text.replaceAll("\n", "↵")}

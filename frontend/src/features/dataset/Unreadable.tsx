@@ -4,7 +4,7 @@ import { errorMessage } from "@/api/client";
 export function Unreadable({ error }: { error: unknown }) {
   return (
     <p role="status" className="shrink-0 bg-warning-soft px-4 py-1.5 text-warning text-xs">
-      As of the last readable state. {errorMessage(error)}
+      From the last valid state. {errorMessage(error)}
     </p>
   );
 }

@@ -21,11 +21,11 @@ export function AlgorithmPage({ port, settings, rollout }: AlgorithmPageProps) {
     placeholderData: keepPreviousData,
     retry: false,
   });
-  if (help.isPending) return <Loading label="Writing the formulas" rows={6} />;
+  if (help.isPending) return <Loading label="Loading the formulas" rows={6} />;
   if (help.isError) {
     return (
       <Failed
-        title="With these settings there is no formula"
+        title="There is no formula for these settings"
         error={help.error}
         onRetry={() => void help.refetch()}
       />
@@ -80,7 +80,7 @@ function Formulas({ help }: { help: AlgorithmHelp }) {
 function Curves({ help }: { help: AlgorithmHelp }) {
   return (
     <section>
-      <h4 className="mt-2 mb-1 font-medium text-sm">How its curves should look</h4>
+      <h4 className="mt-2 mb-1 font-medium text-sm">Expected curves</h4>
       <dl className="divide-y divide-line border-line border-y">
         {help.curves.map((curve) => (
           <div key={curve.metric} className="py-2 text-xs">

@@ -16,7 +16,7 @@ export function CodePage({ code }: { code: string }) {
   if (help.isError) {
     return (
       <Failed
-        title="There is no help here"
+        title="There is no help for this"
         error={help.error}
         onRetry={() => void help.refetch()}
       />
@@ -93,7 +93,7 @@ export function SourceLink({ href }: { href: string }) {
       rel="noreferrer"
       className="inline-flex items-center gap-1 text-accent-text hover:underline"
     >
-      {href.includes("arxiv") ? "The paper" : "More about it"}
+      {href.includes("arxiv") ? "The paper" : "Read more"}
       <ExternalLink size={12} aria-hidden="true" />
     </a>
   );

@@ -18,8 +18,8 @@ export function NodePage({ node }: { node: string }) {
   if (found.length === 0) {
     return (
       <p className="text-muted text-sm">
-        Nothing teaches this node: it has no algorithm. Connect rewards, pairs, labels or
-        demonstrations to it, and the formula of its loss stands here.
+        This node is not trained: it has no algorithm. Connect rewards, pairs, labels or
+        demonstrations to it to see the formula of its loss here.
       </p>
     );
   }

@@ -18,7 +18,7 @@ interface BudgetSliderProps {
   onApply: () => void;
 }
 
-const LEAST = 0.05;
+const MIN = 0.05;
 const STEP = 0.01;
 const SIZES = [8, 16, 24, 40, 48, 64, 80, 96, 141, 180];
 const GIB = 2 ** 30;
@@ -28,7 +28,7 @@ export function BudgetSlider(props: BudgetSliderProps) {
   const { share, own, whole, place, hasTicks = false, isReadonly, onMove, onBack, onApply } = props;
   const id = useId();
   const shown = `${formatBytes(share * whole)}, ${formatShare(share)} of each ${place}`;
-  const at = (part: number) => `${((part - LEAST) / (1 - LEAST)) * 100}%`;
+  const at = (part: number) => `${((part - MIN) / (1 - MIN)) * 100}%`;
   return (
     <div className="min-w-0 flex-1">
       <div className="flex items-baseline gap-2 text-xs">
@@ -46,7 +46,7 @@ export function BudgetSlider(props: BudgetSliderProps) {
           id={id}
           type="range"
           className="block w-full accent-accent"
-          min={LEAST}
+          min={MIN}
           max={1}
           step={STEP}
           value={share}
@@ -72,20 +72,18 @@ export function BudgetSlider(props: BudgetSliderProps) {
       </div>
       {hasTicks ? (
         <div className="tabular relative h-4 text-faint text-xs" aria-hidden="true">
-          {SIZES.filter((size) => size * GIB <= whole && size * GIB >= LEAST * whole).map(
-            (size) => (
-              <span
-                key={size}
-                className={classes(
-                  "absolute -translate-x-1/2",
-                  isNear(size * GIB, own * whole) && "invisible",
-                )}
-                style={{ left: at((size * GIB) / whole) }}
-              >
-                {size}
-              </span>
-            ),
-          )}
+          {SIZES.filter((size) => size * GIB <= whole && size * GIB >= MIN * whole).map((size) => (
+            <span
+              key={size}
+              className={classes(
+                "absolute -translate-x-1/2",
+                isNear(size * GIB, own * whole) && "invisible",
+              )}
+              style={{ left: at((size * GIB) / whole) }}
+            >
+              {size}
+            </span>
+          ))}
           {share === own ? null : (
             <span className="absolute -translate-x-1/2 text-muted" style={{ left: at(own) }}>
               was {Math.round((own * whole) / GIB)}

@@ -48,7 +48,7 @@ export function Changes({ budget }: { budget: Budget }) {
           {changes.length === 0 ? (
             <p className="py-2 text-muted text-sm">
               {!answer.fits && budget.isSettled
-                ? "No setting that may change makes it fit."
+                ? "No allowed change makes it fit."
                 : isTrying
                   ? "No setting has to change."
                   : "Move the budget to see what would change, and what it costs."}
@@ -60,7 +60,7 @@ export function Changes({ budget }: { budget: Budget }) {
       )}
       <HeldLocks shown={changes.map((change) => change.path)} />
       <p className="py-1.5 text-muted text-xs">
-        Batch, lengths and learning rate are never touched.
+        Batch, lengths and learning rate are never changed.
       </p>
       <Buttons budget={budget} count={changes.filter((change) => change.is_written).length} />
       {answer && !answer.fits && budget.isSettled ? (
@@ -86,7 +86,7 @@ function ChangeRow({ change, isPromised }: { change: FittedValue; isPromised: bo
         <span className="block truncate font-medium">{change.title}</span>
         <span className="block truncate text-muted text-xs">
           {change.node}
-          {change.is_locked ? ", locked by you" : change.is_written ? "" : ", chosen anew"}
+          {change.is_locked ? ", locked by you" : change.is_written ? "" : ", chosen again"}
         </span>
       </span>
       <span className="tabular text-right text-muted text-xs">
@@ -103,7 +103,7 @@ function ChangeRow({ change, isPromised }: { change: FittedValue; isPromised: bo
 function CostText({ seconds }: { seconds: number | null }) {
   if (seconds === null)
     return (
-      <span className="text-faint" title="Counted in the line above">
+      <span className="text-faint" title="Included in the line above">
         ″
       </span>
     );
@@ -156,7 +156,7 @@ function Buttons({ budget, count }: { budget: Budget; count: number }) {
       ? "Still looking for settings"
       : answer?.fits
         ? null
-        : "It does not fit with what may change: see the ways below";
+        : "No allowed change makes it fit: see the ways below";
   const band = answer?.after_time.time_band;
   return (
     <div className="flex flex-wrap items-center gap-2">
@@ -221,7 +221,7 @@ function Ways({
   if (ways.length === 0) {
     return (
       <p className="mt-2 text-muted text-sm">
-        Nothing that was tried makes it fit: take a smaller model, or more memory.
+        Nothing that was tried makes it fit: use a smaller model, or more memory.
       </p>
     );
   }

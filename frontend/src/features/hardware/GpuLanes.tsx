@@ -69,7 +69,7 @@ export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Bud
       ))}
       <p className="flex items-center gap-1.5 pb-3 text-muted text-xs">
         <GripVertical size={13} aria-hidden="true" />
-        Drag a role onto a lane to place it, or press it to choose. A role works on all lanes of its
+        Drag a role onto a lane to place it, or click it to choose. A role runs on all lanes of its
         pool.
       </p>
     </section>
@@ -212,10 +212,10 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
         <b className="text-error">
           {over > 0
             ? `${formatBytes(over)} over budget on ${place}.`
-            : `An engine on ${place} has no room for one text of full length.`}
+            : `An engine on ${place} has no room for one sequence of full length.`}
         </b>{" "}
         {part
-          ? `Most is ${formatName(part.part).toLowerCase()} of ${part.node}: ${formatBytes(part.bytes)} in ${worst.peak_stage}.`
+          ? `The largest part is ${formatName(part.part).toLowerCase()} of ${part.node}: ${formatBytes(part.bytes)} in ${worst.peak_stage}.`
           : null}
       </p>
       {answer && !answer.fits && budget.isSettled && answer.ways.length > 0 ? (

@@ -49,8 +49,8 @@ function Bar() {
       ) : (
         <p className="self-center text-muted text-sm">
           {status === "offline"
-            ? "No estimate: the server does not answer."
-            : "Memory and time are told once the loop can be read."}
+            ? "No estimate: the server is not responding."
+            : "Memory and time are estimated once the loop is valid."}
         </p>
       )}
     </section>
@@ -121,7 +121,7 @@ function TrialButtons({ budget }: { budget: Budget }) {
   const why = budget.isSettled
     ? budget.answer?.fits
       ? undefined
-      : "Nothing that may change makes it fit: open the hardware to see what would"
+      : "No allowed change makes it fit: open the hardware to see what would"
     : "Still looking for settings";
   return (
     <>

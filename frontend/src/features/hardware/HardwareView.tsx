@@ -47,7 +47,7 @@ export function HardwareView() {
         </div>
       ) : (
         <Empty title="No estimate yet">
-          Memory and time are told once the loop can be read and something runs in it.
+          Memory and time are estimated once the loop is valid and something runs in it.
         </Empty>
       )}
     </section>

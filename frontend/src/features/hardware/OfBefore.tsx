@@ -4,9 +4,9 @@ export function OfBefore() {
     <span
       role="status"
       className="text-warning text-xs"
-      title="The loop has errors. Memory and time are those of its last state that could be read."
+      title="The loop has errors. Memory and time are those of its last valid state."
     >
-      last readable state
+      last valid state
     </span>
   );
 }

@@ -41,7 +41,7 @@ export function Placement({ budget }: { budget: Budget }) {
           <Both answer={found.data} budget={budget} />
         ) : (
           <p className="text-muted text-sm">
-            {found.isError ? "No placement could be looked for." : "Looking for a faster one…"}
+            {found.isError ? "The search for a placement failed." : "Looking for a faster one…"}
           </p>
         )}
       </section>

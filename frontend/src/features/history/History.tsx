@@ -27,7 +27,7 @@ export function History({ loopId, onRestored }: HistoryProps) {
 
   if (versions.isPending) return <Loading label="Loading the history" rows={6} />;
   if (versions.isError)
-    return <Failed title="The history could not be read" error={versions.error} />;
+    return <Failed title="The history could not be loaded" error={versions.error} />;
   const all = versions.data.pages.flatMap((page) => page.items);
   const newest = all[0];
   const chosen = all.find((one) => one.version === chosenNumber) ?? all[1] ?? newest;

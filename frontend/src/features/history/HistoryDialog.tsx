@@ -10,7 +10,7 @@ import { UndoList } from "./UndoList";
 type Kind = "versions" | "visit";
 const KINDS: readonly { value: Kind; label: string }[] = [
   { value: "versions", label: "Versions" },
-  { value: "visit", label: "This visit" },
+  { value: "visit", label: "This session" },
 ];
 
 /** The history of the open loop. What is on the screen is saved first: it is the newest version. */
@@ -28,7 +28,7 @@ export function HistoryDialog() {
   return (
     <Dialog
       title="History"
-      description="Edits of a sitting are one version. Versions with a name or a run stay for good; of the others the newest 50 do."
+      description="The edits of one session are one version. Versions with a name or a run are kept; of the others, the newest 50."
       isOpen={isOpen}
       onClose={() => show(null)}
       width="max-w-5xl"

@@ -64,8 +64,8 @@ export function MergeChoices() {
       <div className="flex items-center gap-3">
         <p className="min-w-0 flex-1 text-muted text-xs">
           {open > 0
-            ? `${formatPlural(open, "place")} still to choose.`
-            : "Everything else goes together; one undo takes it back."}
+            ? `${formatPlural(open, "place")} left to resolve.`
+            : "Everything else merges without conflict; one undo reverts it."}
         </p>
         <Button look="primary" disabled={isBusy || open > 0} onClick={() => void keepBoth()}>
           Keep both
@@ -81,7 +81,7 @@ function Changes({ title, differences }: { title: string; differences: readonly 
     <section aria-label={title} className="min-w-0 rounded-2 border border-line">
       <h3 className="border-line border-b px-3 py-2 font-medium text-xs">{title}</h3>
       <ul className="max-h-40 overflow-y-auto px-3 py-1 text-xs">
-        {differences.length === 0 ? <li className="py-1 text-muted">Nothing but places.</li> : null}
+        {differences.length === 0 ? <li className="py-1 text-muted">Only positions.</li> : null}
         {differences.map((one) => {
           const { where, what } = differenceText(catalog, one);
           return (

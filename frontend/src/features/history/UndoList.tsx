@@ -16,9 +16,9 @@ export function UndoList() {
     ...past.toReversed().map((entry, at) => ({ entry, steps: -at })),
   ];
   if (entries.length === 0)
-    return <p className="p-4 text-muted text-sm">Nothing was changed in this visit yet.</p>;
+    return <p className="p-4 text-muted text-sm">Nothing was changed in this session yet.</p>;
   return (
-    <ul aria-label="Edits of this visit">
+    <ul aria-label="Edits of this session">
       {entries.map(({ entry, steps }) => (
         <Row
           key={entry.after}
@@ -36,7 +36,7 @@ export function UndoList() {
           className="w-full px-3 py-2 text-left text-sm hover:bg-hover aria-current:bg-accent-soft"
           onClick={() => go(-past.length)}
         >
-          As it was opened
+          As opened
         </button>
       </li>
     </ul>

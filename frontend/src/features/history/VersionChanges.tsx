@@ -48,18 +48,18 @@ export function VersionChanges(props: VersionChangesProps) {
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex shrink-0 items-center border-line border-b px-2 py-1">
-        <span className="flex-1 text-muted text-xs">Since then</span>
+        <span className="flex-1 text-muted text-xs">Changes since then</span>
         <Segmented label="How changes are shown" value={view} options={VIEWS} onChange={setView} />
       </div>
       <div className="min-h-0 flex-1 overflow-y-auto">
         {view === "lines" ? <TextChanges {...props} /> : null}
         {view !== "lines" && then.isPending ? <Loading label="Comparing" /> : null}
         {view !== "lines" && then.isError ? (
-          <Failed title="The version could not be read" error={then.error} />
+          <Failed title="The version could not be loaded" error={then.error} />
         ) : null}
         {view !== "lines" && then.data && !before ? (
           <p className="p-4 text-muted text-sm">
-            This version does not read; its text is all there is.
+            This version is invalid; only its text can be shown.
           </p>
         ) : null}
         {view === "said" && before ? <VersionWords before={before} after={now} /> : null}

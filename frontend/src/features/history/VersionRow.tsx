@@ -25,7 +25,7 @@ export function VersionRow({ version, isNewest, isChosen, onChoose }: VersionRow
             {versionTitle(version)}
           </span>
           {version.is_kept ? (
-            <Pin size={12} className="shrink-0 text-muted" aria-label="Kept for good" />
+            <Pin size={12} className="shrink-0 text-muted" aria-label="Kept permanently" />
           ) : null}
         </span>
         <span className="flex w-full items-center gap-2 text-muted text-xs">

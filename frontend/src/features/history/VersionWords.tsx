@@ -16,7 +16,7 @@ export function VersionWords({ before, after }: { before: LoopDocument; after: L
     return [...found];
   }, [catalog, before, after]);
   if (groups.length === 0)
-    return <p className="p-4 text-muted text-sm">Nothing that a run would notice.</p>;
+    return <p className="p-4 text-muted text-sm">No change that affects a run.</p>;
   return (
     <dl className="p-4 text-sm">
       {groups.map(([where, what]) => (

@@ -24,7 +24,7 @@ export function EntryInspector({ list, index }: { list: string; index: number })
   });
   const isReadonly = useDocument((state) => state.isReadonly);
   const form = useValueForm(["schedule", list, index]);
-  if (!isObject(entry)) return <Empty title="This entry is gone" />;
+  if (!isObject(entry)) return <Empty title="This entry no longer exists" />;
   const field = entryField(catalog, list);
   return (
     <>

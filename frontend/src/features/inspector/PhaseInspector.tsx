@@ -21,7 +21,7 @@ export function PhaseInspector({ at }: { at: PhasePath }) {
   const phase = useDocument((state) => phaseAt(state.document, at));
   const isReadonly = useDocument((state) => state.isReadonly);
   const form = useValueForm(phaseSpecPath(at));
-  if (!phase) return <Empty title="This phase is gone" />;
+  if (!phase) return <Empty title="This phase no longer exists" />;
   const hasPhases = isGroup(phase);
   const field = phaseField(catalog, hasPhases);
   const name = typeof phase.name === "string" ? phase.name : hasPhases ? "Group" : "Phase";
@@ -30,7 +30,7 @@ export function PhaseInspector({ at }: { at: PhasePath }) {
     <>
       <InspectorHeader
         title={<h2 className="truncate font-semibold text-sm">{name}</h2>}
-        subtitle={hasPhases ? "Phases that come round several times" : "Phase"}
+        subtitle={hasPhases ? "Phases that repeat" : "Phase"}
         actions={
           isReadonly ? null : (
             <IconButton

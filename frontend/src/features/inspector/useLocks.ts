@@ -20,12 +20,12 @@ export function useLocks(): Locks {
         isLocked: (field: Field) => isOver || !field.isHot,
         lockReason: isOver
           ? "The run is over. Open its loop to change it."
-          : "Only fields marked with a flame can change while a run goes on.",
+          : "Only fields marked with a flame can be changed during a run.",
       };
     }
     return {
       isLocked: () => isReadonly,
-      lockReason: isReadonly ? "The text does not read yet. Mend or discard it first." : null,
+      lockReason: isReadonly ? "The YAML is invalid. Fix or discard it first." : null,
     };
   }, [runId, isReadonly, isOver]);
 }

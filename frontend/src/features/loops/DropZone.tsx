@@ -17,7 +17,7 @@ export function DropZone({ children }: { children: ReactNode }) {
     const openDropped = async (transfer: DataTransfer | null) => {
       const files = await droppedFiles(transfer);
       if (files.length > 0) void open(files);
-      else toast.error("No loop is in that folder.", { description: NO_LOOP });
+      else toast.error("No loop found in that folder.", { description: NO_LOOP });
     };
     const enter = (event: DragEvent) => {
       if (!hasFiles(event)) return;

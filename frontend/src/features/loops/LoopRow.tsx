@@ -58,7 +58,7 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
       </span>
       <Dialog
         title={`Delete “${loop.name}”?`}
-        description="The loop and its versions go. Runs that were made from it stay."
+        description="The loop and its versions are deleted. Its runs are kept."
         isOpen={isAsking}
         onClose={() => setAsking(false)}
         footer={

@@ -27,7 +27,7 @@ export function LoopSearch() {
       {isAsked && found.data ? (
         <ul aria-label="Found" className="border-line border-t bg-sunken py-1">
           {found.data.length === 0 ? (
-            <li className="px-4 py-1 text-muted text-sm">No loop has that.</li>
+            <li className="px-4 py-1 text-muted text-sm">No matches.</li>
           ) : null}
           {found.data.map(({ loop, loop_name: name, node, kind, model }) => (
             <li key={`${loop} ${node}`}>

@@ -42,7 +42,7 @@ const PRESET = "a preset";
 const FROM_PRESET = {
   value: PRESET,
   title: "From a preset",
-  help: "A loop that ships with coloop, as one of your own.",
+  help: "A copy of a loop that ships with coloop.",
 };
 
 interface NewLoopFormProps {
@@ -100,7 +100,7 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
       {catalog.isPending ? <Loading label="Loading the modes" /> : null}
       {catalog.isError ? (
         <Failed
-          title="The modes could not be read"
+          title="The modes could not be loaded"
           error={catalog.error}
           onRetry={() => void catalog.refetch()}
         />

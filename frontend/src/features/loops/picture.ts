@@ -8,7 +8,7 @@ import { useDetail } from "@/session/detail";
 const AROUND = 32;
 /** Pixels of the picture for one of the canvas, as long as it stays within the most that browsers draw. */
 const SCALE = 2;
-const MOST_PIXELS = 8192;
+const MAX_PIXELS = 8192;
 const DRAWN = ".react-flow__node, .react-flow__edge-path, .loop-edge, .pool-frame, .canvas-note";
 const LEFT_OUT =
   ".react-flow__edgeupdater, .react-flow__nodesselection, .canvas-ground, .canvas-guides, .sr-only";
@@ -46,15 +46,15 @@ async function drawShown(): Promise<Uint8Array> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(await toSvg(viewport, area))}`;
   await image.decode();
-  const scale = Math.min(SCALE, MOST_PIXELS / Math.max(area.width, area.height));
+  const scale = Math.min(SCALE, MAX_PIXELS / Math.max(area.width, area.height));
   const canvas = document.createElement("canvas");
   canvas.width = Math.round(area.width * scale);
   canvas.height = Math.round(area.height * scale);
   const context = canvas.getContext("2d");
-  if (!context) throw new Error("The browser draws no pictures.");
+  if (!context) throw new Error("The browser cannot draw pictures.");
   context.drawImage(image, 0, 0, canvas.width, canvas.height);
   const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
-  if (!blob) throw new Error("The browser made no picture of it.");
+  if (!blob) throw new Error("The browser could not create the picture.");
   return new Uint8Array(await blob.arrayBuffer());
 }
 

@@ -43,10 +43,12 @@ async function yamlIn(file: File): Promise<string> {
   const { readLoopPng } = await import("./loopPng");
   const { isPicture, yaml } = readLoopPng(bytes);
   if (isPicture && yaml === null)
-    throw new Error("No loop is in this picture. Pictures that coloop exports carry theirs.");
+    throw new Error("No loop found in this picture. Only pictures exported by coloop contain one.");
   // Of a file that is no text the server could only say what YAML is not.
   if (yaml === null && bytes.includes(0))
-    throw new Error("This is no text. A loop is a YAML file, or a picture that coloop exported.");
+    throw new Error(
+      "This is not a text file. Import a YAML file, or a picture exported by coloop.",
+    );
   return yaml ?? new TextDecoder().decode(bytes);
 }
 

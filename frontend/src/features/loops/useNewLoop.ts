@@ -21,7 +21,7 @@ export function useNewLoop() {
         useDialogs.getState().show(null);
         navigate(`/loops/${loop.id}`);
       } catch (error) {
-        toast.error("The loop could not be made.", { description: errorMessage(error) });
+        toast.error("The loop could not be created.", { description: errorMessage(error) });
       } finally {
         setCreating(false);
       }

@@ -10,7 +10,7 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
     <>
       <p className="mb-2 text-sm">
         {estimate.step_seconds === null ? (
-          "How long a step takes is not known"
+          "The step time is not known"
         ) : (
           <>
             A step takes about <b className="tabular">{formatSeconds(estimate.step_seconds)}</b>

@@ -26,7 +26,7 @@ export function MemoryPanel() {
   if (!estimate) {
     return (
       <Empty title="No estimate yet">
-        Memory and time can be told once the loop reads without structural errors.
+        Memory and time are estimated once the loop has no structural errors.
       </Empty>
     );
   }
@@ -70,7 +70,7 @@ function Costs({ estimate }: { estimate: Estimate }) {
 function unfitText(gpu: GpuEstimate, shown: string): string {
   return overOf(gpu) > 0 && shown !== gpu.peak_stage
     ? `over in ${gpu.peak_stage}`
-    : "no room for one text of full length";
+    : "no room for one sequence of full length";
 }
 
 function GpuRow({ group }: { group: GpuGroup }) {

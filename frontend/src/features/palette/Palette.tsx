@@ -75,7 +75,7 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
               onEnter={() => first && addInMiddle(first)}
             />
             <IconButton
-              label={isPinned ? "Let the list close" : "Keep the list open"}
+              label={isPinned ? "Unpin the list" : "Keep the list open"}
               size="small"
               onClick={() => keepPalette(!isPinned)}
             >

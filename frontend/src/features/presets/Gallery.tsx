@@ -48,10 +48,10 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
       </p>
       {shown.length === 0 ? (
         <Empty
-          title={words ? `No preset has “${words}” in it` : "No preset is of this kind"}
+          title={words ? `No preset matches “${words}”` : "No preset is of this kind"}
           action={<Button onClick={clear}>Show all presets</Button>}
         >
-          Search looks at names, what a loop teaches, tags, algorithms and hardware.
+          Search covers names, descriptions, tags, algorithms and hardware.
         </Empty>
       ) : (
         <Cards presets={shown} onOpened={onOpened} />

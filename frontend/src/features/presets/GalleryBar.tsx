@@ -8,7 +8,7 @@ import { Select } from "@/ui/Select";
 import { FILTERS, type PresetOrder } from "./filters";
 
 const ORDERS: readonly { value: PresetOrder; label: string }[] = [
-  { value: "first", label: "First things first" },
+  { value: "first", label: "Recommended order" },
   { value: "short", label: "Shortest first" },
   { value: "name", label: "By name" },
 ];

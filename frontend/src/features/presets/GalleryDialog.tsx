@@ -8,7 +8,7 @@ export function GalleryDialog() {
   return (
     <Dialog
       title="Presets"
-      description="Look at any; the first change makes it a loop of your own. What is open now stays as it is."
+      description="Open any preset; your first change saves it as your own loop. The loop that is open now stays as it is."
       isOpen={isOpen}
       onClose={() => show(null)}
       width="max-w-5xl"

@@ -25,7 +25,7 @@ export function ProblemsPanel() {
         title="The loop could not be checked"
         action={<Button onClick={() => sync?.checkAgain()}>Check again</Button>}
       >
-        The server does not answer. Your changes are kept in this browser.
+        The server is not responding. Your changes are kept in this browser.
       </Empty>
     );
   }
@@ -33,7 +33,7 @@ export function ProblemsPanel() {
   if (faults.length + steps.length === 0) {
     return (
       <Empty icon={<CircleCheckBig size={24} className="text-success-mark" />} title="No problems">
-        The loop validates. Sizes, lengths and placement fit together.
+        The loop is valid. Sizes, lengths and placement are consistent.
       </Empty>
     );
   }
@@ -47,7 +47,7 @@ export function ProblemsPanel() {
       {steps.length > 0 ? (
         <section aria-label="Next steps">
           <h3 className="px-4 pt-2 pb-1 font-semibold text-muted text-xs">
-            Next steps: what the loop still lacks
+            Next steps: what the loop still needs
           </h3>
           <ul>
             {steps.map((problem, index) => (

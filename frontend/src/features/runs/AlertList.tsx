@@ -114,7 +114,7 @@ function Acknowledge({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
       size="small"
       icon={<Check size={13} />}
       disabled={isBusy}
-      title="It is seen: it is counted no more, until it is raised again"
+      title="Acknowledged: not counted until it is raised again"
       aria-label={`Acknowledge: ${alert.message}`}
       onClick={() => void acknowledge()}
     >

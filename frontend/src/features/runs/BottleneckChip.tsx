@@ -18,7 +18,7 @@ import { type Remedy, remedyOf } from "./remedies";
 
 const SHOWN = 6;
 
-/** What holds the run back, in a sentence, and what would help; a press says what a step is made of. */
+/** Bottleneck of the run, in a sentence, and what would help; a press says what a step is made of. */
 export function BottleneckChip() {
   const live = useLiveRun();
   const gauges = useLive<Gauges | null>("gauges", (run) => run.state.gauges, null);
@@ -46,7 +46,7 @@ export function BottleneckChip() {
             align="end"
             sideOffset={6}
             collisionPadding={8}
-            aria-label="What holds the run back"
+            aria-label="Bottleneck of the run"
             className="z-50 w-96 max-w-[calc(100vw-16px)] rounded-2 border border-line bg-raised p-3 text-sm shadow-3"
           >
             <Reason found={found} gauges={gauges} remedy={remedy} />
@@ -131,8 +131,8 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
     <div className="flex flex-col gap-2">
       <p>
         <b>{found.stage}</b> takes {formatShare(found.share)} of a step
-        {found.stepSeconds ? ` of ${formatSeconds(found.stepSeconds)}` : ""}: what shortens it most
-        shortens the step.
+        {found.stepSeconds ? ` of ${formatSeconds(found.stepSeconds)}` : ""}: making it faster
+        shortens the step most.
       </p>
       <Advice remedy={remedy} />
       <ul className="flex flex-col gap-1 text-xs" aria-label="Stages of a step">
@@ -153,7 +153,7 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
       </ul>
       {gauges && gauges.evaluation_share > 0 ? (
         <p className="text-muted text-xs">
-          Evaluations lie between the steps and take {formatShare(gauges.evaluation_share)} of the
+          Evaluations run between the steps and take {formatShare(gauges.evaluation_share)} of the
           time.
         </p>
       ) : null}
@@ -170,7 +170,7 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
 
 /** What the run is held back by, and the field that would help; that none is known is said as well. */
 function Advice({ remedy }: { remedy: Remedy | null }) {
-  if (!remedy) return <p className="text-muted">No setting is known that shortens it.</p>;
+  if (!remedy) return <p className="text-muted">No known setting shortens it.</p>;
   return (
     <div>
       <p className="font-medium">Held back by {remedy.bound}</p>

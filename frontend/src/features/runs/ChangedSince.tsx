@@ -45,7 +45,7 @@ function Changes({ run }: Pick<ChangedSinceProps, "run">) {
   if (error) return <Failed title="The loop could not be compared" error={error} />;
   if (!data) return <Loading label="Comparing the loops" rows={2} />;
   if (data.changes.length === 0) {
-    return <p className="text-muted">Nothing that a run would notice, as it is saved.</p>;
+    return <p className="text-muted">The saved loop has no change that affects a run.</p>;
   }
   return <ChangeList label="What was changed" changes={data.changes} />;
 }

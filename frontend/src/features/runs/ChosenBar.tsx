@@ -9,7 +9,7 @@ import { Tooltip } from "@/ui/Tooltip";
 import { DeleteRunDialog } from "./DeleteRunDialog";
 
 /** As many runs as can be told apart on one chart. */
-export const MOST_COMPARED = 6;
+export const MAX_COMPARED = 6;
 
 interface ChosenBarProps {
   runs: readonly RunSummary[];
@@ -41,7 +41,7 @@ export function ChosenBar({ runs, onClear }: ChosenBarProps) {
           Compare
         </Button>
       </Tooltip>
-      <Tooltip text={goesOn ? `${goesOn.name} goes on; stop it before deleting` : null}>
+      <Tooltip text={goesOn ? `${goesOn.name} is still running; stop it before deleting` : null}>
         <Button
           icon={<Trash2 size={14} />}
           aria-disabled={goesOn !== undefined}
@@ -52,7 +52,7 @@ export function ChosenBar({ runs, onClear }: ChosenBarProps) {
           Delete…
         </Button>
       </Tooltip>
-      <IconButton label="Choose none" size="small" onClick={onClear}>
+      <IconButton label="Clear selection" size="small" onClick={onClear}>
         <X size={16} />
       </IconButton>
       {isDeleting ? (

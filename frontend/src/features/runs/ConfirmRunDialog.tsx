@@ -20,10 +20,10 @@ export function ConfirmRunDialog() {
   const over = estimate ? groupGpus(estimate).filter((group) => group.gpu.fits === false) : [];
   return (
     <Dialog
-      title={missing ? "The hardware is not here" : "This may run out of memory"}
+      title={missing ? "Hardware not available" : "This may run out of memory"}
       description={
         missing
-          ? `${missing} Started anyway, it would wait for them and fail.`
+          ? `${missing} If you start the run anyway, it waits for them and fails.`
           : "The estimate is over the memory budget. It can be wrong; the run may also stop with an out-of-memory error."
       }
       isOpen={isOpen}

@@ -16,7 +16,7 @@ export function ConnectionChip() {
   }
   if (stale === 0) return null;
   return (
-    <Tooltip text="The connection to the server broke. The run goes on; the page catches up as soon as it can.">
+    <Tooltip text="The connection to the server was lost. The run continues; the page catches up as soon as it can.">
       <span
         role="status"
         className="flex items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning text-xs"

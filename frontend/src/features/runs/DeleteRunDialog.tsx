@@ -21,7 +21,7 @@ export function DeleteRunDialog({ runs, onClose }: DeleteRunDialogProps) {
   return (
     <Dialog
       title={`Delete ${what}?`}
-      description={`${runs.length === 1 ? "Its folder goes" : "Their folders go"} for good, with metrics, samples and checkpoints. Forked runs stay.`}
+      description={`${runs.length === 1 ? "Its folder is deleted" : "Their folders are deleted"} permanently, with metrics, samples and checkpoints. Forked runs are kept.`}
       isOpen
       onClose={onClose}
       footer={

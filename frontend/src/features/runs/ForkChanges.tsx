@@ -29,9 +29,10 @@ function OfValues({ id, values }: { id: string; values: Values }) {
     queryFn: () => fetchValueChanges(id, values),
     retry: false,
   });
-  if (error) return <Failed title="The loop does not take this" error={error} />;
+  if (error) return <Failed title="The change is not valid for this loop" error={error} />;
   if (!data) return <Loading label="Comparing the loops" rows={1} />;
-  if (data.changes.length === 0) return <p className="text-muted">Its loop has that already.</p>;
+  if (data.changes.length === 0)
+    return <p className="text-muted">The loop already has this value.</p>;
   return <ChangeList label="What will differ" changes={data.changes} />;
 }
 
@@ -45,7 +46,7 @@ function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
         legend="Loop of the new run"
         value={isAsNow ? "now" : "then"}
         options={[
-          { value: "then", title: "As this run ran it", help: "Nothing but the beginning differs" },
+          { value: "then", title: "As in this run", help: "Only the starting point differs" },
           {
             value: "now",
             title: "As it is now",

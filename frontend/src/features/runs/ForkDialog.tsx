@@ -29,7 +29,7 @@ interface ForkDialogProps {
 }
 
 const WHAT =
-  "A new run begins with the weights, optimizer and place in the schedule of a checkpoint. This run stays as it is.";
+  "A new run starts from the weights, optimizer state and schedule position of a checkpoint. This run stays as it is.";
 
 /** A new run that begins with a checkpoint of another one. */
 export function ForkDialog(props: ForkDialogProps) {
@@ -85,11 +85,13 @@ export function ForkDialog(props: ForkDialogProps) {
       }
     >
       {kept.isPending ? <Loading label="Looking for checkpoints" rows={2} /> : null}
-      {kept.error ? <Failed title="The checkpoints could not be read" error={kept.error} /> : null}
+      {kept.error ? (
+        <Failed title="The checkpoints could not be loaded" error={kept.error} />
+      ) : null}
       {kept.data && steps.length === 0 ? (
         <p className="text-sm">
-          No checkpoint is kept yet. A run writes one as often as its loop says, and when it is
-          stopped.
+          There is no checkpoint yet. A run writes them at the interval set in its loop, and when it
+          is stopped.
         </p>
       ) : null}
       {steps.length > 0 ? (

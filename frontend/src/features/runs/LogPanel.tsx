@@ -41,10 +41,10 @@ export function LogPanel() {
     return (
       <Empty
         icon={<ScrollText size={24} />}
-        title={hasFailed ? "No line was written" : "Nothing to tell yet"}
+        title={hasFailed ? "The log is empty" : "No events yet"}
       >
         {hasFailed
-          ? "The run failed before its driver wrote one. The reason stands above the graph."
+          ? "The run failed before its driver wrote to it. The reason is shown above the graph."
           : "Alerts, checkpoints and log lines of the run appear here."}
       </Empty>
     );
@@ -57,7 +57,7 @@ export function LogPanel() {
             label="Show"
             value={source}
             options={[
-              { value: STORY, label: "the story" },
+              { value: STORY, label: "the main events" },
               { value: EVERYTHING, label: "everything" },
               ...sources.map((name) => ({ value: name, label: name })),
             ]}

@@ -12,7 +12,7 @@ import { type Replay, SPEEDS } from "./useReplay";
 const SPEED_OPTIONS = SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` }));
 
 const NO_GAUGES =
-  "This run was written by an older version of coloop, which kept no rates of past steps. " +
+  "This run was written by an older version of coloop, which did not record the rates of past steps. " +
   "Everything else is shown as it was.";
 
 /** A new run from the moment that is shown. */
@@ -26,7 +26,7 @@ function ForkHere({ step }: { step: number }) {
       <Button
         size="small"
         icon={<GitFork size={13} />}
-        title="Begin a new run with the checkpoint at or before this step"
+        title="Start a new run from the checkpoint at or before this step"
         onClick={() => setOpen(true)}
       >
         Fork from here
@@ -49,7 +49,7 @@ export function ReplayBar({ replay }: { replay: Replay }) {
       aria-label="Replay"
       className="flex h-11 shrink-0 items-center gap-3 border-line border-b bg-accent-soft px-3 text-sm"
     >
-      <IconButton label="To the beginning" size="small" onClick={() => replay.seek(0)}>
+      <IconButton label="Back to the start" size="small" onClick={() => replay.seek(0)}>
         <SkipBack size={14} />
       </IconButton>
       <IconButton

@@ -26,7 +26,7 @@ export function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
   return (
     <Dialog
       title="Report"
-      description="What was predicted of the run, beside what was measured; the error is the prediction’s."
+      description="What was predicted for the run and what was measured, with the error of each prediction."
       isOpen={isOpen}
       onClose={onClose}
       width="max-w-2xl"

@@ -22,9 +22,9 @@ export function RunEditBar() {
     try {
       await editRun(runId, changes);
       send(changes);
-      toast.success("The run takes the change with its next step.");
+      toast.success("The change takes effect with the next step.");
     } catch (error) {
-      toast.error("The run did not take the change.", { description: errorMessage(error) });
+      toast.error("The run rejected the change.", { description: errorMessage(error) });
     } finally {
       setBusy(false);
     }

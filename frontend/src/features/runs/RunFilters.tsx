@@ -26,7 +26,7 @@ const STATES: readonly RunState[] = [
 ];
 const SORTS: readonly { value: Sort; label: string }[] = [
   { value: "created", label: "Newest first" },
-  { value: "ended", label: "Ended last" },
+  { value: "ended", label: "Last ended" },
   { value: "name", label: "By name" },
   { value: "state", label: "By state" },
   { value: "step", label: "Most steps" },

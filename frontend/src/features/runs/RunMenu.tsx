@@ -99,7 +99,7 @@ export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
 }
 
 const STOP: Partial<Record<RunSummary["state"], string>> = {
-  queued: "Take it out of the queue",
+  queued: "Remove it from the queue",
   stopping: "It is stopping",
 };
 

@@ -62,7 +62,7 @@ export function RunProgress() {
             {total ? (
               <span
                 className="text-muted"
-                title={isBound ? "A trigger or a full buffer may end a phase before" : undefined}
+                title={isBound ? "A trigger or a full buffer may end a phase earlier" : undefined}
               >
                 {isBound ? ` of at most ${formatCount(total)}` : ` of ${formatCount(total)}`}
               </span>
@@ -92,7 +92,7 @@ export function RunProgress() {
       {eta === null ? null : (
         <span
           className="tabular whitespace-nowrap"
-          title="Steps by the mean of the last ones, and evaluations by theirs"
+          title="Estimated from the mean of the last steps and of the last evaluations"
         >
           {isBound ? <span className="text-muted">at most </span> : null}
           <b>{formatSeconds(eta)}</b> <span className="text-muted">left</span>

@@ -83,7 +83,7 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         />
       </div>
       <IconButton
-        label={before === null ? "It is the next one already" : `Start ${run.name} earlier`}
+        label={before === null ? "It is already the next one" : `Start ${run.name} earlier`}
         size="small"
         aria-disabled={before === null || isBusy}
         onClick={() => {
@@ -93,7 +93,7 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         <ChevronUp size={16} />
       </IconButton>
       <IconButton
-        label={behind === null ? "It is the last one already" : `Start ${run.name} later`}
+        label={behind === null ? "It is already the last one" : `Start ${run.name} later`}
         size="small"
         aria-disabled={behind === null || isBusy}
         onClick={() => {
@@ -103,7 +103,7 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         <ChevronDown size={16} />
       </IconButton>
       <IconButton
-        label={`Take ${run.name} out of the queue`}
+        label={`Remove ${run.name} from the queue`}
         size="small"
         onClick={() => void attempt(() => stopRun(run.id))}
       >

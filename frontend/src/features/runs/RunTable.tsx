@@ -3,7 +3,7 @@ import { fetchRunTags } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { useServerCatalog } from "@/session/useServerCatalog";
 import { useSparks } from "@/session/useSparks";
-import { MOST_COMPARED } from "./ChosenBar";
+import { MAX_COMPARED } from "./ChosenBar";
 import { RunRow } from "./RunRow";
 
 interface RunTableProps {
@@ -23,7 +23,7 @@ export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
   const catalog = useServerCatalog().data ?? null;
   const sparks = useSparks(runs, catalog);
   const tags = useRunTags();
-  const isFull = chosen.size >= MOST_COMPARED;
+  const isFull = chosen.size >= MAX_COMPARED;
   return (
     <table className="w-full text-sm">
       <thead className="text-left text-muted text-xs">
@@ -52,7 +52,7 @@ export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
             tags={tags}
             isChosen={chosen.has(run.id)}
             refusal={
-              isFull && !chosen.has(run.id) ? `${MOST_COMPARED} runs are chosen, the most` : null
+              isFull && !chosen.has(run.id) ? `${MAX_COMPARED} runs are chosen, the maximum` : null
             }
             onChoose={(isChosen) => onChoose(run, isChosen)}
             onTag={onTag}

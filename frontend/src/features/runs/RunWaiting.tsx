@@ -17,7 +17,7 @@ export function RunWaiting({ text }: { text: string }) {
         {text}
       </span>
       {seconds < SHOWN_AFTER_SECONDS ? null : (
-        <span className="tabular" title="Since this page shows it">
+        <span className="tabular" title="Since this page was opened">
           {seconds < 60 ? `${seconds} s` : formatSeconds(seconds)}
         </span>
       )}

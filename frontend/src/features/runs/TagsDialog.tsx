@@ -34,7 +34,7 @@ export function TagsDialog({ run, known, isOpen, onClose }: TagsDialogProps) {
         }}
       >
         <label className="flex flex-col gap-1 text-muted text-xs" htmlFor={id}>
-          Words between commas
+          Separated by commas
           <input
             id={id}
             className={WIDE_CONTROL}

@@ -8,7 +8,7 @@ export function TrustDialog() {
   return (
     <Dialog
       title="Run the model’s own Python?"
-      description="The model’s folder brings Python, which runs in the engine with your rights and behind no wall. Say yes only if you trust who made the model."
+      description="The model’s folder contains Python code, which runs in the engine with your permissions and outside of the sandbox. Run it only if you trust the author of the model."
       isOpen={asking !== null}
       onClose={() => asking?.answer(false)}
       footer={

@@ -13,8 +13,8 @@ export function whyCheckpoint(steps: readonly number[], at: number): string | nu
   if (steps.length === 0 || steps.includes(at)) return null;
   const before = checkpointBefore(steps, at);
   return before === null
-    ? `No checkpoint of step ${at} or before it is kept. The earliest is of step ${Math.min(...steps)}: the new run would begin after what you look at.`
-    : `Step ${before} is the nearest checkpoint at or before step ${at}: the new run begins there.`;
+    ? `No checkpoint of step ${at} or before it is kept. The earliest is of step ${Math.min(...steps)}: the new run would start after the step that is shown.`
+    : `Step ${before} is the nearest checkpoint at or before step ${at}: the new run starts there.`;
 }
 
 /** Checkpoints as they are offered for a step: those at or before it first, the nearest first. */

@@ -34,7 +34,7 @@ export interface Measured {
 }
 
 /** A change that saves less than this is none. */
-const LEAST = 0.05;
+const MIN = 0.05;
 
 /** The remedy that saves most; of those that promise nothing, the first; null where none is known. */
 export function remedyOf(
@@ -79,7 +79,7 @@ function applied(
     known.when === "pools_wait"
       ? besideEachOther(found.stepSeconds, measured.spans)
       : found.stepSeconds - saved(known, value) * found.seconds;
-  if (seconds === null || seconds > (1 - LEAST) * found.stepSeconds) return null;
+  if (seconds === null || seconds > (1 - MIN) * found.stepSeconds) return null;
   return { ...remedy, fix: { value: next, stepSeconds: seconds } };
 }
 

@@ -10,13 +10,13 @@ export function runReason(
   isEmpty: boolean,
   catalog: Pick<Catalog, "unfinished">,
 ): string | null {
-  if (brokenText !== null) return "The text does not read. Mend or discard it first.";
+  if (brokenText !== null) return "The YAML is invalid. Fix or discard it first.";
   if (isEmpty) return "There is nothing to run yet.";
-  if (checkStatus === "offline") return "The server does not answer.";
+  if (checkStatus === "offline") return "The server is not responding.";
   const diagnostics = check?.report.diagnostics ?? [];
   const { faults, steps } = splitProblems(catalog, diagnostics);
   const { error } = countProblems(faults);
-  if (error > 0) return `${formatPlural(error, "error")} to mend first.`;
+  if (error > 0) return `${formatPlural(error, "error")} to fix first.`;
   const step = steps.find(({ severity }) => severity === "error");
   if (step) return `Not finished: ${plainText(step.message)}.`;
   return refusalOf(diagnostics);

@@ -32,7 +32,7 @@ export function useReplay(): Replay {
       const request = ++wanted.current;
       of?.seek(step).catch((error: unknown) => {
         if (request === wanted.current) {
-          toast.error("That part of the run could not be read.", {
+          toast.error("That part of the run could not be loaded.", {
             description: errorMessage(error),
           });
         }

@@ -37,7 +37,7 @@ export function useRunControls(): RunControls {
         // What runs is what is on the screen, or nothing does.
         const present = sync?.present() ?? null;
         if (reason !== null || present === null) {
-          toast.error(reason ?? "The loop is not checked as it is on the screen. Try again.");
+          toast.error(reason ?? "The loop on the screen has not been checked yet. Try again.");
           showWhy(state);
           return;
         }

@@ -159,15 +159,15 @@ function Target({ row }: { row: SampleRow }) {
   const target = sampleText(row.target);
   return (
     <section
-      aria-label="What was wanted"
+      aria-label="Expected answer"
       className="flex min-h-0 w-64 shrink-0 flex-col border-line border-l max-lg:w-44"
     >
-      <h3 className="flex min-h-9 items-center px-3 text-muted text-sm">What was wanted</h3>
+      <h3 className="flex min-h-9 items-center px-3 text-muted text-sm">Expected answer</h3>
       <div className="min-h-0 flex-1 overflow-y-auto px-3 pb-2 font-mono text-sm">
         <p className="whitespace-pre-wrap wrap-anywhere">{target === "" ? "–" : target}</p>
         {row.finished === false ? (
           <Badge tone="warning" className="mt-2 font-sans text-xs">
-            cut by its limit
+            truncated
           </Badge>
         ) : null}
         <div className="-mx-3 mt-2">

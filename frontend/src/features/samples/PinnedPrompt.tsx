@@ -60,8 +60,8 @@ export function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) =>
       })}
       {all.isSuccess && steps.length < 2 ? (
         <span className="self-center text-muted">
-          It was shown in {steps.length === 1 ? "this step" : "no step"} only so far; it appears
-          here whenever it comes again.
+          It was sampled in {steps.length === 1 ? "this step" : "no step"} so far; it appears here
+          whenever it is sampled again.
         </span>
       ) : null}
     </section>

@@ -18,7 +18,7 @@ export function SampleDetail({ row }: { row: SampleRow }) {
   const copy = () => {
     navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
       () => toast("Copied the sample"),
-      () => toast.error("The browser does not let the page write to the clipboard."),
+      () => toast.error("The browser blocked access to the clipboard."),
     );
   };
   return (

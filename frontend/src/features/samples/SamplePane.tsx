@@ -40,7 +40,7 @@ export function SamplePane({
   const copy = () => {
     navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
       () => toast("Copied the sample"),
-      () => toast.error("The browser does not let the page write to the clipboard."),
+      () => toast.error("The browser blocked access to the clipboard."),
     );
   };
   return (
@@ -64,7 +64,7 @@ export function SamplePane({
             key={judge}
             tone="warning"
             className="text-xs"
-            title={`What ${judge} wrote holds no verdict that can be read: it scores nothing.`}
+            title={`What ${judge} wrote contains no valid verdict: it gives no score.`}
           >
             {judge} no verdict
           </Badge>

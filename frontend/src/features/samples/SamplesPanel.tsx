@@ -18,7 +18,7 @@ import { StepChoice } from "./StepChoice";
 import { useSampleRows } from "./useSampleRows";
 
 const ORDERS: readonly SelectOption<Sorting>[] = [
-  { value: "given", label: "as written" },
+  { value: "given", label: "newest last" },
   { value: "best", label: "best reward first" },
   { value: "worst", label: "worst reward first" },
 ];
@@ -39,11 +39,11 @@ export function SamplesPanel() {
 
   if (isLoading) return <Loading label="Loading samples" />;
   if (error && rows.length === 0)
-    return <Failed title="The samples could not be read" error={error} />;
+    return <Failed title="The samples could not be loaded" error={error} />;
   if (step === null) {
     return (
       <Empty icon={<MessageSquareText size={24} />} title="No samples yet">
-        Texts appear with the first step in which a model writes.
+        Samples appear after the first step in which a model generates text.
       </Empty>
     );
   }
@@ -90,7 +90,7 @@ export function SamplesPanel() {
         />
         <span className="flex-1" />
         {chosen === null && open !== null && step !== newest ? (
-          <span>step {step} stays while its sample is open</span>
+          <span>step {step} is shown while its sample is open</span>
         ) : null}
         <span className="tabular max-xl:hidden">{formatPlural(shown.length, "row")}</span>
         <Segmented

@@ -8,8 +8,8 @@ export const VIEWS: readonly { value: TokenView; label: string; title: string }[
   { value: "ofAdvantage", label: "advantage", title: "Made more likely, or less" },
   { value: "ofKl", label: "KL", title: "How far it is from the reference" },
   { value: "ofRatio", label: "ratio", title: "Log ratio of the new policy to the old one" },
-  { value: "ofScores", label: "scores", title: "Scores that stand at tokens" },
-  { value: "ofEntropy", label: "entropy", title: "How open the choice was" },
+  { value: "ofScores", label: "scores", title: "Scores of single tokens" },
+  { value: "ofEntropy", label: "entropy", title: "Uncertainty of the choice" },
 ];
 
 type Values = readonly (number | null)[];

@@ -8,7 +8,7 @@ import { isFinal } from "@/live/reducer";
 
 const LIMIT = 1000;
 /** How long the newest step stays on screen at least: what changes faster cannot be read. */
-export const LEAST_SHOWN = 4000;
+export const MIN_SHOWN = 4000;
 
 interface SampleRows {
   rows: SampleRow[];
@@ -58,7 +58,7 @@ function useSettled(value: number | null): number | null {
   useEffect(() => {
     if (value === settled.value) return;
     const take = () => settle({ value, at: Date.now() });
-    const wait = settled.value === null ? 0 : settled.at + LEAST_SHOWN - Date.now();
+    const wait = settled.value === null ? 0 : settled.at + MIN_SHOWN - Date.now();
     if (wait <= 0) {
       take();
       return;

@@ -57,7 +57,7 @@ export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) 
               <Plus size={13} />
             </IconButton>
             <IconButton
-              label="Dissolve the group"
+              label="Ungroup the phases"
               size="small"
               className="size-5"
               onClick={() => {

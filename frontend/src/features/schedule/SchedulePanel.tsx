@@ -63,8 +63,8 @@ export function SchedulePanel() {
         )}
       </div>
       <div className="w-52 shrink-0 xl:w-72 overflow-y-auto border-line border-l p-3">
-        <EntryList list="triggers" title="Triggers" hint="Act when a metric says so." />
-        <EntryList list="anneal" title="Annealing" hint="Move a value over the steps." />
+        <EntryList list="triggers" title="Triggers" hint="Act when a metric meets a condition." />
+        <EntryList list="anneal" title="Annealing" hint="Change a value over the steps." />
       </div>
     </div>
   );

@@ -71,12 +71,12 @@ export function ScheduleStrip() {
 }
 
 const LINE = 16;
-const MOST_HEIGHT = 50;
+const MAX_HEIGHT = 50;
 const ROW_HEIGHT = 24;
 
 /** Of all rows of learners: few are not drawn thick. */
 function heightOf({ learners }: Strip): number {
-  return Math.min(MOST_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
+  return Math.min(MAX_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
 }
 
 function lengthText({ steps, isKnown }: Strip): string {
@@ -109,7 +109,7 @@ function Item({ item, share }: { item: StripItem; share: number }) {
   );
 }
 
-/** Values that move over the steps, each a chip that opens its settings. */
+/** Values that change over the steps, each a chip that opens its settings. */
 function Ramps() {
   const whole = useDocument((state) => schedule(state.document));
   const { anneal } = whole;
@@ -119,7 +119,7 @@ function Ramps() {
   const paths = ramps.map((ramp) => String(ramp.path));
   return (
     <ul
-      aria-label="Values that move"
+      aria-label="Values that change"
       className="flex w-36 shrink-0 flex-col gap-1 overflow-y-auto border-line border-l pl-4"
     >
       {ramps.map((ramp, index) => (

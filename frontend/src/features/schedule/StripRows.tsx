@@ -55,11 +55,11 @@ function pathOf(spans: readonly Span[], scale: number, hasGaps: boolean): string
     .join("");
 }
 
-const MOST_STEPS = 60;
+const MAX_STEPS = 60;
 
 function steps(spans: readonly Span[]): readonly Span[] {
   const count = spans.reduce((sum, { from, to }) => sum + to - from, 0);
-  if (count > MOST_STEPS) return spans;
+  if (count > MAX_STEPS) return spans;
   return spans.flatMap(({ from, to }) =>
     Array.from({ length: to - from }, (_, at) => ({ from: from + at, to: from + at + 1 })),
   );

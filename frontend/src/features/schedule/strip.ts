@@ -37,9 +37,9 @@ export interface Strip {
 
 /** Of what nobody knows how long it lasts, among phases whose lengths are known. */
 const GUESSED_SHARE = 0.2;
-const LEAST = 1;
+const MIN = 1;
 /** More rounds than these are drawn as one. */
-const MOST_SPANS = 2000;
+const MAX_SPANS = 2000;
 
 export function stripOf(
   catalog: Catalog,
@@ -77,7 +77,7 @@ function guess(list: readonly JsonObject[], plan: PlanSummary | null | undefined
   const known = plan?.phases.map((phase) => (phase.steps ?? 0) * phase.rounds) ?? [];
   const own = list.map((phase) => whole(phase.steps, 0));
   const total = Math.max(known.reduce(add, 0), own.reduce(add, 0));
-  return Math.max(LEAST, Math.round(total * GUESSED_SHARE));
+  return Math.max(MIN, Math.round(total * GUESSED_SHARE));
 }
 
 class Reader {
@@ -153,7 +153,7 @@ function phaseListOf({ phases }: JsonObject): JsonObject[] {
 }
 
 function repeated(spans: readonly Span[], rounds: number, steps: number, from: number): Span[] {
-  if (rounds * spans.length > MOST_SPANS) return [{ from, to: from + rounds * steps }];
+  if (rounds * spans.length > MAX_SPANS) return [{ from, to: from + rounds * steps }];
   return Array.from({ length: rounds }, (_, round) => from + round * steps).flatMap((start) =>
     spans.map((span) => ({ from: start + span.from, to: start + span.to })),
   );
@@ -165,7 +165,7 @@ function spansOf(from: number, steps: number, rhythm: Rhythm | undefined): Span[
   const start = from + after;
   const count = Math.ceil((steps - after) / every);
   if (count <= 0) return [];
-  if (every === 1 || count > MOST_SPANS) return [{ from: start, to: from + steps }];
+  if (every === 1 || count > MAX_SPANS) return [{ from: start, to: from + steps }];
   return Array.from({ length: count }, (_, at) => ({
     from: start + at * every,
     to: start + at * every + 1,

@@ -25,7 +25,7 @@ export function AddSource({ payee, isOpen, onClose, onAdded }: AddSourceProps) {
   return (
     <Dialog
       title="Add a source"
-      description={`What it says of a row is paid to ${payee.node}, with weight 1 at first.`}
+      description={`Its score of a row is added to the reward of ${payee.node}, with an initial weight of 1.`}
       isOpen={isOpen}
       onClose={onClose}
     >
@@ -65,7 +65,7 @@ function Choices({ payee, onClose, onAdded }: Omit<AddSourceProps, "isOpen">) {
                 className="flex cursor-default items-center gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover"
                 onSelect={() => {
                   const edge = { from, to: payee.name };
-                  store.getState().dispatch(connect, { edge }, { label: `Pay for ${node}` });
+                  store.getState().dispatch(connect, { edge }, { label: `Add reward ${node}` });
                   onAdded(node);
                   onClose();
                 }}

@@ -23,7 +23,7 @@ export function Distributions(props: DistributionsProps) {
       <h2 className="flex h-12 items-center px-4 font-semibold text-base">Distribution</h2>
       {props.found === null ? (
         <p className="border-line border-t p-4 text-muted text-sm">
-          How often each score comes is shown here after a preview.
+          Run a preview to see how often each score occurs.
         </p>
       ) : (
         <Spread {...props} found={props.found} />
@@ -83,7 +83,9 @@ function Agreement({ names, columns }: AgreementProps) {
   return (
     <section className="border-line border-t px-4 py-3">
       <h3 className="font-semibold text-sm">Agreement</h3>
-      <p className="mb-2 text-muted text-xs">Correlation: 1 says the same, -1 the opposite.</p>
+      <p className="mb-2 text-muted text-xs">
+        Correlation: 1 means full agreement, -1 the opposite.
+      </p>
       <ul className="flex flex-col gap-1 text-xs">
         {pairs.map(({ first, second, value }) => (
           <li key={`${first} ${second}`} className="flex gap-2">

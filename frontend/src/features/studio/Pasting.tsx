@@ -20,7 +20,7 @@ export function Pasting({ text, onChange }: PastingProps) {
       </Button>
       <Dialog
         title="Rows to score"
-        description="A list in JSON, an object a line, or a completion a line. Columns that a reward reads go along by their names; rows of one group are siblings."
+        description="A JSON list, one JSON object per line, or one completion per line. A reward reads further columns by name; rows of one group are compared with each other."
         isOpen={isOpen}
         onClose={() => setOpen(false)}
         width="max-w-2xl"

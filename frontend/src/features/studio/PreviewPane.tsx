@@ -20,11 +20,11 @@ import type { SourceColors } from "./sourceColors";
 import { type Sorting, sorted, tableRows } from "./table";
 
 const SORTINGS: readonly { value: Sorting; label: string }[] = [
-  { value: "given", label: "as they come" },
+  { value: "given", label: "original order" },
   { value: "disagreement", label: "disagreement" },
   { value: "failed", label: "failed first" },
-  { value: "most", label: "paid most" },
-  { value: "least", label: "paid least" },
+  { value: "most", label: "highest reward" },
+  { value: "least", label: "lowest reward" },
 ];
 
 type View = "rows" | "spread";
@@ -136,7 +136,7 @@ function Found({ found, edges, colors, isPending, reason, sorting, onSort, onCho
     return (
       <Empty title="No preview yet">
         {reason ??
-          "Press Run preview: every source is asked about these rows by the code that a run uses."}
+          "Press Run preview: every source scores these rows, by the code that a run uses."}
       </Empty>
     );
   }

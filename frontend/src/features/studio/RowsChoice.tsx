@@ -13,18 +13,18 @@ import { readPasted } from "./pasted";
 type Way = RowsFrom["type"];
 
 const WAYS: readonly { value: Way; label: string; title: string }[] = [
-  { value: "of_run", label: "Run", title: "Rows that a run kept" },
+  { value: "of_run", label: "Run", title: "Rows that a run recorded" },
   {
     value: "of_dataset",
     label: "Dataset",
-    title: "Rows of the data, with the right answer written",
+    title: "Rows of the dataset, with the right answer as completion",
   },
   { value: "pasted", label: "Pasted", title: "Rows of your own" },
-  { value: "rolled_out", label: "Roll out now", title: "Rows that the model writes now" },
+  { value: "rolled_out", label: "Roll out now", title: "Rows that the model generates now" },
 ];
 const COUNT = 64;
 const FEW = 16;
-const MOST_RUNS = 50;
+const MAX_RUNS = 50;
 
 interface RowsChoiceProps {
   payee: Payee;
@@ -54,11 +54,11 @@ export function RowsChoice({ payee, onChange }: RowsChoiceProps) {
     switch (way) {
       case "of_run":
         return chosenRun === null
-          ? "There is no run yet: start one, or take rows of a dataset."
+          ? "There is no run yet: start one, or use rows of a dataset."
           : { type: way, run: chosenRun, step: null, count: COUNT };
       case "of_dataset":
         return chosenDataset === undefined
-          ? "No dataset reaches this learner."
+          ? "No dataset is connected to this learner."
           : { type: way, node: chosenDataset, offset: 0, count: COUNT, completion: null };
       case "pasted": {
         const read = readPasted(pasted);
@@ -97,10 +97,10 @@ export function RowsChoice({ payee, onChange }: RowsChoiceProps) {
       {way === "rolled_out" && runs.length > 0 ? (
         <div className="w-48">
           <Select
-            label="Weights that write"
+            label="Weights that generate"
             value={weights}
             options={[
-              { value: "", label: "as the loop begins" },
+              { value: "", label: "at the start of the loop" },
               ...runs.map((run) => ({
                 value: run.id,
                 label: `after ${shortId(run)}`,
@@ -129,8 +129,8 @@ interface Runs {
 function useRuns(): Runs {
   const { loopId } = useOpenLoop();
   const { data } = useQuery({
-    queryKey: ["runs", "", 0, MOST_RUNS],
-    queryFn: () => fetchRuns({ limit: MOST_RUNS, offset: 0, search: "" }),
+    queryKey: ["runs", "", 0, MAX_RUNS],
+    queryFn: () => fetchRuns({ limit: MAX_RUNS, offset: 0, search: "" }),
   });
   return useMemo(() => {
     const all = data?.items ?? [];

@@ -45,7 +45,7 @@ export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps)
             ))}
             <th className="w-16 text-right">Total</th>
             <th className="w-36">
-              <span className="sr-only">Remark</span>
+              <span className="sr-only">Note</span>
             </th>
           </tr>
         </thead>

@@ -28,7 +28,7 @@ export function SourceEditor({ node, color, said, asked, settings }: SourceEdito
   if (node === null || !data) {
     return (
       <div className="h-[40%] min-h-40 border-line border-b">
-        <Empty title="No source yet">Add one on the left; it is tried on rows below.</Empty>
+        <Empty title="No source yet">Add one on the left to try it on rows below.</Empty>
       </div>
     );
   }
@@ -176,7 +176,7 @@ function Problem({ said }: { said: SourceScores | null }) {
       )}
       {said.printed === "" ? null : (
         <details className="border-line border-t bg-surface px-4 py-1.5 text-xs">
-          <summary className="cursor-pointer text-muted">What it printed</summary>
+          <summary className="cursor-pointer text-muted">Printed output</summary>
           <pre className="mt-1 max-h-32 overflow-auto whitespace-pre-wrap font-mono">
             {said.printed}
           </pre>

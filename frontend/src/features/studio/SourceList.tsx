@@ -70,8 +70,7 @@ export function SourceList(props: SourceListProps) {
       ) : null}
       {edges.length === 0 ? (
         <p className="border-line border-t p-4 text-muted text-sm">
-          Nothing pays {payee.node} yet. Add a source: a built-in check, a model, or code of your
-          own.
+          {payee.node} has no reward yet. Add a source: a built-in check, a model, or your own code.
         </p>
       ) : (
         <ul>

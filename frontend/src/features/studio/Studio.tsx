@@ -35,8 +35,8 @@ export function Studio({ settings }: StudioProps) {
   }, []);
   if (payee === undefined) {
     return (
-      <Empty icon={<Star size={24} />} title="Nothing learns from rewards here">
-        Add a node that writes and learns; what pays it is composed here.
+      <Empty icon={<Star size={24} />} title="No node learns from rewards">
+        Add a node that generates and learns; its reward is composed here.
       </Empty>
     );
   }

@@ -2,7 +2,7 @@
 import type { Json } from "@/api/types";
 import { isObject } from "@/lib/paths";
 
-export const MOST_ROWS = 256;
+export const MAX_ROWS = 256;
 
 export type Pasted = { rows: Record<string, Json>[] } | { problem: string };
 
@@ -15,8 +15,8 @@ export function readPasted(text: string): Pasted {
     : isObject(whole)
       ? [whole]
       : lines.map((line) => parse(line) ?? line);
-  if (items.length > MOST_ROWS) {
-    return { problem: `${items.length} rows were pasted, at most ${MOST_ROWS} are scored.` };
+  if (items.length > MAX_ROWS) {
+    return { problem: `${items.length} rows were pasted, at most ${MAX_ROWS} are scored.` };
   }
   return { rows: items.map(asRow) };
 }

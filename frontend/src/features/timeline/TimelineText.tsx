@@ -19,7 +19,7 @@ export function TimelineText({ hovered, shares, now, isUnderWay }: TimelineTextP
       ) : shares.stages.length > 0 ? (
         <StepText shares={shares} />
       ) : isUnderWay ? (
-        <span className="text-muted">The first step is under way.</span>
+        <span className="text-muted">The first step is in progress.</span>
       ) : null}
     </p>
   );

@@ -13,34 +13,34 @@ export interface TourStep {
 export const STEPS: readonly TourStep[] = [
   {
     title: "This is a loop",
-    text: "Data flows from left to right: problems come in, a model writes answers, something scores them. What teaches a model leads back to it.",
+    text: "Data flows from left to right: prompts come in, a model generates answers, rewards score them. What a model learns from leads back to it.",
     target: "main",
   },
   {
     title: "A node does one thing",
-    text: "It gives rows, writes, scores, compares or learns. Choose one to see its settings; drag from a port to connect it to what fits.",
+    text: "It provides rows, generates, scores, compares or learns. Select one to see its settings; drag from a port to connect it to what fits.",
     target: ".react-flow__node",
   },
   {
-    title: "Settings of what is chosen",
-    text: "With nothing chosen, those of the whole loop. The switch for simple, advanced and expert decides how many are shown, never which are in force.",
+    title: "Settings of the selection",
+    text: "With nothing selected, those of the whole loop. Simple, advanced and expert decide how many are shown, never which take effect.",
     target: "aside[aria-label='Settings']",
     prepare: () => usePreferences.getState().set({ isInspectorOpen: true }),
   },
   {
-    title: "When who learns",
-    text: "The schedule puts lessons into phases. Beside it: the plan, problems with their fixes, memory and time, and the loop as text.",
+    title: "Who learns when",
+    text: "The schedule splits training into phases. Beside it: the plan, problems with their fixes, memory and time, and the loop as YAML.",
     target: "section[aria-label='Lower panel']",
     prepare: () => usePreferences.getState().set({ isDockOpen: true }),
   },
   {
     title: "Does it fit, and how long does a step take?",
-    text: "Estimated with every change, before anything runs.",
+    text: "Estimated after every change, before anything runs.",
     target: "[data-tour='memory']",
   },
   {
     title: "Run it",
-    text: "The graph then shows what happens: rates on the edges, who waits for whom, curves, and every text that was written.",
+    text: "The graph then shows what happens: rates on the edges, which node waits for which, curves, and every generated text.",
     target: "[data-tour='run']",
   },
   {

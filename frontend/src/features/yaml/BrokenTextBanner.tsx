@@ -15,7 +15,7 @@ export function BrokenTextBanner() {
         role="status"
         className="pointer-events-auto mx-auto mt-3 flex w-fit items-center gap-3 rounded-2 border border-line bg-hover px-3 py-2 text-sm shadow-2"
       >
-        {reason} The graph shows the last good state.
+        {reason} The graph shows the last valid state.
         <Button size="small" onClick={() => set({ isDockOpen: true, dockTab: "yaml" })}>
           Show the text
         </Button>
@@ -29,5 +29,5 @@ export function BrokenTextBanner() {
 
 function lockReason({ brokenText, typedText, checkStatus }: SyncState): string | null {
   if (brokenText !== null) return "The text has errors.";
-  return typedText !== null && checkStatus === "offline" ? "The text is not read yet." : null;
+  return typedText !== null && checkStatus === "offline" ? "The text is not parsed yet." : null;
 }

@@ -26,7 +26,7 @@ export function YamlPanel() {
           className="flex items-center gap-3 border-line border-b bg-error-soft px-4 py-1.5 text-xs"
         >
           <span className="min-w-0 flex-1 truncate">
-            The text does not read, so the graph shows the last good state.{" "}
+            The YAML is invalid, so the graph shows the last valid state.{" "}
             {broken.diagnostics[0]?.message}
           </span>
           <Button size="small" onClick={() => sync?.discardText()}>

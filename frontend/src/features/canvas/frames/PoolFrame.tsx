@@ -52,7 +52,7 @@ export function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
           isDisabled={members.length === 0}
           onSelect={() => useSelection.getState().select({ nodes: members })}
         >
-          {members.length === 0 ? "No node names this pool" : "Select its nodes"}
+          {members.length === 0 ? "No node uses this pool" : "Select its nodes"}
         </MenuItem>
         <MenuItem isDisabled={!isOffered} onSelect={() => place(pool.name)}>
           {isOffered ? "Place the selection here" : "Select nodes to place them here"}

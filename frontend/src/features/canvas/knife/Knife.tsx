@@ -53,9 +53,7 @@ export function Knife() {
           <line {...cut} />
         </svg>
       ) : null}
-      {isCalled && !cut ? (
-        <p>Drag across connections to cut them. Esc puts the knife away.</p>
-      ) : null}
+      {isCalled && !cut ? <p>Drag across connections to cut them. Esc cancels.</p> : null}
     </div>
   );
 }

@@ -2,7 +2,7 @@ import { GripHorizontal, X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { setNote } from "@/document/commands/setNote";
 import { useDocument } from "@/document/context";
-import { LEAST_NOTE } from "@/document/notes";
+import { MIN_NOTE } from "@/document/notes";
 import type { Note } from "@/document/types";
 import { useDetail } from "@/session/detail";
 import { useNewNote } from "@/session/useNotes";
@@ -21,7 +21,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
   const grow = useNoteDrag(note.size, ([width, height]) =>
     dispatch(
       setNote,
-      { id, note: { size: [Math.max(LEAST_NOTE[0], width), Math.max(LEAST_NOTE[1], height)] } },
+      { id, note: { size: [Math.max(MIN_NOTE[0], width), Math.max(MIN_NOTE[1], height)] } },
       { label: "Resize note", group: `note size ${id}` },
     ),
   );
@@ -45,8 +45,8 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
       style={{
         left: left * by.x,
         top: top * by.y,
-        width: Math.max(LEAST_NOTE[0], width) * by.x,
-        height: Math.max(LEAST_NOTE[1], height) * by.y,
+        width: Math.max(MIN_NOTE[0], width) * by.x,
+        height: Math.max(MIN_NOTE[1], height) * by.y,
       }}
     >
       {isReadonly ? null : (
@@ -68,7 +68,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
       <textarea
         ref={field}
         aria-label="Text of the note"
-        placeholder="Write what others should know"
+        placeholder="Write a note"
         readOnly={isReadonly}
         value={typed ?? note.text}
         onChange={(event) => setTyped(event.target.value)}

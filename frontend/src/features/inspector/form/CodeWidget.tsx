@@ -10,8 +10,8 @@ import { CodeEditor } from "@/ui/CodeEditor";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { useForm } from "./FormContext";
+import { SandboxNote } from "./SandboxNote";
 import { TryNote } from "./TryNote";
-import { WallNote } from "./WallNote";
 
 interface CodeWidgetProps {
   label: string;
@@ -57,7 +57,7 @@ export function CodeWidget({ label, field, path, value, isDisabled, onChange }: 
         editor("96px")
       )}
       <div className="flex items-center justify-end border-line border-t bg-sunken px-1">
-        {language === "python" ? <WallNote /> : null}
+        {language === "python" ? <SandboxNote /> : null}
         {text === "" && field.starter !== null && !isDisabled ? (
           <Button size="small" look="quiet" onClick={() => onChange(field.starter ?? undefined)}>
             Start with an example

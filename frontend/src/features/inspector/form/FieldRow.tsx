@@ -93,7 +93,7 @@ export function FieldRow({
         {node === null ? null : <SolverLock node={node} path={path} label={label} />}
       </div>
       {isUnread && problems.length === 0 ? (
-        <p className="text-faint text-xs">Not read with the other settings as they are.</p>
+        <p className="text-faint text-xs">Has no effect with the current settings.</p>
       ) : null}
       <FieldProblems problems={problems} />
     </div>
@@ -108,7 +108,7 @@ function FieldHelp({ field }: { field: Field }) {
       </span>
       {field.isHot ? (
         <span className="flex items-center gap-1 text-warning">
-          <Flame size={12} /> May change during a run.
+          <Flame size={12} /> Can be changed during a run.
         </span>
       ) : null}
       {field.unit ? <span className="text-faint">In {field.unit}.</span> : null}

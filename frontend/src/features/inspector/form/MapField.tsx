@@ -107,9 +107,7 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
               <Plus size={14} />
             </IconButton>
           </div>
-          {isTaken ? (
-            <p className="pt-0.5 text-error text-xs">“{newKey}” is there already.</p>
-          ) : null}
+          {isTaken ? <p className="pt-0.5 text-error text-xs">“{newKey}” already exists.</p> : null}
         </div>
       )}
     </Group>

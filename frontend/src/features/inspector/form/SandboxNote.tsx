@@ -3,16 +3,16 @@ import { ShieldAlert, ShieldCheck } from "lucide-react";
 import { fetchSandbox } from "@/api/routes";
 import { Tooltip } from "@/ui/Tooltip";
 
-const NAMES = { namespaces: "Walled in", calls: "Walled in, calls only", none: "No wall here" };
+const NAMES = { namespaces: "Sandboxed", calls: "Sandboxed, calls only", none: "No sandbox" };
 
 /** What stands between this code and the machine that runs it; more on hover and focus. */
-export function WallNote() {
+export function SandboxNote() {
   const { data } = useQuery({ queryKey: ["sandbox"], queryFn: fetchSandbox, staleTime: Infinity });
   if (data === undefined) return null;
   const isOpen = data.wall === "none";
   const Mark = isOpen ? ShieldAlert : ShieldCheck;
   return (
-    <Tooltip text={<WallText holds={data.holds} remains={data.remains} reason={data.reason} />}>
+    <Tooltip text={<SandboxText holds={data.holds} remains={data.remains} reason={data.reason} />}>
       <button
         type="button"
         className={`flex items-center gap-1 rounded-1 px-1 py-0.5 text-2xs ${
@@ -26,12 +26,22 @@ export function WallNote() {
   );
 }
 
-function WallText({ holds, remains, reason }: { holds: string; remains: string; reason: string }) {
+function SandboxText({
+  holds,
+  remains,
+  reason,
+}: {
+  holds: string;
+  remains: string;
+  reason: string;
+}) {
   return (
     <>
-      <p>This code runs in a process of its own: {holds}.</p>
-      <p className="mt-1 text-muted">What is left to it: {remains}.</p>
-      {reason ? <p className="mt-1 text-muted">No stronger wall here: {reason}</p> : null}
+      <p>This code runs in a separate process: {holds}.</p>
+      <p className="mt-1 text-muted">Note: {remains}.</p>
+      {reason ? (
+        <p className="mt-1 text-muted">No stronger sandbox on this machine: {reason}</p>
+      ) : null}
     </>
   );
 }
