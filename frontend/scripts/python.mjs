@@ -25,7 +25,7 @@ export function ask(...words) {
 const LOOPS = `
 import json, sys
 from pathlib import Path
-from coloop import presets
+from coloop.spec import presets
 from coloop_server.language import document
 paths = [path for folder in sys.argv[1:] for path in sorted(Path(folder).glob("*.yaml"))]
 paths = paths or [preset.path for preset in presets.list_loops()]

@@ -44,7 +44,7 @@ def probe_line(probe: ProbePlan) -> str:
     parts = [f"probe {probe.node}, {often}"]
     loads = [one for one in probe.sources if one.verb in ("load", "read")]
     if loads:
-        place = f" in place of {probe.instead_of}" if probe.instead_of else ""
+        place = f" instead of {probe.instead_of}" if probe.instead_of else ""
         counts = {one.stage: one.rows.text for one in probe.rows}
         rows = " and ".join(f"{counts.get(one.name, '?')} rows of {one.node}" for one in loads)
         parts.append(f"loads {rows}{place}")
@@ -58,12 +58,12 @@ def probe_line(probe: ProbePlan) -> str:
 
 
 def _writing(probe: ProbePlan) -> str:
-    write = "writes" if len(probe.writers) == 1 else "write"
+    generate = "generates" if len(probe.writers) == 1 else "generate"
     several = f"{probe.samples} texts a row" if probe.samples else None
     if probe.greedy:
-        besides = f", and {several} for the metrics of k" if several else ""
-        return f"{write} greedily{besides}"
-    return f"{write} {several or 'as in a step'}"
+        besides = f", and {several} for metrics at k" if several else ""
+        return f"{generate} greedily{besides}"
+    return f"{generate} {several or 'as in a step'}"
 
 
 def _rows_of(one: StageRows) -> str:
@@ -81,7 +81,7 @@ def _learner(one: Learner) -> str:
     if one.when == "before_score":
         facts.append("before it scores")
     if one.kept_until is not None:
-        facts.append(f"once {one.kept_until} rows are kept")
+        facts.append(f"once {one.kept_until} rows are stored")
     return f"{one.node} ({'; '.join(facts)})"
 
 
@@ -91,17 +91,17 @@ def _lines(plan: Plan) -> Iterator[str]:
         where = f"{pool.gpus} GPUs" if pool.gpus else f"{pool.workers} {processes} on the CPU"
         threads = pool.threads_per_worker
         where += f", {threads} {'thread' if threads == 1 else 'threads'} each"
-        yield f"pool {pool.name}: {where}; weights of {', '.join(pool.groups) or 'nobody'}"
+        yield f"pool {pool.name}: {where}; weights of {', '.join(pool.groups) or 'no model'}"
     for weights in plan.weights:
         state = "trains" if weights.trains else "frozen"
         roles = f", shared by {', '.join(weights.members)}" if len(weights.members) > 1 else ""
         yield f"weights {weights.name}: {weights.source}, {state}{roles}{_writing_homes(weights)}"
         yield f"  {_types(weights.dtypes)}: {weights.dtypes.reason}"
         if weights.backend is not None and not weights.trains:
-            yield f"  each GPU of its pool holds a part of them (`{weights.backend}`)"
+            yield f"  sharded over the GPUs of its pool (`{weights.backend}`)"
         if weights.update is not None and weights.update.tensor_parallel > 1:
             several = f"{weights.update.tensor_parallel} processes"
-            yield f"  {several} share each layer while they learn; engines have whole copies"
+            yield f"  {several} split each layer while they learn; engines have whole copies"
         if weights.base is not None:
             yield f"  an adapter; {_base(weights)}"
     for phase in plan.phases:
@@ -118,9 +118,9 @@ def _lines(plan: Plan) -> Iterator[str]:
 def _base(weights: WeightsPlan) -> str:
     """Where the frozen weights are on which an adapter stands."""
     if weights.beside is not None:
-        return f"the frozen weights are those of {weights.beside}, held once"
+        return f"the frozen weights are those of {weights.beside}, stored once"
     whose = "its" if weights.base == weights.name else f"{weights.base}'s"
-    return f"{whose} frozen weights are held here"
+    return f"{whose} frozen weights are stored here"
 
 
 def _writing_homes(weights: WeightsPlan) -> str:
@@ -129,16 +129,16 @@ def _writing_homes(weights: WeightsPlan) -> str:
         one.engine if one.pool == weights.pool else f"{one.engine} in pool {one.pool}"
         for one in weights.engines
     ]
-    return f", writes with {' and '.join(engines)}" if engines else ""
+    return f", generates with {' and '.join(engines)}" if engines else ""
 
 
 def _region(region: Rounds) -> str:
     """Which stages go round, how often, and how conversations go on."""
     nodes = ", ".join(dict.fromkeys(name.partition(".")[0] for name in region.stages))
     on = {
-        "one": "one conversation a row goes on",
-        "all": "every text goes on, as a tree",
-        "lines": "every text goes on in a straight line",
+        "one": "each row continues one conversation",
+        "all": "every text is continued, as a tree",
+        "lines": "every text is continued once",
     }
     return f"{nodes} run {region.rounds} rounds; {on[region.branch]}"
 
@@ -149,7 +149,7 @@ def _types(dtypes: Dtypes) -> str:
     held: str = dtypes.rest
     if dtypes.matrices != dtypes.rest:
         held = f"{dtypes.matrices}, embeddings and norms in {dtypes.rest}"
-    return f"computed in {dtypes.compute}, held in {held}"
+    return f"computed in {dtypes.compute}, stored in {held}"
 
 
 def _phase_lines(phase: PhasePlan) -> Iterator[str]:

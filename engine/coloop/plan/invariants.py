@@ -29,7 +29,7 @@ def check_stages(spec: LoopSpec, stages: Sequence[Stage], refills: Sequence[Refi
         for giver in sorted(waits & places.keys()):
             if places[giver] >= places[stage.name]:
                 raise PlanInconsistent(
-                    f"{stage.name} is planned before {giver}, whose rows it wants"
+                    f"{stage.name} is planned before {giver}, whose rows it needs"
                 )
     for refill in refills:
         _check_slice(refill, [stage.name for stage in stages])
@@ -66,8 +66,8 @@ def _check_slice(refill: Refill, names: Sequence[str]) -> None:
     if tuple(names[at : at + len(refill.first_pass)]) != refill.first_pass:
         among = ", ".join(names[at : at + len(refill.first_pass)])
         raise PlanInconsistent(
-            f"the slice of {refill.filter} is not in one piece: {', '.join(refill.first_pass)} "
-            f"stand among {among}"
+            f"the slice of {refill.filter} is not contiguous: {', '.join(refill.first_pass)} are "
+            f"spread among {among}"
         )
     early = set(refill.stages) - set(refill.first_pass)
     late = [name for name in early if names.index(name) > at]

@@ -23,10 +23,13 @@ def check_judges(spec: LoopSpec) -> Iterator[Diagnostic]:
             if node.method == "discriminative":
                 yield from _check_classifier(spec, name, node)
             if node.method == "formal" and spec.graph.edges_out_of(name, "step_scores"):
-                what, hint = "steps of a formal checker, which grades whole texts", "take `scores`"
+                what, hint = (
+                    ("`step_scores` of a formal checker, which grades whole texts"),
+                    "use `scores`",
+                )
                 yield _refused(name, "method", what, hint)
             if node.method == "rule" and node.read.granularity == "token":
-                yield _refused(name, "read.granularity", "a rule that grades tokens", "take `step`")
+                yield _refused(name, "read.granularity", "a rule that grades tokens", "use `step`")
         if isinstance(node, RewardNode):
             yield from _check_per(name, node)
         yield from _check_choices(spec, name)
@@ -40,31 +43,37 @@ def _check_per(name: str, node: RewardNode | VerifierNode) -> Iterator[Diagnosti
     """Who scores each row anyway, or one text alone."""
     source = node.source.type if isinstance(node, RewardNode) else None
     if node.per is not None and source not in ("python", "remote"):
-        what = "a score for each row gathered by who reads one text at a time"
-        hint = "leave `join` and `per` out: each row is scored; Python and judges in words compare"
+        what = "`per` of a scorer that reads one text at a time"
+        hint = (
+            "remove `join` and `per`: each row is scored; Python and judges that generate can "
+            "compare rows"
+        )
         yield _refused(name, "per", what, hint)
 
 
 def _check_inputs(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diagnostic]:
     compares = bool(spec.graph.edges_into(name, "comparisons"))
     if compares and (node.method != "discriminative" or node.read.granularity != "sequence"):
-        what = f"pairs that a verifier of method {node.method} compares"
-        hint = "judge single rows, or let a reward model or a judge in words compare"
+        what = f"comparing pairs with a verifier of method {node.method}"
+        hint = "score single rows, or compare with a reward model or a judge that generates"
         yield _refused(name, "method", what, hint)
     if node.template is not None and node.method == "implicit_prm":
-        what = "a template of an implicit PRM, whose scores stand at the tokens that were written"
-        yield _refused(name, "template", what, "leave it out")
+        what = "a template of an implicit PRM, which scores the tokens of the completion itself"
+        yield _refused(name, "template", what, "remove it")
 
 
 def _check_classifier(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diagnostic]:
     by_step = node.read.granularity != "sequence"
     if by_step and (node.template is not None or node.read.labels is not None):
-        what = "steps read in a text that a template makes, where nobody knows their tokens"
-        hint = "leave `template` and `read.labels` out, or set `read.granularity: sequence`"
+        what = (
+            "scores of steps with a template or `read.labels`, where the tokens of each step are "
+            "not known"
+        )
+        hint = "remove `template` and `read.labels`, or set `read.granularity: sequence`"
         yield _refused(name, "read.granularity", what, hint)
     if head_of(node) == "words" and node.template is None:
-        what = "`read.labels` without a template, behind which they would be said"
-        yield _refused(name, "template", what, "say what is asked: `template: {text: ...}`")
+        what = "`read.labels` without a template that asks for them"
+        yield _refused(name, "template", what, "set the question: `template: {text: ...}`")
 
 
 def _check_choices(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
@@ -75,19 +84,19 @@ def _check_choices(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
         words = label_words(spec, name) or ()
         if len(words) < TWO or (port == "pairs" and len(words) != TWO):
             what = f"`label_ce` at `{port}` with {len(words) or 'no'} labels"
-            hint = "name two: `read: {labels: [Yes, No]}`, the first for right, or for `a`"
+            hint = "set two: `read: {labels: [Yes, No]}`, the first for right, or for `a`"
             yield _refused(name, field, what, hint)
         for entry in entries:
             if isinstance(entry, LabelCrossEntropy) and entry.labels not in (None, words):
                 what = (
-                    f"`label_ce` that learns to say {', '.join(entry.labels or ())} of a judge of "
-                    f"whom {', '.join(words)} are read"
+                    f"`label_ce` with the labels {', '.join(entry.labels or ())}, where the scorer "
+                    f"reads {', '.join(words)}"
                 )
-                hint = "leave `labels` out of the algorithm: it learns those of `read.labels`"
+                hint = "remove `labels` from the algorithm: it learns those of `read.labels`"
                 yield _refused(name, field, what, hint)
         if len(entries) > 1:
-            what = f"`label_ce` beside another algorithm at `{port}`"
-            yield _refused(name, field, what, "give each a port, or a node, of its own")
+            what = f"`label_ce` together with another algorithm at `{port}`"
+            yield _refused(name, field, what, "give each its own port or node")
         if head_of(node) == "words" and getattr(node, "template", None) is None:
-            what = "`label_ce` without a template, behind which its labels are said"
-            yield _refused(name, "template", what, "say what is asked: `template: {text: ...}`")
+            what = "`label_ce` without a template that asks for its labels"
+            yield _refused(name, "template", what, "set the question: `template: {text: ...}`")

@@ -136,7 +136,10 @@ def _uncertain(learner: Learner) -> Iterator[str]:
     if learner.kept_until is not None:
         yield f"rows are kept over steps until there are {learner.kept_until}"
     elif learner.rows.least < (learner.rows.most or 0):
-        yield f"{learner.rows.text} rows come: what models write and rules cut decides"
+        yield (
+            f"{learner.rows.text} rows come: how many depends on what models generate and filters "
+            "drop"
+        )
     if learner.every > 1:
         yield f"in every {learner.every} steps"
 
@@ -157,5 +160,5 @@ def _micro_batches(
     if settings.micro_batch is not None:
         return float(count), ""
     tokens = settings.tokens_at_once
-    note = f"micro-batches are filled to {tokens:,} tokens{where}: fewer where texts are short"
+    note = f"micro-batches are filled up to {tokens:,} tokens{where}: fewer if texts are short"
     return float(count), note

@@ -27,7 +27,7 @@ from coloop.spec.nodes import (
 )
 from coloop.spec.reward import ModelSource
 
-LEAVE_OUT: Final = "leave it out"
+LEAVE_OUT: Final = "remove it"
 
 
 class Passed(NamedTuple):
@@ -83,13 +83,13 @@ OF_NODES: Final[tuple[Passed, ...]] = (
         EvaluateNode,
         ("temperature",),
         lambda spec, name, node: node.instead_of is not None and node.greedy,
-        "of an evaluation that writes greedily",
+        "of an evaluation with greedy decoding",
     ),
     Passed(
         RewardNode,
         ("on_error",),
         lambda spec, name, node: isinstance(node.source, ModelSource),
-        "of a reward model: a text that it cannot read has no score",
+        "of a reward model: a text that it cannot score has no score",
     ),
     Passed(
         PairsNode,
@@ -101,22 +101,22 @@ OF_NODES: Final[tuple[Passed, ...]] = (
         ToolNode,
         ("timeout_seconds",),
         lambda spec, name, node: node.type == "environment" and node.name is not None,
-        "of an environment that coloop brings",
+        "of an environment that coloop provides",
     ),
     Passed(
         ToolNode,
         ("call",),
         lambda spec, name, node: bool(spec.graph.edges_into(name, "tools")),
         "of a tool that wraps others (node `{name}`)",
-        "leave it out: it is called as the tools that it wraps",
+        "remove it: it is called like the tools that it wraps",
     ),
     *(
         Passed(SearchNode, fields, _searches_by(method), "of a search by {node.method}")
         for method, fields in OF_SEARCHES.items()
     ),
-    Passed(BaseNode, ("join",), _crosses_nothing, "(`cross`) of rows that come in by one edge"),
+    Passed(BaseNode, ("join",), _crosses_nothing, "(`cross`) of rows that arrive by one edge"),
     Passed(
-        SearchNode, ("select",), _selects_nothing, "of a search that labels each text for itself"
+        SearchNode, ("select",), _selects_nothing, "of a search that labels each text separately"
     ),
 )
 
@@ -155,12 +155,12 @@ OF_WAYS: Final[Mapping[str, Way]] = {
         orders=True,
     ),
     "weighing": Way(
-        "a judge whose labels are weighed (`score: probability`)",
+        "a judge whose labels are weighted (`score: probability`)",
         _NUMBERS | _WORDS | {"labels", "score"},
         orders=True,
     ),
     "writing": Way(
-        "a judge whose text is read (`score: text`)",
+        "a judge whose text is parsed (`score: text`)",
         _NUMBERS | _WORDS | {"number", "numbers", "scale", "values", "step_scale"},
         orders=True,
     ),

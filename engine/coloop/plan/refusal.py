@@ -4,9 +4,9 @@ from coloop.spec.diagnostics import Diagnostic, Fix, Severity
 
 CODE = "run.not_yet_runnable"
 NOT_YET = "not yet runnable: "
-UNREAD = "never read: "
+UNREAD = "no effect: "
 """Of a setting that is read elsewhere, and by nothing beside the others here."""
-LATER = "the loop can be drawn, checked and estimated; this part of the engine comes later"
+LATER = "the loop can be drawn, validated and estimated, but this version cannot run this part"
 
 
 def cause_of(message: str) -> str:

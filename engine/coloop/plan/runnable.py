@@ -36,7 +36,7 @@ BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
     "dtype": ("fp8", "float16"),
 }
 """Values of `training` that no backend carries out: float16 would want its losses scaled."""
-INSTEAD = {"dtype": "leave it open, or take `bfloat16`"}
+INSTEAD = {"dtype": "leave it unset, or use `bfloat16`"}
 """By field, what does run."""
 WITH_FILES = ("pretrained", "scratch")
 """Types of models that bring a tokenizer of their own."""
@@ -79,7 +79,7 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
                 rollout = getattr(spec.nodes[node], "rollout", None)
                 if home.engine not in RUNNABLE_ENGINES:
                     names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_ENGINES))
-                    what = f"rollout engine `{home.engine}`; {names} run here"
+                    what = f"rollout engine `{home.engine}`; supported here: {names}"
                     found.append(refusal(what, node=node, field="rollout.engine"))
                 else:
                     found += unread_by_engine(node, rollout, home.engine)
@@ -92,7 +92,7 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
         backend = weights.update.backend
         if backend not in RUNNABLE_BACKENDS:
             names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_BACKENDS))
-            what = f"training backend `{backend}`; {names} run here"
+            what = f"training backend `{backend}`; supported here: {names}"
             found.append(refusal(what, node=weights.name, field="training.backend"))
         else:
             training = getattr(spec.nodes[weights.name], "training", None)
@@ -115,11 +115,11 @@ def _check_ranks(weights: WeightsPlan, several: Mapping[str, int]) -> Iterator[D
     update, ranks = weights.update, several.get(weights.pool)
     if update is not None and update.backend == "single" and ranks is not None:
         what = (
-            f"`training.backend: single`, which trains `{weights.name}` in one process, in the "
-            f"pool `{weights.pool}` of {ranks}; `fsdp2` and `deepspeed` train in all of them, "
-            "and a pool of one needs neither"
+            f"`training.backend: single`, which trains `{weights.name}` in one process, in pool "
+            f"`{weights.pool}` with {ranks} processes; `fsdp2` and `deepspeed` train in all of "
+            "them, and a pool with one process needs neither"
         )
-        hint = "take `fsdp2` or `deepspeed`, leave it open, or give the pool one process"
+        hint = "use `fsdp2` or `deepspeed`, leave it unset, or give the pool one process"
         path = f"nodes.{weights.name}.training.backend"
         change = Change(op="set", path=path, value="fsdp2")
         fixes = (Fix(title="Train with fsdp2", changes=(change,)),)
@@ -130,13 +130,13 @@ def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diag
     """What wants weights of a policy for which a service writes."""
     remote, field = "`rollout.engine: remote`", "rollout.engine"
     if weights.trains:
-        what = f"{remote} of `{node}`, which learns: new weights do not reach a service"
-        hint = "take `torch` or `vllm`; a remote engine writes for policies that stay as they are"
+        what = f"{remote} of `{node}`, which learns: a service does not receive new weights"
+        hint = "use `torch` or `vllm`; a remote engine generates for policies that do not learn"
         yield refusal(what, node=node, field=field, hint=hint)
     model = model_of(spec.nodes[weights.name])
     if model is None or model.type not in WITH_FILES or getattr(model, "lora", None) is not None:
-        what = f"{remote} of `{node}`, whose `model` is not named as the service has it"
-        hint = "give it `model: {type: pretrained, path: ...}`; only its tokenizer is read"
+        what = f"{remote} of `{node}`, whose `model` does not name the model of the service"
+        hint = "set `model: {type: pretrained, path: ...}`; only its tokenizer is loaded"
         yield refusal(what, node=node, field="model", hint=hint)
     others = [name for name in weights.members if name != node] + [
         name
@@ -145,25 +145,27 @@ def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diag
     ]
     if others:
         names = ", ".join(f"`{name}`" for name in others)
-        what = f"{remote} of `{node}`, whose weights {names} wants here"
-        yield refusal(what, node=node, field=field, hint="give it a model of its own")
+        what = f"{remote} of `{node}`, whose weights {names} needs here"
+        yield refusal(what, node=node, field=field, hint="give it its own model")
     section = spec.nodes[node]
     if getattr(getattr(section, "read", None), "score", None) == "probability":
         what = f"{remote} of `{node}`, which reads probabilities of labels"
-        yield refusal(what, node=node, field="read.score", hint="read its text (`score: text`)")
+        yield refusal(
+            what, node=node, field="read.score", hint=("parse its text instead (`score: text`)")
+        )
     if getattr(getattr(section, "rollout", None), "turns", None) is not None:
-        what = f"`rollout.turns` with {remote}, which writes a text in one request"
-        yield refusal(what, node=node, field="rollout.turns", hint="take `torch` or `vllm`")
+        what = f"`rollout.turns` with {remote}, which generates a text in one request"
+        yield refusal(what, node=node, field="rollout.turns", hint="use `torch` or `vllm`")
 
 
 def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic]:
     """An engine over several GPUs, which was decided because one has no room for the weights."""
     if home.tensor_parallel > 1 and getattr(rollout, "tensor_parallel", None) is None:
         what = (
-            f"an engine over {home.tensor_parallel} GPUs, which the weights of `{node}` want; each "
-            f"process of the pool `{home.pool}` writes with an engine of its own, on one GPU"
+            f"an engine over {home.tensor_parallel} GPUs, which the weights of `{node}` need; each "
+            f"process of pool `{home.pool}` has its own engine on one GPU"
         )
-        hint = "take GPUs with more memory, a smaller model, or fewer others in its pool"
+        hint = "use GPUs with more memory, a smaller model, or fewer other nodes in its pool"
         yield refusal(what, node=node, field="rollout.tensor_parallel", hint=hint)
 
 
@@ -172,15 +174,18 @@ def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic
     if degree == 1:
         return
     arch, _ = resolve_architecture(spec, name)
-    field, hint = "training.tensor_parallel", "leave it open: `fsdp2` spreads weights without it"
+    field, hint = "training.tensor_parallel", "leave it unset: `fsdp2` shards weights without it"
     change = Change(op="remove", path=f"nodes.{name}.{field}")
-    fixes = (Fix(title="Spread weights without sharing layers", changes=(change,)),)
+    fixes = (Fix(title="Shard weights without splitting layers", changes=(change,)),)
     if arch is not None and arch.model_type not in SPLIT_FAMILIES:
         names = ", ".join(f"`{family}`" for family in SPLIT_FAMILIES)
-        what = f"`{field}: {degree}` with a model of type `{arch.model_type}`; of {names} it runs"
+        what = (
+            f"`{field}: {degree}` with a model of type `{arch.model_type}`; supported types: "
+            f"{names}"
+        )
         yield refusal(what, node=name, field=field, hint=hint, fixes=fixes)
     if getattr(model_of(spec.nodes[name]), "lora", None) is not None:
-        what = f"`{field}: {degree}` with an adapter (`model.lora`), whose layers are not shared"
+        what = f"`{field}: {degree}` with an adapter (`model.lora`), whose layers cannot be split"
         yield refusal(what, node=name, field=field, hint=hint, fixes=fixes)
 
 
@@ -221,25 +226,25 @@ def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
         if node.kind != "verifier" or node.method != "generative":
             continue
         if node.read.granularity != "sequence" and node.read.step_verdicts is None:
-            what = f"`read.granularity: {node.read.granularity}` of a verifier that writes"
-            hint = "say how it names its steps: `read.step_verdicts`"
+            what = f"`read.granularity: {node.read.granularity}` of a verifier that generates"
+            hint = "set how it names its steps: `read.step_verdicts`"
             yield refusal(what, node=name, field="read.granularity", hint=hint)
         if node.read.numbers is not None and node.per is None:
             what = "`read.numbers` without `per: row`"
             hint = "gather the rows that are judged together: `join: {gather: ...}`, `per: row`"
             yield refusal(what, node=name, field="read.numbers", hint=hint)
         if node.per is not None and node.read.numbers is None:
-            what = "one verdict as a score for each row gathered"
-            hint = "say how a text names each of them and its number: `read.numbers`"
+            what = "one verdict as the score of every gathered row"
+            hint = "set how its text names each row and its number: `read.numbers`"
             yield refusal(what, node=name, field="per", hint=hint)
         if node.rollout is not None and spec.graph.edges_into(name, "labels"):
-            what = "the port `labels` of a verifier that writes"
+            what = "the port `labels` of a verifier that generates"
             yield refusal(what, node=name, field="algorithm.labels")
         for edge in spec.graph.edges_into(name, "reference"):
             others = spec.graph.edges_out_of(edge.source.node, "log_probs")
             if len(others) > 1 and spec.graph.edges_into(edge.source.node, "pairs"):
                 what = "a reference of pairs that a verifier shares with another learner"
-                hint = "give each a reference of its own: a judge reads pairs behind its prompts"
+                hint = "give each its own reference: a judge reads pairs after its prompts"
                 yield refusal(what, node=edge.source.node, hint=hint)
 
 
@@ -248,7 +253,7 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
     for edge in spec.graph.edges_into(name, "policy"):
         policy = edge.source.node
         if spec.graph.edges_into(policy, "tools"):
-            what = f"a policy as a tool that has tools of its own (node `{policy}`)"
+            what = f"a policy with tools used as a tool (node `{policy}`)"
             yield refusal(what, node=policy, field="rollout.turns")
     for edge in spec.graph.edges_into(name, "tools"):
         if getattr(spec.nodes[edge.source.node], "type", None) in ("model", "environment"):
@@ -265,12 +270,12 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
             what = f"an environment whose policy is a verifier (node `{caller}`)"
             yield refusal(what, node=name, field="type")
         if len(worlds) > 1 and worlds[0] == name:
-            yield refusal(f"several environments of one writer (node `{caller}`)", node=name)
+            yield refusal(f"several environments for one policy (node `{caller}`)", node=name)
     for edge in spec.graph.edges_into(name, "documents"):
         if spec.kind_of(edge.source.node) != "dataset":
-            what = f"documents that `{edge.source.node}` makes while the loop runs"
+            what = f"documents that `{edge.source.node}` produces during the run"
             hint = (
-                "connect a dataset to `documents`: its rows are indexed once, when the run begins"
+                "connect a dataset to `documents`: its rows are indexed once, when the run starts"
             )
             yield refusal(what, node=name, field="documents", hint=hint)
 
@@ -307,8 +312,8 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
         lora = getattr(model_of(spec.nodes[group.name]), "lora", None)
         if lora is not None and len(heads_of_group(spec, group.members)) > 1:
             scoring = next(one for one in group.members if head_of(spec.nodes[one]) == "score")
-            what = f"a score head beside the words of one adapter (node `{scoring}`)"
-            hint = f"give `{scoring}` an adapter of its own: `lora` beside `with`"
+            what = f"a score head and text generation on one adapter (node `{scoring}`)"
+            hint = f"give `{scoring}` its own adapter: `lora` beside `with`"
             yield refusal(what, node=scoring, field="model", hint=hint)
     for name in spec.nodes:
         lambdas = {
@@ -317,8 +322,8 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
             if isinstance(entry, ValueLoss)
         }
         if len(lambdas) > 1:
-            what = f"several `gae_lambda` of one critic (node `{name}`)"
-            hint = "its returns look ahead in one way; take a critic for each"
+            what = f"several values of `gae_lambda` for one critic (node `{name}`)"
+            hint = "a critic learns returns of one `gae_lambda`; use one critic for each"
             yield refusal(what, node=name, field="algorithm.returns", hint=hint)
 
 
@@ -331,11 +336,11 @@ def _check_measured_ports(spec: LoopSpec) -> Iterator[Diagnostic]:
             taught = port.partition(".")[2]
             if taught == "rewards":
                 what = f"`of: [{port}]` (node `{name}`)"
-                hint = "what rewards teach is counted against the rows of a step that learns: "
-                hint += "connect their `scores` here in place of it (`metrics: [score]`)"
+                hint = "the loss on rewards depends on the rows of a learning step: "
+                hint += "connect their `scores` here instead (`metrics: [score]`)"
                 yield refusal(what, node=name, field="of", hint=hint)
             if taught == "returns" and node.instead_of is None:
                 what = f"`of: [{port}]` without `instead_of` (node `{name}`)"
-                hint = "returns are of texts that are written and scored: name the dataset for "
-                hint += "which the probe's rows stand in `instead_of`"
+                hint = "returns need texts that are generated and scored: set `instead_of` to "
+                hint += "the dataset that the probe's rows replace"
                 yield refusal(what, node=name, field="of", hint=hint)

@@ -57,7 +57,7 @@ def _fields(name: str, node: SearchNode) -> Iterator[Objection]:
     rules, select = RULES.get(node.method, ()), node.select
     if select is not None and select.rule is not None and rules and select.rule not in rules:
         what = f"`select.rule: {select.rule}` of a search by {node.method}"
-        hint = f"take {' or '.join(f'`{rule}`' for rule in rules)}, or leave it open"
+        hint = f"use {' or '.join(f'`{rule}`' for rule in rules)}, or leave it unset"
         yield Objection(what, name, "select.rule", hint)
 
 
@@ -67,31 +67,37 @@ def _texts(name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]
     if node.method != "binary_search":
         return
     if isinstance(node.labels, RelativeProgress):
-        what = "`labels: {relative_progress: ...}` of a binary search, which looks at few steps"
-        yield Objection(what, name, "labels", "take `soft` or `hard`, or `method: monte_carlo`")
+        what = (
+            "`labels: {relative_progress: ...}` of a binary search, which evaluates only a few "
+            "steps"
+        )
+        yield Objection(what, name, "labels", "use `soft` or `hard`, or `method: monte_carlo`")
     if isinstance(node.completions, CompletionsByRate) and grows:
         what = "`completions` by the pass rate of prompts without texts"
-        yield Objection(what, name, "completions", "give a number, or give it rollouts")
+        yield Objection(what, name, "completions", "set a number, or connect rollouts")
 
 
 def _tree(spec: LoopSpec, name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]:
     """What does not fit how a method grows trees."""
     if lineage.brings_texts(name):
         what = f"rows that have a text, in a search by {node.method}"
-        hint = "give it prompts, or take `monte_carlo` or `binary_search` to label texts"
+        hint = "connect prompts, or use `monte_carlo` or `binary_search` to label texts"
         yield Objection(what, name, "rows", hint)
     if node.method != "puct":
         return
     if isinstance(node.labels, RelativeProgress):
-        what = "`labels: {relative_progress: ...}` of a tree, whose prompt has no chance of its own"
-        yield Objection(what, name, "labels", "take `soft` or `hard`, or `method: monte_carlo`")
+        what = (
+            "`labels: {relative_progress: ...}` of a tree, whose prompt has no success rate of its "
+            "own"
+        )
+        yield Objection(what, name, "labels", "use `soft` or `hard`, or `method: monte_carlo`")
     if node.budget.searches_per_row is None:
         what = "a search by puct without `budget.searches_per_row`"
-        hint = "say how many visits a tree gets: those of finished texts cost no tokens"
+        hint = "set how many visits a tree gets: visits of finished texts cost no tokens"
         yield Objection(what, name, "budget.searches_per_row", hint)
     if node.give == "visited" and not spec.graph.edges_into(name, "value"):
-        what = "`give: visited` of a search that draws whole texts"
-        hint = "connect a check to `value`, so that it draws step by step, or leave it out"
+        what = "`give: visited` of a search that samples whole texts"
+        hint = "connect a check to `value`, so that it samples step by step, or remove `give`"
         yield Objection(what, name, "give", hint)
 
 
@@ -99,23 +105,25 @@ def _asked(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Objection]:
     """Nodes and ports at which it would ask."""
     edges = spec.graph.edges_into(name, "policy")
     if len(edges) > 1:
-        yield Objection("several policies of one search", name, "policy", "give each its search")
+        yield Objection(
+            "several policies for one search", name, "policy", ("give each its own search")
+        )
     for edge in edges:
         policy = edge.source.node
         if spec.kind_of(policy) != "actor":
             what = f"a search with the policy of a {spec.kind_of(policy)} (`{policy}`)"
             yield Objection(what, name, "policy", "connect an actor")
         elif turns_of(spec, policy) is not None:
-            what = f"texts of several turns in a search (policy `{policy}`)"
+            what = f"multi-turn texts in a search (policy `{policy}`)"
             yield Objection(what, policy, "rollout.turns", "give the search a policy without tools")
     for port, rule in PORTS[node.kind].inputs.items():
         if not is_of_use(rule, node) and spec.graph.edges_into(name, port):
             what = f"the port `{port}` of a search by {node.method}"
-            yield Objection(what, name, port, "cut the edge: nobody is asked there")
+            yield Objection(what, name, port, "remove the edge: this port is not used")
     yield from _scorers(spec, name)
     tools = spec.graph.edges_into(name, "tools")
     if len(tools) > 1:
-        yield Objection("several environments of one search", name, "tools", "connect one")
+        yield Objection("several environments for one search", name, "tools", "connect one")
     for edge in tools:
         tool = spec.nodes[edge.source.node]
         if getattr(tool, "type", None) != "environment":
@@ -131,8 +139,8 @@ def _scorers(spec: LoopSpec, name: str) -> Iterator[Objection]:
             if port == "value" and spec.kind_of(check) == "critic":
                 continue
             if not _scores_alone(spec, check):
-                what = f"`{check}` as the {port} of a search: it wants more than a row"
-                hint = "connect a reward that works on rows, a rule or a classifier"
+                what = f"`{check}` as the {port} of a search: it needs more than one row"
+                hint = "connect a reward that scores single rows, a rule or a classifier"
                 yield Objection(what, name, port, hint)
 
 

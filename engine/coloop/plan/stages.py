@@ -175,7 +175,7 @@ class Unrolling:
         )
         for circle in order.circles:
             names = " → ".join(map(".".join, circle))  # type: ignore[arg-type]
-            self.problems.append(f"stages wait for each other: {names}")
+            self.problems.append(f"stages depend on each other: {names}")
         self.problems += regions.problems
         places = {key: place for place, key in enumerate(order.keys)}
         stages = tuple(

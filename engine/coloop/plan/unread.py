@@ -74,9 +74,7 @@ def _of_read(spec: LoopSpec, name: str, read: Read, way: str) -> Iterator[Diagno
     who, fields, *_ = OF_WAYS[way]
     for field in sorted(read.model_fields_set - fields - _read_besides(spec, name, read, way)):
         if _is_said(read, field):
-            what = (
-                f"`read.{field}`, which {who}{_without(field, way)} does not read (node `{name}`)"
-            )
+            what = f"`read.{field}`, which {who}{_without(field, way)} does not use (node `{name}`)"
             yield _finding(name, f"read.{field}", what)
 
 
@@ -120,7 +118,7 @@ def _of_algorithm(node: str, field: str, one: Unread) -> Diagnostic:
     chosen = f"the {by} `{instead}`" if by in BY_VALUE else f"`{by}: {instead}`"
     values = sorted(map(_written, one.reader.values))
     others = " or ".join(f"`{by}: {value}`" for value in values) or f"a `{by}`"
-    what = f"`{one.field}: {_written(one.value)}` with {chosen}, which does not read it"
+    what = f"`{one.field}: {_written(one.value)}` with {chosen}, which does not use it"
     way_out = LEAVE_OUT if one.nothing is None else f"set it to {one.nothing:g}"
     return _finding(node, field, what, f"{way_out}, or set {others}", instead=one.nothing)
 
@@ -132,7 +130,7 @@ def _passed_by(
         value = getattr(given, field, None)
         if who not in idle.read_by and value not in (None, *idle.fine):
             said = "" if isinstance(value, tuple) else f": {value}"
-            what = f"`{section}.{field}{said}` with {called}, which does not read it"
+            what = f"`{section}.{field}{said}` with {called}, which does not use it"
             yield _finding(node, f"{section}.{field}", what, LATER)
 
 
@@ -145,7 +143,7 @@ def _finding(
     """
     path = f"nodes.{node}.{field}"
     if instead is None:
-        fix = Fix(title=f"Leave out `{field}`", changes=(Change(op="remove", path=path),))
+        fix = Fix(title=f"Remove `{field}`", changes=(Change(op="remove", path=path),))
     else:
         title = f"Set `{field}` to {instead:g}"
         fix = Fix(title=title, changes=(Change(op="set", path=path, value=instead),))

@@ -1548,7 +1548,7 @@ export interface components {
         };
         /**
          * Change
-         * @description One edit of a loop document, in words of its paths.
+         * @description One edit of a loop document, by its paths.
          */
         Change: {
             /**
@@ -1934,7 +1934,7 @@ export interface components {
             field?: string | null;
             /**
              * Fixes
-             * @description Repairs that one click applies.
+             * @description Fixes that one click applies.
              * @default []
              */
             fixes: components["schemas"]["Fix"][];
@@ -1959,7 +1959,7 @@ export interface components {
              */
             node?: string | null;
             /**
-             * @description Errors stop a run; warnings want a look; hints cost nothing to ignore.
+             * @description Errors stop a run; warnings deserve a look; hints can be ignored.
              * @default error
              */
             severity: components["schemas"]["Severity"];
@@ -2457,7 +2457,7 @@ export interface components {
         };
         /**
          * Fix
-         * @description A repair that one click applies.
+         * @description A fix that one click applies.
          */
         Fix: {
             /**

@@ -49,27 +49,27 @@ HELPER = {"helper": {"kind": "actor", "model": MODEL, "rollout": ROLLOUT}}
 HELPED = ["helper.policy -> asks.policy", "asks.tool -> actor.tools"]
 
 MORE: dict[str, Case] = {
-    "`read.beta`, which a verifier of method rule does not read (node `judge`)": (
+    "`read.beta`, which a verifier of method rule does not use (node `judge`)": (
         JUDGED,
         _judge("rule", read={"beta": 0.5}),
     ),
-    "`read.order`, which a verifier of method vote does not read (node `judge`)": (
+    "`read.order`, which a verifier of method vote does not use (node `judge`)": (
         JUDGED,
         _judge("vote", read={"order": "both"}),
     ),
-    "`read.reduce`, which a verifier of method formal does not read (node `judge`)": (
+    "`read.reduce`, which a verifier of method formal does not use (node `judge`)": (
         JUDGED,
         _judge("formal", checker="proof", read={"reduce": "min"}),
     ),
-    "`read.labels`, which a verifier of method implicit_prm does not read (node `judge`)": (
+    "`read.labels`, which a verifier of method implicit_prm does not use (node `judge`)": (
         JUDGED,
         _judge("implicit_prm", model=MODEL, read={"labels": ["yes", "no"]}),
     ),
-    "`read.number`, which a verifier of method discriminative does not read (node `judge`)": (
+    "`read.number`, which a verifier of method discriminative does not use (node `judge`)": (
         JUDGED,
         _judge("discriminative", model=MODEL, read={"number": "([0-9])"}),
     ),
-    "`read.on_no_match`, which a judge that chooses among labels (without `rollout`) does not read "
+    "`read.on_no_match`, which a judge that chooses among labels (without `rollout`) does not use "
     "(node `judge`)": (
         JUDGED,
         _judge(
@@ -79,26 +79,26 @@ MORE: dict[str, Case] = {
             read={"labels": ["yes", "no"], "on_no_match": 0.0},
         ),
     ),
-    "`read.scale`, which a judge whose labels are weighed (`score: probability`) does not read "
+    "`read.scale`, which a judge whose labels are weighted (`score: probability`) does not use "
     "(node `judge`)": (
         JUDGED,
         _writing(read={"score": "probability", "labels": ["yes", "no"], "scale": [0, 5]}),
     ),
-    "`read.beta`, which a judge whose text is read (`score: text`) does not read (node `judge`)": (
+    "`read.beta`, which a judge whose text is parsed (`score: text`) does not use (node `judge`)": (
         JUDGED,
         _writing(read={"number": "([0-9])", "beta": 0.5}),
     ),
-    "`read.order`, which a judge whose text is read (`score: text`) without `comparisons` or "
-    "`pairs` does not read (node `judge`)": (
+    "`read.order`, which a judge whose text is parsed (`score: text`) without `comparisons` or "
+    "`pairs` does not use (node `judge`)": (
         JUDGED,
         _writing(read={"number": "([0-9])", "order": "both"}),
     ),
-    "`read.labels`, which a judge whose text is read (`score: text`) does not read "
+    "`read.labels`, which a judge whose text is parsed (`score: text`) does not use "
     "(node `judge`)": (
         JUDGED,
         _writing(read={"number": "([0-9])", "labels": ["yes", "no"]}),
     ),
-    "`read.score`, which a verifier of method discriminative does not read (node `judge`)": (
+    "`read.score`, which a verifier of method discriminative does not use (node `judge`)": (
         JUDGED,
         _judge("discriminative", model=MODEL, read={"score": "probability"}),
     ),
@@ -117,7 +117,7 @@ MORE: dict[str, Case] = {
             }
         },
     ),
-    "`temperature` of an evaluation that writes greedily": (
+    "`temperature` of an evaluation with greedy decoding": (
         ["problems.rows -> probe.rows", "exact.scores -> probe.scores"],
         {
             "probe": {
@@ -128,7 +128,7 @@ MORE: dict[str, Case] = {
             }
         },
     ),
-    "`on_error` of a reward model: a text that it cannot read has no score": (
+    "`on_error` of a reward model: a text that it cannot score has no score": (
         ["actor.rollouts -> rm.rollouts", "rm.scores -> actor.rewards"],
         {
             "rm": {
@@ -139,16 +139,16 @@ MORE: dict[str, Case] = {
             }
         },
     ),
-    "`read.values`, which a reward model without `labels` does not read (node `judge`)": (
+    "`read.values`, which a reward model without `labels` does not use (node `judge`)": (
         JUDGED,
         {"judge": {**MODEL_REWARD, "read": {"values": {"good": 1.0}}}},
     ),
-    "`read.values`, which a verifier of method discriminative without `labels` does not read "
+    "`read.values`, which a verifier of method discriminative without `labels` does not use "
     "(node `judge`)": (
         JUDGED,
         _judge("discriminative", model=MODEL, read={"values": {"good": 1.0}}),
     ),
-    "`join` (`cross`) of rows that come in by one edge": (
+    "`join` (`cross`) of rows that arrive by one edge": (
         ["actor.rollouts -> two.rollouts", "exact.scores -> two.scores"],
         {"two": {"kind": "pairs", "method": "all", "join": "cross"}},
     ),
@@ -156,15 +156,15 @@ MORE: dict[str, Case] = {
         ["actor.rollouts -> two.rollouts"],
         {"two": {"kind": "pairs", "method": "all", "soft": True}},
     ),
-    "`timeout_seconds` of an environment that coloop brings": (
+    "`timeout_seconds` of an environment that coloop provides": (
         ["world.tool -> actor.tools"],
         _tool("world", "environment", name="proof", timeout_seconds=3.0),
     ),
-    "steps of a formal checker, which grades whole texts (node `judge`)": (
+    "`step_scores` of a formal checker, which grades whole texts (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "judge.step_scores -> actor.rewards"],
         _judge("formal", checker="proof"),
     ),
-    "`label_ce` beside another algorithm at `labels` (node `judge`)": (
+    "`label_ce` together with another algorithm at `labels` (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
         _judge(
             "discriminative",
@@ -174,7 +174,7 @@ MORE: dict[str, Case] = {
             algorithm={"labels": [{"name": "label_ce"}, {"name": "outcome"}]},
         ),
     ),
-    "`label_ce` that learns to say Yes, No of a judge of whom yes, no are read (node `judge`)": (
+    "`label_ce` with the labels Yes, No, where the scorer reads yes, no (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
         _judge(
             "discriminative",
@@ -184,25 +184,25 @@ MORE: dict[str, Case] = {
             algorithm={"labels": {"name": "label_ce", "labels": ["Yes", "No"]}},
         ),
     ),
-    "`read.granularity: step` of a verifier that writes": (
+    "`read.granularity: step` of a verifier that generates": (
         JUDGED,
         _writing(read={"granularity": "step"}),
     ),
     "`read.numbers` without `per: row`": (JUDGED, _writing(read={"numbers": "([0-9]): ([0-9])"})),
-    "one verdict as a score for each row gathered": (
+    "one verdict as the score of every gathered row": (
         ["actor.rollouts -> judge.rows", "judge.scores -> actor.rewards"],
         _writing(read={"number": "([0-9])"}, join={"gather": "problems"}, per="row"),
     ),
-    "the port `labels` of a verifier that writes": (
+    "the port `labels` of a verifier that generates": (
         ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
         _writing(read={"number": "([0-9])"}, algorithm={"labels": {"name": "outcome"}}),
     ),
     "`give` of a search by monte_carlo": (SEARCHED, _tree(give="visited")),
-    "`select` of a search that labels each text for itself": (
+    "`select` of a search that labels each text separately": (
         LABELLED,
         _tree(select={"rule": "omega"}),
     ),
-    "`labels: {relative_progress: ...}` of a binary search, which looks at few steps": (
+    "`labels: {relative_progress: ...}` of a binary search, which evaluates only a few steps": (
         SEARCHED,
         _tree("binary_search", labels={"relative_progress": 0.1}),
     ),
@@ -216,7 +216,7 @@ MORE: dict[str, Case] = {
     ),
     "`completions` of a search by puct": (SEARCHED, _tree("puct", completions=4)),
     "`select.beta` of a search by puct": (SEARCHED, _tree("puct", select={"beta": 0.5})),
-    "`give: visited` of a search that draws whole texts": (
+    "`give: visited` of a search that samples whole texts": (
         SEARCHED,
         _tree("puct", give="visited"),
     ),
@@ -232,7 +232,7 @@ MORE: dict[str, Case] = {
             **_tool("world", "environment", name="proof"),
         },
     ),
-    "several environments of one search": (
+    "several environments for one search": (
         [*SEARCHED, "one.tool -> tree.tools", "two.tool -> tree.tools"],
         {
             **_tree("and_or"),
@@ -244,15 +244,15 @@ MORE: dict[str, Case] = {
         [*SEARCHED, "sums.tool -> tree.tools"],
         {**_tree("and_or"), **_tool("sums", "calculator")},
     ),
-    "several policies of one search": (
+    "several policies for one search": (
         [*SEARCHED, "helper.policy -> tree.policy"],
         {**_tree(), **HELPER},
     ),
-    "texts of several turns in a search (policy `actor`)": (
+    "multi-turn texts in a search (policy `actor`)": (
         [*SEARCHED, "sums.tool -> actor.tools"],
         {**_tree(), **_tool("sums", "calculator")},
     ),
-    "`together` as the outcome of a search: it wants more than a row": (
+    "`together` as the outcome of a search: it needs more than one row": (
         [*SEARCHED[:2], "together.check -> tree.outcome"],
         {
             **_tree(),
@@ -270,7 +270,7 @@ MORE: dict[str, Case] = {
             completions={"by": "pass_rate", "bands": [{"below": 0.5, "use": 4}]},
         ),
     ),
-    "`labels: {relative_progress: ...}` of a tree, whose prompt has no chance of its own": (
+    "`labels: {relative_progress: ...}` of a tree, whose prompt has no success rate of its own": (
         SEARCHED,
         _tree("puct", labels={"relative_progress": 0.1}),
     ),
@@ -278,7 +278,7 @@ MORE: dict[str, Case] = {
         [*JUDGED, *SEARCHED[:1], "judge.policy -> tree.policy", SEARCHED[2]],
         {**_tree(), **_writing(read={"number": "([0-9])"})},
     ),
-    "`label_ce` without a template, behind which its labels are said (node `judge`)": (
+    "`label_ce` without a template that asks for its labels (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
         _judge(
             "discriminative",
@@ -302,14 +302,14 @@ MORE: dict[str, Case] = {
             **_writing(read={"number": "([0-9])"}, algorithm={"pairs": {"name": "dpo"}}),
         },
     ),
-    "a score head beside the words of one adapter (node `critic`)": (
+    "a score head and text generation on one adapter (node `critic`)": (
         ["actor.rollouts -> critic.rollouts", "critic.values -> actor.values"],
         {
             "actor": {"model": {"type": "pretrained", "path": "somewhere", "lora": {"rank": 4}}},
             "critic": {"kind": "critic", "model": {"type": "shared", "with": "actor"}},
         },
     ),
-    "a policy as a tool that has tools of its own (node `helper`)": (
+    "a policy with tools used as a tool (node `helper`)": (
         [*HELPED, "sums.tool -> helper.tools"],
         {**ASKS, **HELPER, **_tool("sums", "calculator")},
     ),
@@ -325,15 +325,15 @@ MORE: dict[str, Case] = {
         [*JUDGED, "world.tool -> judge.tools"],
         {**_writing(read={"number": "([0-9])"}), **_tool("world", "environment", name="proof")},
     ),
-    "`rollout.engine: remote` of `actor`, which learns: new weights do not reach a service": (
+    "`rollout.engine: remote` of `actor`, which learns: a service does not receive new weights": (
         [],
         {"actor": {"rollout": {**ROLLOUT, "engine": "remote", "url": "http://localhost:1/v1"}}},
     ),
-    "`rollout.script` with the `vllm` engine, which does not read it": (
+    "`rollout.script` with the `vllm` engine, which does not use it": (
         [],
         {"actor": {"rollout": {**ROLLOUT, "engine": "vllm", "script": ["yes"]}}},
     ),
-    "training backend `megatron`; `deepspeed`, `fsdp2`, `single` run here": (
+    "training backend `megatron`; supported here: `deepspeed`, `fsdp2`, `single`": (
         [],
         {"actor": {"training": {"backend": "megatron"}}},
     ),

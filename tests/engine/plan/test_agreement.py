@@ -110,7 +110,7 @@ def test_a_circle_is_priced_and_told(loop: Callable[..., LoopSpec]) -> None:
     [phase] = explain(spec, unrolled).phases
 
     assert {"one.prepare", "two.prepare", "actor.learn"} <= set(phase.stages)
-    circle = "stages wait for each other: two.prepare → one.prepare → two.prepare"
+    circle = "stages depend on each other: two.prepare → one.prepare → two.prepare"
     assert unrolled.problems[0] == circle
     with pytest.raises(PlanInconsistent, match=circle):
         compile_plan(spec)

@@ -164,7 +164,7 @@ def test_a_reader_within_a_slice_is_refused(loop: Callable[..., LoopSpec]) -> No
     [
         ({"first_pass": ()}, "does not end with its filter"),
         ({"first_pass": ("problems.load", "actor.generate")}, "does not end with its filter"),
-        ({"first_pass": ("actor.generate", "keep.prepare")}, "is not in one piece"),
+        ({"first_pass": ("actor.generate", "keep.prepare")}, "is not contiguous"),
         ({"stages": ("actor.learn", "keep.prepare")}, "actor.learn run after the slice of keep"),
     ],
 )

@@ -20,7 +20,7 @@ GRPO = [
 ]
 
 CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
-    "several `gae_lambda` of one critic (node `critic`)": (
+    "several values of `gae_lambda` for one critic (node `critic`)": (
         ["actor.rollouts -> critic.rollouts", "actor.returns -> critic.returns"],
         {
             "critic": {
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             "probe": {"kind": "evaluate", "of": ["critic.returns"], "metrics": ["loss"]},
         },
     ),
-    "documents that `kept` makes while the loop runs": (
+    "documents that `kept` produces during the run": (
         [
             "problems.rows -> kept.rows",
             "kept.rows -> find.documents",
@@ -57,7 +57,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             "find": {"kind": "tool", "type": "search", "column": "prompt"},
         },
     ),
-    "several environments of one writer (node `actor`)": (
+    "several environments for one policy (node `actor`)": (
         ["one.tool -> actor.tools", "two.tool -> actor.tools"],
         {name: {"kind": "tool", "type": "environment", "name": "proof"} for name in ("one", "two")},
     ),
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["problems.rows -> tree.rows", "actor.policy -> tree.policy"],
         {"tree": {"kind": "search", "method": "puct", "budget": {"tokens": 10}}},
     ),
-    "`read.beta`, which a reward model does not read (node `taste`)": (
+    "`read.beta`, which a reward model does not use (node `taste`)": (
         ["actor.rollouts -> taste.rollouts", "taste.scores -> actor.rewards"],
         {
             "taste": {
@@ -76,7 +76,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             }
         },
     ),
-    "pairs that a verifier of method rule compares (node `taste`)": (
+    "comparing pairs with a verifier of method rule (node `taste`)": (
         ["actor.rollouts -> two.rollouts", "two.pairs -> taste.comparisons"],
         {
             "two": {"kind": "pairs", "method": "all"},
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
         {"judge": {"kind": "verifier", "method": "rule", "read": {"granularity": "token"}}},
     ),
-    "a template of an implicit PRM, whose scores stand at the tokens that were written "
+    "a template of an implicit PRM, which scores the tokens of the completion itself "
     "(node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
         {
@@ -99,7 +99,8 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             }
         },
     ),
-    "steps read in a text that a template makes, where nobody knows their tokens (node `judge`)": (
+    "scores of steps with a template or `read.labels`, where the tokens of each step are not known "
+    "(node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
         {
             "judge": {
@@ -111,7 +112,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             }
         },
     ),
-    "`read.labels` without a template, behind which they would be said (node `judge`)": (
+    "`read.labels` without a template that asks for them (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
         {
             "judge": {
@@ -133,7 +134,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             }
         },
     ),
-    "a score for each row gathered by who reads one text at a time (node `each`)": (
+    "`per` of a scorer that reads one text at a time (node `each`)": (
         ["actor.rollouts -> each.rows", "each.scores -> actor.rewards"],
         {
             "each": {

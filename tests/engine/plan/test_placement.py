@@ -121,7 +121,7 @@ def test_the_plan_says_where_the_homes_are() -> None:
     lines = planned(actor__rollout__pool="near", twin__rollout__pool="far").explain
 
     assert (
-        "weights actor: scratch tiny-qwen3, trains, shared by actor, twin, writes with torch in "
+        "weights actor: scratch tiny-qwen3, trains, shared by actor, twin, generates with torch in "
         "pool near and torch in pool far"
     ) in lines
 

@@ -82,9 +82,9 @@ def test_what_an_algorithm_never_reads_is_not_called_a_thing_for_later() -> None
     [refusal] = outlook_of(build(nodes, edges)).refusals
 
     assert refusal.message == (
-        "never read: `tau_positive: 1.2` with the loss `clipped`, which does not read it"
+        "no effect: `tau_positive: 1.2` with the loss `clipped`, which does not use it"
     )
-    assert refusal.fixes[0].title == "Leave out `algorithm.tau_positive`"
+    assert refusal.fixes[0].title == "Remove `algorithm.tau_positive`"
 
 
 def test_the_same_of_several_nodes_is_told_once() -> None:
@@ -100,9 +100,9 @@ def test_the_same_of_several_nodes_is_told_once() -> None:
     outlook = outlook_of(build(nodes, edges))
 
     [refusal] = outlook.refusals
-    assert refusal.message.endswith("which does not read it (`one`, `two`)")
+    assert refusal.message.endswith("which does not use it (`one`, `two`)")
     assert outlook.plan is not None
     assert outlook.sentence == (
         "valid, but `run` refuses it: `rollout.gpu_memory_utilization: 0.5` with the `torch`"
-        " engine, which does not read it (`one`, `two`)"
+        " engine, which does not use it (`one`, `two`)"
     )

@@ -230,5 +230,5 @@ def test_a_probe_goes_round_with_all_nodes_of_a_region(loop: Loop) -> None:
 def test_a_plan_says_in_words_what_goes_round(loop: Loop) -> None:
     spec = loop([*TALK, "exact.scores -> actor.rewards"], ask=ASK, note=ASK, actor=WRITER)
 
-    words = "  ask, actor, note run 3 rounds; every text goes on, as a tree"
+    words = "  ask, actor, note run 3 rounds; every text is continued, as a tree"
     assert words in compile_plan(spec).explain

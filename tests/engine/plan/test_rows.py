@@ -269,8 +269,8 @@ def test_a_probe_says_what_it_loads_and_how_its_writers_write(compiled: Compiled
         "exact.score": "3",
     }
     assert (
-        "probe probe, every 20 steps; loads 3 rows of held_out in place of problems; "
-        "actor writes greedily, and 8 texts a row for the metrics of k"
+        "probe probe, every 20 steps; loads 3 rows of held_out instead of problems; "
+        "actor generates greedily, and 8 texts a row for metrics at k"
     ) in plan.explain
 
 

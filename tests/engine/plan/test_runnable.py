@@ -30,13 +30,13 @@ REFUSALS = [
     (
         "algorithm: {name: grpo}",
         "algorithm: {name: grpo, gae_lambda: 0.5}",
-        "`gae_lambda: 0.5` with the advantage `group_mean_std`, which does not read it",
+        "`gae_lambda: 0.5` with the advantage `group_mean_std`, which does not use it",
         "algorithm.gae_lambda",
     ),
     (
         "algorithm: {name: grpo}",
         "algorithm: {rewards: [{name: grpo}, {name: grpo, whiten_deviation: population}]}",
-        "`whiten_deviation: population` with `whiten: false`, which does not read it",
+        "`whiten_deviation: population` with `whiten: false`, which does not use it",
         "algorithm.rewards.1.whiten_deviation",
     ),
     (
@@ -111,30 +111,30 @@ def test_a_pool_of_several_processes_trains_with_a_backend_that_spreads() -> Non
 @pytest.mark.parametrize(
     ("old", "new", "states", "reason"),
     [
-        ("", "", "whole", "nothing is gathered, and gradients are summed once a step"),
+        ("", "", "whole", "nothing is gathered, and gradients are all-reduced once a step"),
         (
             "training: {",
             "training: {backend: fsdp2, reshard_after_forward: true, ",
             "spread",
-            "`reshard_after_forward` is about weights that are gathered",
+            "`reshard_after_forward` applies to gathered weights",
         ),
         (
             "training: {",
             "training: {tensor_parallel: 2, ",
             "spread",
-            "processes that share layers have a part of each",
+            "processes that split layers hold a part of each",
         ),
         (
             "architecture: tiny-qwen3",
             "architecture: qwen2.5-7b",
             "spread",
-            "whole they would take 141.9 GiB in each process",
+            "unsharded they would take 141.9 GiB in each process",
         ),
         (
             "{preset: cpu, pools: {main: {workers: 2}}}",
             "{preset: 8xH100}",
             "spread",
-            "8 GPUs have the memory of all of them",
+            "8 GPUs together have enough memory",
         ),
     ],
 )
@@ -161,7 +161,9 @@ def test_a_backend_of_one_process_is_refused_in_a_pool_of_several() -> None:
     [refusal] = check_runs(spec)
 
     assert (refusal.node, refusal.field) == ("actor", "training.backend")
-    assert "in the pool `main` of 2; `fsdp2` and `deepspeed` train in all" in refusal.message
+    assert (
+        "in pool `main` with 2 processes; `fsdp2` and `deepspeed` train in all" in refusal.message
+    )
     mended = parse(patch(text, refusal.fixes[0].changes)).spec
     assert mended is not None
     assert check_runs(mended) == []
@@ -177,19 +179,23 @@ def test_ranks_share_the_layers_of_a_dense_model() -> None:
     update = plan.weights[0].update
     assert update is not None
     assert (update.backend, update.tensor_parallel) == ("fsdp2", 2)
-    assert any("2 processes share each layer while they learn" in line for line in plan.explain)
+    assert any("2 processes split each layer while they learn" in line for line in plan.explain)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("architecture: tiny-qwen3", "architecture: gemma-2-2b", "type `gemma2`; of `llama`"),
+        (
+            "architecture: tiny-qwen3",
+            "architecture: gemma-2-2b",
+            "type `gemma2`; supported types: `llama`",
+        ),
         (
             "{type: scratch, architecture: tiny-qwen3}",
             "{type: pretrained, path: Qwen/Qwen3-0.6B, lora: {rank: 4}}",
-            "`training.tensor_parallel: 2` with an adapter (`model.lora`), whose layers are not",
+            "with an adapter (`model.lora`), whose layers cannot be split",
         ),
-        ("training: {", "training: {backend: deepspeed, ", "with `deepspeed`, which does not read"),
+        ("training: {", "training: {backend: deepspeed, ", "with `deepspeed`, which does not use"),
     ],
 )
 def test_layers_that_ranks_cannot_share_are_refused(old: str, new: str, what: str) -> None:
@@ -202,7 +208,7 @@ def test_layers_that_ranks_cannot_share_are_refused(old: str, new: str, what: st
     assert (refusal.node, refusal.field) == ("actor", "training.tensor_parallel")
     assert what in refusal.message
     if "deepspeed" not in new:
-        assert refusal.hint == "leave it open: `fsdp2` spreads weights without it"
+        assert refusal.hint == "leave it unset: `fsdp2` shards weights without it"
         mended = parse(patch(text, refusal.fixes[0].changes)).spec
         assert mended is not None
         assert check_runs(mended) == []

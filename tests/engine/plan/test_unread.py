@@ -38,7 +38,7 @@ def test_every_line_about_a_node_has_a_loop(row: Passed) -> None:
 
 @pytest.mark.parametrize("way", OF_WAYS)
 def test_every_way_of_judging_has_a_loop(way: str) -> None:
-    assert any(f"`, which {OF_WAYS[way].who} does not read" in one.message for _, one in FOUND)
+    assert any(f"`, which {OF_WAYS[way].who} does not use" in one.message for _, one in FOUND)
 
 
 def test_the_way_out_of_each_mends_it() -> None:
@@ -66,7 +66,7 @@ def by_pairs(**algorithm: Any) -> LoopSpec:
 @pytest.mark.parametrize(
     ("algorithm", "hint"),
     [
-        ({"name": "dpo", "gamma": 0.5}, "leave it out, or set `loss: simpo`"),
+        ({"name": "dpo", "gamma": 0.5}, "remove it, or set `loss: simpo`"),
         ({"name": "simpo", "loss": "sigmoid"}, "set it to 0, or set `loss: simpo`"),
         ({"name": "simpo", "loss": "ipo", "gamma": 0.7}, "set it to 0, or set `loss: simpo`"),
     ],
@@ -97,6 +97,6 @@ def test_engines_and_backends_that_read_a_field_do_not_refuse_it() -> None:
     [parallel] = unread_by_backend("actor", shared, "deepspeed")
     assert (script.field, parallel.field) == ("rollout.script", "training.tensor_parallel")
     assert [one.title for one in (*script.fixes, *parallel.fixes)] == [
-        "Leave out `rollout.script`",
-        "Leave out `training.tensor_parallel`",
+        "Remove `rollout.script`",
+        "Remove `training.tensor_parallel`",
     ]

@@ -174,7 +174,7 @@ def test_a_short_run_is_told_at_its_end_what_held_all_the_time() -> None:
 
     assert found.code == "learning.no_update"
     assert found.message == (
-        "actor: its gradient is 0 (loss 0, reward/mean 0.4, reward/std 0.4): no weight moves "
+        "actor: its gradient is 0 (loss 0, reward/mean 0.4, reward/std 0.4): no weight changes "
         "(in 2 readings in a row)"
     )
     assert doctor.open == [found]
@@ -211,10 +211,10 @@ def test_a_node_that_knows_why_has_it_said_with_what_it_shows() -> None:
     doctor.step_finished(3, "rl")
 
     assert [one.message for one in [*found, *doctor.run_finished(3)]] == [
-        "actor: 50% of its rows leave the update, for what is read of them beside is not there: "
-        "2 have no values (in 3 readings in a row)",
-        "other: 25% of its rows leave the update, for what is read of them beside is not there "
-        "(in one reading)",
+        "actor: 50% of its rows are dropped from the update, because scores of its "
+        "reference or critic are missing: 2 have no values (in 3 readings in a row)",
+        "other: 25% of its rows are dropped from the update, because scores of its "
+        "reference or critic are missing (in one reading)",
     ]
 
 
@@ -248,7 +248,7 @@ def test_a_truth_is_compared_with_its_best_and_not_with_its_beginning() -> None:
     [found] = play([start] * 10 + [learned] * 10 + [gamed] * 30)
 
     assert (found.code, found.metric) == ("learning.reward_hacking", "reward/mean")
-    assert "its reward rose from 0.4 to 0.95 while what is true fell from 0.8 to 0.4" in (
+    assert "its reward rose from 0.4 to 0.95 while the true score fell from 0.8 to 0.4" in (
         found.message
     )
 
@@ -281,7 +281,7 @@ def test_of_several_scorers_of_an_evaluation_each_is_looked_at_for_itself() -> N
     found = [one for step in range(5) for one in doctor.evaluated("trust", read, step, "rl")]
 
     assert [(one.code, one.node) for one in found] == [("learning.false_positives", "trust")]
-    assert found[0].message.startswith("trust.judge: it calls 60% of what is wrong right")
+    assert found[0].message.startswith("trust.judge: it accepts 60% of the wrong texts")
 
 
 def test_entropy_and_kl_that_bought_reward_are_no_collapse() -> None:
@@ -316,8 +316,10 @@ def test_a_policy_that_begins_far_from_its_reference_has_not_run_away() -> None:
 
     assert play(far) == []
     [found] = play(further)
-    assert found.message.startswith("actor: it went from 3 to 4.12 nats")
-    assert "no reward rose" in found.message
+    assert found.message.startswith(
+        "actor: its distance from the reference grew from 3 to 4.12 nats"
+    )
+    assert "the reward did not rise" in found.message
 
 
 def test_a_policy_that_runs_away_in_its_first_step_is_told() -> None:

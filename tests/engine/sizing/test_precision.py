@@ -68,7 +68,7 @@ def told(plan: Plan) -> tuple[Any, str]:
             loop(model={"type": "pretrained", "path": "nowhere/at-all"}),
             FAST,
             "float32",
-            "how large the model is, is not known here",
+            "the size of the model is not known here",
         ),
         (loop(rollout={"engine": "vllm"}), FAST, "float32", "log-probs of vLLM in bfloat16"),
         (
@@ -105,7 +105,7 @@ def test_a_run_goes_on_in_what_it_began_with(began: Any) -> None:
     for processor in (FAST, SLOW):
         plan = planned(loop(), processor, begun)
         assert computed(plan) == {"actor": began, "start": began}
-        assert told(plan)[1].startswith("as the run began")
+        assert told(plan)[1].startswith("as at the start of the run")
 
 
 def test_the_estimate_prices_what_was_decided() -> None:

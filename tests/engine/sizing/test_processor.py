@@ -41,7 +41,9 @@ def test_a_number_of_cores_that_is_none_is_refused(
     assert f"COLOOP_CORES is the number of cores that a loop may use, not {named!r}" in str(
         refused.value
     )
-    assert "say 1 or more (COLOOP_CORES=1), or unset it to use all 8" in str(refused.value)
+    assert "set it to 1 or more (COLOOP_CORES=1), or unset it to use all 8 cores" in str(
+        refused.value
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,10 +87,10 @@ def test_a_control_group_gives_whole_cores(
 @pytest.mark.parametrize(
     ("flags", "instructions", "has_bf16", "reason"),
     [
-        ("fpu avx512_bf16", None, True, "multiplies in it (AVX512_BF16)"),
+        ("fpu avx512_bf16", None, True, "has instructions for it (AVX512_BF16)"),
         ("amx_bf16 avx512_bf16", "", True, "(AMX_BF16 and AVX512_BF16)"),
-        ("avx512_bf16", "AVX512_CORE_BF16", True, "multiplies in it"),
-        ("avx512_bf16", "avx512_core", False, "ONEDNN_MAX_CPU_ISA=AVX512_CORE leaves out"),
+        ("avx512_bf16", "AVX512_CORE_BF16", True, "has instructions for it"),
+        ("avx512_bf16", "avx512_core", False, "ONEDNN_MAX_CPU_ISA=AVX512_CORE excludes"),
         ("fpu avx2 avx512f", None, False, "has no instructions"),
         (None, None, False, "has no instructions"),
     ],

@@ -126,5 +126,5 @@ def test_the_plan_says_where_lengths_come_from(tmp_path: Path) -> None:
     [found] = [one for one in settled("short-1M", tmp_path).decisions if "tokens" in one.path]
 
     assert found.path == "nodes.sums.tokens"
-    assert found.value == "prompts of 6, 6 at most"
+    assert found.value == "prompts of 6, at most 6"
     assert found.reason == "measured on the first 100 rows of sums.jsonl"

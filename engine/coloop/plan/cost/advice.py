@@ -24,7 +24,8 @@ def _to_fit(estimate: Estimate) -> Iterator[str]:
             yield f"pool {gpu.pool}: {gpu.reason}"
         elif largest is not None:
             yield (
-                f"pool {gpu.pool}: {gpu.peak_stage} is {over:.1f} GiB over; most of it is {largest}"
+                f"pool {gpu.pool}: {gpu.peak_stage} needs {over:.1f} GiB too much; most of it is "
+                f"{largest}"
             )
 
 
@@ -46,22 +47,24 @@ def _to_be_faster(survey: Survey, memory: Memory, estimate: Estimate) -> Iterato
         engine = survey.engine_of(node)
         if stage.bound == "latency":
             yield (
-                f"{name} waits for its longest completions: lower `max_new_tokens`, "
-                "or take more rows a step"
+                f"{name} waits for its longest completions: lower `max_new_tokens`, or use more "
+                "rows a step"
             )
         elif engine is not None and engine.rows > engine.max_sequences * engine.copies:
-            yield f"{name} writes in several waves: raise `rollout.max_num_seqs`"
+            yield f"{name} generates in several waves: raise `rollout.max_num_seqs`"
         elif stage.bound == "bandwidth":
             yield f"{name} is bound by memory bandwidth: more rows at once cost little"
     if verb == "learn" and (update := memory.updates.get(node)) is not None:
         if stage.bound == "network":
-            yield f"{name} waits for weights on the wire: raise `training.micro_batch`"
+            yield f"{name} waits for weights to be transferred: raise `training.micro_batch`"
         elif update.settings.checkpointing and not survey.machine.is_cpu:
             yield (
                 f"{name} computes activations twice: it is faster without "
-                "`gradient_checkpointing`, where that fits"
+                "`gradient_checkpointing`, if that fits"
             )
         elif update.passes > 1:
-            yield f"{name} goes over its rows {update.passes:g} times: fewer `training.epochs`"
+            yield (
+                f"{name} passes over its rows {update.passes:g} times: use fewer `training.epochs`"
+            )
     if stage.bound == "service":
         yield f"{name} waits for a service: raise its concurrency"

@@ -124,7 +124,7 @@ def budget_change(
         path="hardware.memory_budget",
         old=spec.hardware.memory_budget,
         new=wanted,
-        reason="the budget that was asked for",
+        reason="the requested budget",
     )
 
 

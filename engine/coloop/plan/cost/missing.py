@@ -70,11 +70,11 @@ def unknown_hint(unknown: UnknownModel) -> str:
     """How to make a model known."""
     if unknown.field == "model.architecture":
         near = " or ".join(unknown.suggestions)
-        return f"did you mean {near}?" if near else "name one of the architectures that are there"
+        return f"did you mean {near}?" if near else "use one of the known architectures"
     if unknown.field == "model.run":
-        return "the run's own folder knows it: numbers come with the first steps"
+        return "the run's folder has it: estimates come with the first steps"
     give = "save the model's `config.json` in a folder and give that folder as `path`"
     if unknown.suggestions:
-        return f"did you mean {' or '.join(unknown.suggestions)}? Else {give}"
+        return f"did you mean {' or '.join(unknown.suggestions)}? Otherwise {give}"
     some = ", ".join(known_models()[::KNOWN_EACH])
-    return f"{give}, or take an id that is known, such as {some}"
+    return f"{give}, or use a known id, such as {some}"

@@ -122,15 +122,15 @@ def place(
             tried=tried,
             seconds=perf_counter() - start,
         )
-    reason = "no other of those that were tried is faster and fits"
+    reason = "no other placement that was tried fits and is faster"
     if not yours.fits:
-        reason = "none of those that were tried fits with the settings as they are"
+        reason = "no placement that was tried fits with these settings"
     if now.estimate.unknown:
         reason = f"the model of {now.estimate.unknown[0].node} is not known"
     elif not gpus:
         reason = "without GPUs the compiler chooses the processes itself"
     elif not tried:
-        reason = "there is one way to place one set of weights on one GPU"
+        reason = "there is only one way to place one set of weights on one GPU"
     return Placing(
         yours=yours,
         suggested=None,
@@ -319,7 +319,7 @@ def _text(homes: Sequence[Home]) -> str:
 def _who(home: Home) -> str:
     if home.nodes:
         return " and ".join(home.nodes)
-    return f"writing of {' and '.join(home.writers)}" if home.writers else "nobody"
+    return f"generation of {' and '.join(home.writers)}" if home.writers else "nobody"
 
 
 def _range(home: Home) -> str:

@@ -136,7 +136,7 @@ def _on_one_gpu(
     spec: LoopSpec, current: Explanation, prices: Prices
 ) -> tuple[LoopSpec, Explanation, list[FitChange]]:
     """Engines that would be spread over several GPUs, on one each: a run takes no others."""
-    reason = "each process writes with an engine of its own, on one GPU"
+    reason = "each process has its own engine, on one GPU"
     pins = [
         FitChange(path=path, old=None, new=1, reason=reason)
         for path in spread_engines(current)
@@ -272,7 +272,7 @@ def _smaller_updates(
         yield from change(
             f"{path}.gradient_checkpointing",
             True,
-            "activations are computed again, about a tenth slower",
+            "activations are recomputed, about 10% slower",
         )
     chunk = value_at(spec, f"{path}.loss_chunk") or decided.get(f"{path}.loss_chunk")
     for fewer in (4096, 1024):
@@ -303,7 +303,9 @@ def _smaller_engines(
         if isinstance(share, float) and share > 0.15 and over_of(gpu):
             less = max(round(share - max(over_of(gpu) / gpu.capacity_bytes, 0.02) - 0.005, 2), 0.1)
             yield from change(
-                f"{path}.gpu_memory_utilization", less, "a smaller cache beside what else is there"
+                f"{path}.gpu_memory_utilization",
+                less,
+                ("a smaller cache next to everything else in memory"),
             )
         if isinstance(sequences, int) and sequences > 8:
             yield from change(f"{path}.max_num_seqs", sequences // 2, "fewer sequences at once")
@@ -316,20 +318,24 @@ def _lighter_states(
     gpus = gpus_of(explanation, _pool(spec, owner) or "")
     backend = value_at(spec, f"{path}.backend")
     if backend == "single" and gpus > 1:
-        yield from change(f"{path}.backend", "fsdp2", f"{gpus} GPUs share weights and states")
+        yield from change(
+            f"{path}.backend", "fsdp2", (f"weights and states are sharded over {gpus} GPUs")
+        )
     if backend == "deepspeed" and value_at(spec, f"{path}.zero_stage") in (0, 1, 2):
         yield from change(f"{path}.zero_stage", 3, "weights are sharded too")
     offload = value_at(spec, f"{path}.offload") or "none"
     if offload == "none":
         yield from change(
-            f"{path}.offload", "optimizer", "optimizer states rest in the host's memory"
+            f"{path}.offload", "optimizer", "optimizer states are offloaded to host memory"
         )
     if offload in ("none", "optimizer"):
-        yield from change(f"{path}.offload", "all", "weights rest in the host's memory as well")
+        yield from change(f"{path}.offload", "all", "weights are offloaded to host memory as well")
     tensor = value_at(spec, f"{path}.tensor_parallel") or 1
     if isinstance(tensor, int) and tensor * 2 <= min(gpus, 8):
         yield from change(
-            f"{path}.tensor_parallel", tensor * 2, "GPUs share one layer: more talk between them"
+            f"{path}.tensor_parallel",
+            tensor * 2,
+            ("each layer is split over GPUs: more communication"),
         )
 
 

@@ -139,7 +139,7 @@ def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> I
         value = decided.get(path)
         if not is_solvable(path) or value is None or value_at(spec, path) is not None:
             continue
-        change = FitChange(path=path, old=None, new=value, reason="locked as it was chosen")
+        change = FitChange(path=path, old=None, new=value, reason="locked at this value")
         # Some are decided in other words than a loop says them, such as tokens for rows.
         if with_changes(spec, [change]) is not None:
             yield change
@@ -172,7 +172,7 @@ def _take_back(
 
 def _open_again(spec: LoopSpec) -> Iterator[FitChange]:
     """What may make a step faster where there is room."""
-    reason = "there is room: left open, it is what is fastest"
+    reason = "there is enough memory: if unset, the fastest value is chosen"
     for path, value in solvable_values(spec).items():
         yield FitChange(path=path, old=value, new=None, reason=reason)
 

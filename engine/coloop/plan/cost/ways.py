@@ -26,7 +26,7 @@ MOST_HARDWARE = 4
 HALVINGS = 3
 MOST_CLOSER = 4
 """Ways that are named where none fits."""
-ADAPTER = "changes what is learned: its weights stay, two small matrices a layer learn"
+ADAPTER = "changes what is learned: its weights are frozen, and two small matrices a layer learn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ def _without_locks(
     if len(held) > 1 and not found:
         solution = solve(spec, budget_fraction=_budget(failed), root=root)
         if solution.fits:
-            title = f"Take off all {len(held)} locks"
+            title = f"Remove all {len(held)} locks"
             yield _way("lock", title, _changed(solution), solution, unlocks=tuple(held))
 
 
@@ -234,8 +234,8 @@ def _learning_otherwise(
             if solution is not None and solution.fits:
                 yield _way(
                     "learning",
-                    f"Write at most {fewer:,} tokens",
-                    f"changes what is learned: texts of {writer} are cut earlier",
+                    f"Generate at most {fewer:,} tokens",
+                    f"changes what is learned: texts of {writer} are cut off earlier",
                     solution,
                     [asked],
                 )
@@ -314,5 +314,5 @@ def _changed(solution: Solution, path: str | None = None) -> str:
     ]
     first = next((one for one in moved if one.path == path), moved[0] if moved else None)
     if first is None:
-        return "the rest stays as it is"
+        return "everything else stays as it is"
     return f"{_short(first.path)}: {first.old_value} → {first.new_value}"

@@ -156,5 +156,5 @@ def _built(config: str) -> str:
         raise _NotBuilt(str(error)) from error
     lines = done.stdout.strip().splitlines()
     if not lines or not lines[-1].startswith("{"):
-        raise _NotBuilt(f"the process that builds it ended with exit {done.returncode}")
+        raise _NotBuilt(f"the process that builds it ended with exit code {done.returncode}")
     return lines[-1]

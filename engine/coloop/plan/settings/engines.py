@@ -17,8 +17,8 @@ from coloop.spec.homes import writing_pools
 from coloop.spec.rollout import Engine as EngineKind
 
 NO_VLLM = (
-    "vLLM, which writes faster with large models, is not installed on this machine: "
-    "pip install 'coloop[vllm]' brings it"
+    "vLLM, which generates faster with large models, is not installed on this machine: pip install "
+    "'coloop[vllm]' installs it"
 )
 
 
@@ -141,11 +141,11 @@ class Engines:
         said: list[int] = [one.max_num_seqs for one in rollouts if one.max_num_seqs]
         if said:
             return max(said)
-        value, reason = ROWS_AT_ONCE, f"{ROWS_AT_ONCE} at most: more at once make nothing faster"
+        value, reason = ROWS_AT_ONCE, f"{ROWS_AT_ONCE} at most: more at once is no faster"
         rows = max((self.flow.output(node, "rollouts").rows for node in writers), default=0)
         if kind == "vllm" and rows:
             value = min(ROWS_AT_ONCE, max(1, ceil(rows / copies)))
-            reason = f"the rows of a step, {ROWS_AT_ONCE} at most"
+            reason = f"the rows of a step, at most {ROWS_AT_ONCE}"
         if kind != "remote":
             self.outline.decide(f"{path}.max_num_seqs", value, reason)
         return value
@@ -156,9 +156,9 @@ class Engines:
         if home.name == pool.name:
             return "local"
         value: Channel = "nccl" if home.gpus and pool.gpus else "files"
-        reason = "memory that both pools see, or a disk; else the driver carries them"
+        reason = "memory that both pools share, or a disk; otherwise the driver carries them"
         if value == "nccl":
-            reason = "from GPU to GPU, past the memory of hosts and the driver"
+            reason = "from GPU to GPU, without host memory and the driver"
         return self.outline.decide(f"{path}.channel", value, reason)
 
     def _is_colocated(self, owner: str, pool: PoolShare) -> bool:

@@ -67,8 +67,8 @@ def architecture_of(model: Any, root: Path | None = None) -> Architecture:
             found = _from_folder(model.path, root) or _from_known_id(model.path)
             if found is None:
                 raise UnknownArchitecture(
-                    f"nothing is known of {model.path!r}: no folder here with a config.json, and "
-                    "no id of a model that coloop knows"
+                    f"{model.path!r} is not known: there is no such folder with a config.json, and "
+                    "no known model with this id"
                 )
             return found
         case RunModel():
@@ -208,7 +208,7 @@ def _from_folder(name: str, root: Path | None) -> Architecture | None:
     if is_computed(config):
         return architecture_from_config(config, name)
     if config.get("model_type") is None:
-        raise UnknownArchitecture(f"{name}/config.json names no `model_type`")
+        raise UnknownArchitecture(f"{name}/config.json has no `model_type`")
     try:
         return counted_architecture(config, name)
     except UnknownArchitecture as unknown:
@@ -241,5 +241,5 @@ def _read_config(name: str, root: Path | None) -> dict[str, Any] | None:
     except (ValueError, RecursionError) as error:
         raise UnknownArchitecture(f"{name}/config.json cannot be read: {error}") from error
     if not isinstance(config, dict):
-        raise UnknownArchitecture(f"{name}/config.json holds no mapping")
+        raise UnknownArchitecture(f"{name}/config.json is not a mapping")
     return config

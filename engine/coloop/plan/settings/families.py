@@ -39,19 +39,19 @@ UNPROVEN = frozenset(
 )
 """Types of which no small model has been run."""
 MORE_THAN_TEXT = {
-    "blt": "bytes in patches of its own",
-    "emu3": "pictures as tokens; its text part has no auto class to load it again",
+    "blt": "bytes in its own patches",
+    "emu3": "images as tokens; its text part has no auto class to load it again",
     "fuyu": "pictures",
-    "gemma3n": "pictures and sound",
+    "gemma3n": "images and audio",
     "gemma4_assistant": "the states of the model that it assists",
     "gemma4_unified_assistant": "the states of the model that it assists",
     "git": "pictures",
     "got_ocr2": "pictures",
-    "mllama": "pictures; its text part has no auto class to load it again",
+    "mllama": "images; its text part has no auto class to load it again",
     "moshi": "sound",
     "musicgen": "sound",
     "musicgen_melody": "sound",
-    "phi4_multimodal": "pictures and sound",
+    "phi4_multimodal": "images and audio",
 }
 """What a type reads besides text, without which it is not known to run."""
 
@@ -89,30 +89,28 @@ def refusal_of(config: Mapping[str, Any]) -> str | None:
         return None
     if kind in READ_BOTH_WAYS and not config.get("is_decoder") and not is_scorer:
         return (
-            f"models of type `{kind}` are encoders: a token sees those behind it, so they neither "
-            "write nor say log-probs"
+            f"models of type `{kind}` are encoders: each token attends to later ones, so they can "
+            "neither generate nor give log-probs"
         )
     if kind in NEVER_CAUSAL:
-        return f"in models of type `{kind}` a token sees those behind it, so they do not write"
-    if config.get("is_encoder_decoder", kind in ENCODER_DECODERS):
         return (
-            f"a model of type `{kind}` is an encoder with a decoder, which writes to what the "
-            "encoder has read; a policy is one decoder"
+            f"in models of type `{kind}` each token attends to later ones, so they cannot generate"
         )
+    if config.get("is_encoder_decoder", kind in ENCODER_DECODERS):
+        return f"a model of type `{kind}` is an encoder-decoder; a policy must be decoder-only"
     if kind in MORE_THAN_TEXT:
         return f"a model of type `{kind}` reads {MORE_THAN_TEXT[kind]}"
     if kind in INDEXED:
         return (
-            f"a model of type `{kind}` attends to tokens that an index chooses: what it says of a "
-            "text is not what it said while it wrote it"
+            f"a model of type `{kind}` uses sparse attention with an index: its log-probs of a "
+            "text differ from those it had while generating it"
         )
     if kind in UNPROVEN:
-        return f"no model of type `{kind}` has been run by coloop"
+        return f"models of type `{kind}` have not been tested with coloop"
     known = causal_types()
     if known and kind not in known and not is_scorer:
         return (
-            f"transformers {_version()}, which is installed here, has no causal language model of "
-            f"type `{kind}`"
+            f"the installed transformers {_version()} has no causal language model of type `{kind}`"
         )
     return None
 

@@ -194,7 +194,7 @@ class Flow:
         if rows is None and isinstance(section.source, InlineSource):
             rows = len(section.source.rows)
         if found.is_assumed:
-            what = f"lengths of {section.source.type} rows are not known"
+            what = f"the lengths of {section.source.type} rows are not known"
             self._note(node, "source", f"{what}: {round(found.prompt_max)} tokens assumed")
         if rows is None:
             rows = DEFAULT_ROWS

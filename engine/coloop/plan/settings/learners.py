@@ -70,15 +70,15 @@ def _states(outline: Outline, backends: dict[str, Backend], owner: str) -> State
     size = _whole_bytes(outline, owner)
     value: States = "spread"
     if not outline.machine.is_cpu:
-        reason = f"{pool.places} GPUs have the memory of all of them"
+        reason = f"{pool.places} GPUs together have enough memory"
     elif (training.tensor_parallel or 1) > 1:
-        reason = "processes that share layers have a part of each"
+        reason = "processes that split layers hold a part of each"
     elif training.reshard_after_forward is not None:
-        reason = "`reshard_after_forward` is about weights that are gathered"
+        reason = "`reshard_after_forward` applies to gathered weights"
     elif size > _room(outline, backends, pool):
-        reason = f"whole they would take {size / GIB:.1f} GiB in each process"
+        reason = f"unsharded they would take {size / GIB:.1f} GiB in each process"
     else:
-        value, reason = "whole", "nothing is gathered, and gradients are summed once a step"
+        value, reason = "whole", "nothing is gathered, and gradients are all-reduced once a step"
     return outline.decide(f"nodes.{owner}.states", value, reason)
 
 

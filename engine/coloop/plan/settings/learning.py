@@ -287,7 +287,7 @@ def _settle(
             if at_once <= least:
                 break
             at_once = max(at_once // 2, least)
-    raise AssertionError("the last choice is always taken")
+    raise AssertionError("the last choice is always used")
 
 
 def _rows_in(load: _Load, tokens: int) -> int:
@@ -345,14 +345,14 @@ def _step(weights: Weights, settings: LearnSettings, load: _Load) -> TrainingSte
 def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -> None:
     training, path = weights.training, f"nodes.{weights.name}.training"
     if training.micro_batch is None:
-        reason = "as many rows as fill them: more at once make nothing faster"
+        reason = "as many rows as fill them: more at once is no faster"
         if settings.tokens_at_once < survey.machine.tokens_at_once:
-            reason = "as many rows as fit beside what rests in the pool"
+            reason = "as many rows as fit next to everything else in the pool"
         survey.decide(f"{path}.micro_batch", f"{settings.tokens_at_once} tokens", reason)
     if training.gradient_checkpointing is None:
-        reason = "everything that is kept fits"
+        reason = "all activations fit"
         if settings.checkpointing:
-            reason = "activations would not fit beside what rests in the pool"
+            reason = "activations would not fit next to everything else in the pool"
         survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
     if training.loss_chunk is None:
         size = 4 * logits_at_once(on_cpu=survey.machine.is_cpu) >> 20

@@ -128,7 +128,7 @@ def lay_out(
             preset = presets.hardware(hardware.preset_name or "cpu")
     except PresetNotFound as missing:
         field = "hardware.gpu" if hardware.gpu else "hardware.preset"
-        notes.append(Note(message=f"{missing}; counted as `cpu`", field=field, is_gap=True))
+        notes.append(Note(message=f"{missing}; estimated as `cpu`", field=field, is_gap=True))
         preset = presets.hardware("cpu")
     if not preset.verified:
         facts = ", ".join(preset.unverified)

@@ -231,11 +231,11 @@ class _Layout:
         setup, survey = _setup(engine), self._survey
         cache = engine.at_once * engine.length * setup.token_bytes
         value: Sleep | None = "weights"
-        reason = "GPU memory is for learning meanwhile; its weights wait in the host's"
+        reason = "GPU memory is used for learning meanwhile; its weights wait in host memory"
         if engine.kind == "vllm" and not engine.pool.gpus:
             value, reason = None, "the CPU build of vLLM keeps its memory"
         elif not engine.pool.gpus and cache < LEAST_CACHE_BYTES:
-            value, reason = None, f"a cache of {cache / MIB:.0f} MiB is not worth making anew"
+            value, reason = None, f"a cache of {cache / MIB:.0f} MiB is not worth freeing"
         elif not engine.pool.gpus:
             value, reason = "cache", f"{cache / MIB:.0f} MiB are free while its pool learns"
         elif engine.kind == "torch":
@@ -321,7 +321,7 @@ class _Layout:
         if engine.is_colocated:
             percent = min(percent, ceil(100 * needs / visible))
         share = max(percent, 5) / 100
-        reason = "what its rows need" if engine.is_colocated else "the pool writes and nothing else"
+        reason = "what its rows need" if engine.is_colocated else "the pool only generates"
         survey.decide(f"nodes.{engine.writers[0]}.rollout.gpu_memory_utilization", share, reason)
         return share
 

@@ -33,7 +33,7 @@ def usual_dtypes(
     found: dict[str, Usual] = {}
     for name, group in weights_groups(spec).items():
         if name in begun:
-            found[name] = Usual(dtype=begun[name], reason="as the run began")
+            found[name] = Usual(dtype=begun[name], reason="as at the start of the run")
         else:
             against = next(_against(spec, group, conditions, root), None)
             found[name] = (
@@ -50,14 +50,14 @@ def _against(
     """Why a group does not compute in bfloat16."""
     arch, _ = resolve_architecture(spec, group.name, root)
     if arch is None:
-        yield "how large the model is, is not known here"
+        yield "the size of the model is not known here"
         return
     size = count_parameters(arch).active
     if size < LEAST_PARAMETERS:
-        yield f"a model of {size / 1e6:.2g}M parameters gains little by bfloat16"
+        yield f"a model of {size / 1000000.0:.2g}M parameters gains little from bfloat16"
     for node in group.members:
         rollout = rollout_of(spec, node)
         if rollout is not None and rollout.engine == "vllm":
-            yield "log-probs of vLLM in bfloat16 are some 0.01 off those of a learner"
+            yield "log-probs of vLLM in bfloat16 differ by about 0.01 from those of a learner"
     if not conditions.processor.has_bf16:
         yield conditions.processor.reason

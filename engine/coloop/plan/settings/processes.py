@@ -91,7 +91,7 @@ def settle(
     if conditions.begun is not None and conditions.begun.workers is not None:
         workers = conditions.begun.workers
         chosen = alone if workers == 1 else _trial(survey_of(workers))
-        return chosen, _decision(workers, "as the run began")
+        return chosen, _decision(workers, "as at the start of the run")
     against = _against(alone, conditions)
     if against is not None:
         return alone, _decision(1, against)
@@ -104,7 +104,7 @@ def settle(
         return alone, _decision(1, _why_alone(alone, _trial(survey_of(_numbers(alone)[0]))))
     chosen = tried[-1]
     reason = (
-        f"a step is predicted at {_said(alone.step_seconds)} in one process and at "
+        f"a step is predicted to take {_said(alone.step_seconds)} in one process and "
         f"{_said(chosen.step_seconds)} in {chosen.workers}"
     )
     return chosen, _decision(chosen.workers, reason)
@@ -147,20 +147,20 @@ def _against(alone: Trial, conditions: Conditions) -> str | None:
     """Why a loop stays in one process, whatever it would gain by several."""
     survey = alone.survey
     if conditions.threads is not None:
-        return "as many threads as were asked for work in it"
+        return "it uses as many threads as were requested"
     if survey.machine.cores_for_pools == 1:
-        return "one core works for it"
+        return "it has one core"
     for name, backend in ((n, training_of(survey.spec, n).backend) for n in survey.updates):
         if backend is not None:
-            return f"`training.backend` of {name} is said, and of processes nothing"
+            return f"`training.backend` of {name} is set, but the number of processes is not"
     if survey.bases:
-        return f"each would hold the frozen weights of {next(iter(survey.bases))} again"
+        return f"each would hold another copy of the frozen weights of {next(iter(survey.bases))}"
     if any(one.engine == "vllm" for one in survey.settings):
-        return "vLLM takes all cores by itself"
+        return "vLLM uses all cores by itself"
     if not alone.steps or not alone.step_seconds or any(one.is_gap for one in survey.notes):
-        return "how long a step takes is not known here"
+        return "the duration of a step is not known here"
     if _shares(survey) < 2:
-        return "a step has one prompt, or one row for an update"
+        return "a step has one prompt, or one row per update"
     return None
 
 
@@ -168,14 +168,14 @@ def _why_alone(alone: Trial, several: Trial) -> str:
     if not several.fits:
         return f"{several.workers} would not fit into memory"
     times = (
-        f"a step is predicted at {_said(alone.step_seconds)} in it and at "
+        f"a step is predicted to take {_said(alone.step_seconds)} in it and "
         f"{_said(several.step_seconds)} in {several.workers}"
     )
     gained = alone.steps * (alone.step_seconds - several.step_seconds)
     if several.seconds < alone.seconds:
-        return f"{times}: too little for {several.workers} times what it holds"
+        return f"{times}: too little for {several.workers} times the memory"
     if gained > 0:
-        return f"{times}: {alone.steps} steps gain {_said(gained)}, a start takes about 6 s"
+        return f"{times}: {alone.steps} steps gain {_said(gained)}, and starting takes about 6 s"
     return times
 
 

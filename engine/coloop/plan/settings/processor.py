@@ -72,8 +72,8 @@ def cores_here() -> int:
         return there
     if not named.isdecimal() or int(named) < 1:
         raise SettingInvalid(
-            f"{CORES} is the number of cores that a loop may use, not {named!r}; say 1 or more "
-            f"({CORES}=1), or unset it to use all {there} that are there"
+            f"{CORES} is the number of cores that a loop may use, not {named!r}; set it to 1 or "
+            f"more ({CORES}=1), or unset it to use all {there} cores"
         )
     return min(int(named), there)
 
@@ -124,9 +124,9 @@ def _bf16() -> tuple[bool, str]:
         return False, "this processor has no instructions for products in bfloat16"
     allowed = os.environ.get(INSTRUCTIONS, "").upper()
     if allowed in WITHOUT_BF16:
-        return False, f"{INSTRUCTIONS}={allowed} leaves out the instructions for bfloat16"
+        return False, f"{INSTRUCTIONS}={allowed} excludes the instructions for bfloat16"
     names = " and ".join(sorted(one.upper() for one in there))
-    return True, f"this processor multiplies in it ({names})"
+    return True, f"this processor has instructions for it ({names})"
 
 
 def _product_share() -> float:

@@ -117,7 +117,10 @@ def _decisions(
 
 def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterator[Decision]:
     """What is decided for weights of which no size is known."""
-    path, reason = f"nodes.{name}.training", "the fastest: how much it needs is not known here"
+    path, reason = (
+        f"nodes.{name}.training",
+        ("the fastest: how much memory it needs is not known here"),
+    )
     if training.micro_batch is None:
         at_once = f"{update.tokens_at_once} tokens"
         yield Decision(path=f"{path}.micro_batch", value=at_once, reason=reason)

@@ -82,7 +82,7 @@ def lengths_of(section: DatasetNode, root: Path | None, *, is_characters: bool) 
         prompt_max=most * scale,
         answer=mean * scale,
         answer_max=most * scale,
-        reason=f"assumed: what the rows of a {source.type} are like is not known here",
+        reason=f"assumed: the rows of a {source.type} are not known here",
         is_assumed=True,
     )
 

@@ -87,7 +87,7 @@ class Survey:
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
         self.flow = Flow(spec, min(vocabularies, default=None), root)
         for node, found in self.flow.lengths_found():
-            value = f"prompts of {found.prompt:.0f}, {found.prompt_max:.0f} at most"
+            value = f"prompts of {found.prompt:.0f}, at most {found.prompt_max:.0f}"
             self.decide(f"nodes.{node}.tokens", value, found.reason)
         engines = Engines(outline=self._outline, weights=self.weights, flow=self.flow)
         self.settings = tuple(engines.settle())
@@ -110,14 +110,15 @@ class Survey:
             return
         if arch.counted is not None:
             message = (
-                f"models of type {arch.model_type!r} are counted on what transformers builds; "
-                "what their layers keep and compute is taken to be as in a Llama"
+                f"parameters of models of type {arch.model_type!r} are counted on the model that "
+                "transformers builds; activations and compute of their layers are assumed to be as "
+                "in Llama"
             )
             self.notes.append(Note(message=message, node=owner, field="model"))
         if not arch.is_exact:
             self.notes.append(
                 Note(
-                    message=f"models of type {arch.model_type!r} are counted as Llama-like",
+                    message=f"models of type {arch.model_type!r} are estimated like Llama",
                     node=owner,
                     field="model",
                     is_guess=True,

@@ -51,11 +51,11 @@ def _settle(
     for name, pool in machine.pools.items():
         each = threads_per_worker(cores, len(machine.pools), pool.workers)
         if conditions.threads is not None:
-            yield each, f"a share of the {cores} that were asked for"
+            yield each, f"a share of the {cores} requested cores"
         elif machine.is_cpu and each > max(widths.get(name, inf) // WIDTH_OF_THREAD, 1):
             fitting = max(int(widths[name] // WIDTH_OF_THREAD), 1)
             several = "one thread" if fitting == 1 else f"{fitting} threads"
-            yield fitting, f"more than {several} gain nothing with {widths[name]:.0f} columns"
+            yield fitting, f"more than {several} are no faster with {widths[name]:.0f} columns"
         elif cores == 1:
             yield 1, "one core"
         else:

@@ -67,7 +67,7 @@ class Updates:
         said = training_of(self.outline.spec, owner).tensor_parallel
         if said is None and backend == "fsdp2" and self.outline.home_of(owner).places > 1:
             path = f"nodes.{owner}.training.tensor_parallel"
-            reason = "ranks that have whole layers talk least; engines write with whole copies"
+            reason = "ranks with whole layers communicate least; engines generate with whole copies"
             return self.outline.decide(path, 1, reason)
         return said or 1
 
@@ -78,11 +78,14 @@ class Updates:
             return bool(said)
         value = False
         if self.outline.machine.is_cpu:
-            reason = "rows of like length are padded to each other: a mask over several costs more"
+            reason = (
+                "rows of similar length are padded to each other: a mask over several rows costs "
+                "more"
+            )
         elif arch is None or arch.model_type not in PLAIN_FAMILIES:
-            reason = "how models of this family see several texts in one row is not known"
+            reason = "it is not known how models of this family handle several texts in one row"
         elif self.dtypes[owner].compute != "bfloat16":
-            reason = "the kernel for texts of different lengths wants 16 bits"
+            reason = "the kernel for texts of different lengths needs 16 bits"
         else:
             value, reason = True, "no token is padding"
         return self.outline.decide(f"nodes.{owner}.training.packing", value, reason)
@@ -95,7 +98,7 @@ class Updates:
         value: Offload = "none"
         path = f"nodes.{owner}.training.offload"
         return self.outline.decide(
-            path, value, "the fastest; what rests on the host is for where GPUs are too small"
+            path, value, "the fastest; offloading is for GPUs that are too small"
         )
 
     def _reshard(self, owner: str, backend: Backend) -> bool:

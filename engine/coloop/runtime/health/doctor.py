@@ -1,5 +1,5 @@
-"""The learning doctor: reads the metrics that learners and scorers report, and says when a run goes
-on without learning what it should.
+"""Health checks on learning: reads the metrics that learners and scorers report, and reports when a
+run does not learn what it should.
 
     metrics of a step, by node ──> symptoms, each with its patience ──> findings, each with a hint
 
@@ -25,7 +25,7 @@ FIRST_READINGS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something is wrong with what a node learns, or no longer is."""
+    """A problem with what a node learns, or its end."""
 
     code: str
     level: Level
@@ -52,7 +52,7 @@ class _Case:
 
 
 class Doctor:
-    """See the module."""
+    """Findings of a run, from the metrics of its steps and evaluations."""
 
     def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
         """
@@ -190,7 +190,7 @@ class Doctor:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on with the streaks and comparisons of an earlier attempt."""
+        """Restore the streaks and comparisons of an earlier attempt."""
         self._cases = {key: _case_of(plain) for key, plain in state["cases"].items()}
         self._first = {key: list(values) for key, values in state["first"].items()}
         self._recent = {key: list(values) for key, values in state["recent"].items()}
@@ -233,5 +233,5 @@ def _finding(symptom: Symptom, node: str, shown: str, streak: int, step: int) ->
 
 
 def _cleared(finding: Finding, step: int) -> Finding:
-    message = f"{finding.node}: {finding.metric} is well again (told in step {finding.step})"
+    message = f"{finding.node}: {finding.metric} has recovered (reported in step {finding.step})"
     return replace(finding, message=message, step=step, cleared=True)

@@ -39,14 +39,17 @@ def _dominating(look: Look) -> str | None:
     best = max(shares, key=lambda name: shares[name])
     if shares[best] < MOST_GAMES:
         return None
-    return f"{best.partition('.')[2]} wins {shares[best]:.0%} of its games: nobody learns from them"
+    return (
+        f"{best.partition('.')[2]} wins {shares[best]:.0%} of its games: neither side learns from "
+        "them"
+    )
 
 
 def _blind_critic(look: Look) -> str | None:
     share = look.recent["explained_variance"]
     if share >= BLIND:
         return None
-    return f"it explains {share:.2f} of the variance of what it learns: the mean would do better"
+    return f"it explains {share:.2f} of the variance of its targets: their mean would do better"
 
 
 def _reward_hacking(look: Look) -> str | None:
@@ -58,12 +61,12 @@ def _reward_hacking(look: Look) -> str | None:
     if reward <= before + max(LEAST_RISE, SPREADS * look.first.get("reward/std", 0.0)):
         return None
     return (
-        f"its reward rose from {before:.3g} to {reward:.3g} while what is true fell from "
+        f"its reward rose from {before:.3g} to {reward:.3g} while the true score fell from "
         f"{best:.3g} to {truth:.3g}"
     )
 
 
-_RELABEL = "look at the texts on which scores and labels differ, in the samples of this run"
+_RELABEL = "in the samples of this run, look at the texts where scores and labels disagree"
 
 DOUBTS: tuple[Symptom, ...] = (
     Symptom(
@@ -74,9 +77,9 @@ DOUBTS: tuple[Symptom, ...] = (
         patience=3,
         shows=_reward_hacking,
         hint=(
-            "read the texts that are rewarded most: they show what is paid for by mistake. Raise "
-            "`kl.coefficient`, let the scorer learn from new texts of the policy, add a checker to "
-            "the rewards; go on from a checkpoint before the fall"
+            "read the texts with the highest rewards: they show what is rewarded by mistake. Raise "
+            "`kl.coefficient`, train the scorer on new texts of the policy, or add a checker to "
+            "the rewards; resume from a checkpoint before the drop"
         ),
     ),
     Symptom(
@@ -84,38 +87,43 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="false_positive_rate",
         patience=3,
-        shows=above(
-            "false_positive_rate", FALSE_POSITIVES, "it calls {:.0%} of what is wrong right"
-        ),
-        hint=f"raise `read.threshold`, or teach the scorer more wrong texts; {_RELABEL}",
+        shows=above("false_positive_rate", FALSE_POSITIVES, "it accepts {:.0%} of the wrong texts"),
+        hint=f"raise `read.threshold`, or train the scorer on more wrong texts; {_RELABEL}",
     ),
     Symptom(
         code="learning.false_negatives",
         level="warning",
         metric="false_negative_rate",
         patience=3,
-        shows=above(
-            "false_negative_rate", FALSE_NEGATIVES, "it calls {:.0%} of what is right wrong"
-        ),
-        hint=f"lower `read.threshold`, or look at how answers are read; {_RELABEL}",
+        shows=above("false_negative_rate", FALSE_NEGATIVES, "it rejects {:.0%} of the right texts"),
+        hint=f"lower `read.threshold`, or check how answers are parsed; {_RELABEL}",
     ),
     Symptom(
         code="learning.disagreement",
         level="error",
         metric="agreement",
         patience=3,
-        shows=below("agreement", A_COIN, "it agrees with the truth in {:.0%}, less than a coin"),
-        hint=f"is its verdict read the right way round (`values`, `labels`)? {_RELABEL}",
+        shows=below(
+            "agreement",
+            A_COIN,
+            ("it agrees with the truth in {:.0%} of cases, less than a coin toss"),
+        ),
+        hint=(
+            "check that its verdict is not read the wrong way round (`values`, `labels`); "
+            f"{_RELABEL}"
+        ),
     ),
     Symptom(
         code="learning.miscalibrated",
         level="warning",
         metric="calibration",
         patience=3,
-        shows=above("calibration", GAP, "its scores lie {:.2f} from the shares that are right"),
+        shows=above(
+            "calibration", GAP, ("its scores differ by {:.2f} from the share of right texts")
+        ),
         hint=(
-            "take its scores as an order, not as chances; or let it learn soft labels "
-            "(`algorithm.labels.soft`), and from texts of the policy as it is"
+            "use its scores as a ranking, not as probabilities; or train it on soft labels "
+            "(`algorithm.labels.soft`) and on texts of the current policy"
         ),
     ),
     Symptom(
@@ -126,9 +134,9 @@ DOUBTS: tuple[Symptom, ...] = (
         shows=below(
             "swap/consistent",
             CONSISTENT,
-            "it judges only {:.0%} of the pairs alike in both orders: it looks at the position",
+            "it judges only {:.0%} of the pairs alike in both orders: it favors a position",
         ),
-        hint="show pairs in both orders to it while it learns, or judge each side alone",
+        hint="show it each pair in both orders while it learns, or judge each side alone",
     ),
     Symptom(
         code="learning.dominating",
@@ -137,8 +145,8 @@ DOUBTS: tuple[Symptom, ...] = (
         patience=3,
         shows=_dominating,
         hint=(
-            "let the other learn alone for a while (a phase, `learn: {x: {every: n}}`), lower the "
-            "rate of the stronger, or take an opponent from an earlier checkpoint"
+            "let the other side learn alone for a while (a phase, `learn: {x: {every: n}}`), lower "
+            "the learning rate of the stronger side, or use an earlier checkpoint as opponent"
         ),
     ),
     Symptom(
@@ -148,8 +156,8 @@ DOUBTS: tuple[Symptom, ...] = (
         patience=5,
         shows=at_least("tool/errors", MOST_CALLS, "{:.0%} of its calls end in an error"),
         hint=(
-            "read what it answers in the samples of this run: either the policy calls it wrongly "
-            "(show the form in the prompt, warm up on traces) or the tool does not work"
+            "read its answers in the samples of this run: either the policy calls it incorrectly "
+            "(show the format in the prompt, warm up on traces) or the tool does not work"
         ),
         holds_from_the_start=True,
     ),
@@ -158,10 +166,10 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="tool/calls",
         patience=10,
-        shows=at_most("tool/calls", 0.0, "nobody calls it"),
+        shows=at_most("tool/calls", 0.0, "it is never called"),
         hint=(
-            "compare `call` with what the policy writes, show the form in the prompt, or warm up "
-            "on texts that call it"
+            "compare `call` with what the policy generates, show the format in the prompt, or warm "
+            "up on texts that call it"
         ),
     ),
     Symptom(
@@ -171,8 +179,8 @@ DOUBTS: tuple[Symptom, ...] = (
         patience=20,
         shows=_blind_critic,
         hint=(
-            "let it learn alone first (a phase), raise its learning rate or its `updates`; of a "
-            "critic look whether its rows are those of its actor"
+            "let it learn alone first (a phase), raise its learning rate or its `updates`; for a "
+            "critic, check that it sees the same rows as its actor"
         ),
     ),
 )

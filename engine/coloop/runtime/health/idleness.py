@@ -38,6 +38,6 @@ class Idleness:
             stages = ", ".join(stage for stage, _ in goals)
             reasons = "; ".join(dict.fromkeys(alerts))
             raise NothingLearned(
-                f"nothing came of {stages} in {LONGEST_IDLE_STEPS} steps in a row, up to step "
-                f"{step} of phase {phase}" + (f": {reasons}" if reasons else "")
+                f"{stages} had no effect in {LONGEST_IDLE_STEPS} steps in a row, up to step {step} "
+                f"of phase {phase}" + (f": {reasons}" if reasons else "")
             )

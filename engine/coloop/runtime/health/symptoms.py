@@ -42,7 +42,7 @@ def _no_update(look: Look) -> str | None:
         return None
     numbers = {name: look.now.get(name) for name in ("loss", "reward/mean", "reward/std")}
     known = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items() if value is not None)
-    return f"its gradient is 0{f' ({known})' if known else ''}: no weight moves"
+    return f"its gradient is 0{f' ({known})' if known else ''}: no weight changes"
 
 
 def _no_spread(look: Look) -> str | None:
@@ -51,7 +51,7 @@ def _no_spread(look: Look) -> str | None:
         return None
     mean = look.now.get("reward/mean", 0.0)
     return (
-        f"all rewards of every group are the same (mean {mean:.4g}): no row is better than others"
+        f"all rewards of every group are the same (mean {mean:.4g}): no row is better than another"
     )
 
 
@@ -59,7 +59,7 @@ def _little_spread(look: Look) -> str | None:
     share = look.now["group/zero_variance"]
     if not MOST_GROUPS <= share < ALL_GROUPS:
         return None
-    return f"in {share:.0%} of the groups all rewards are the same: they teach nothing"
+    return f"in {share:.0%} of the groups all rewards are the same: nothing is learned from them"
 
 
 def _entropy_collapse(look: Look) -> str | None:
@@ -68,7 +68,10 @@ def _entropy_collapse(look: Look) -> str | None:
         return None
     if _is_paid_for(look):
         return None
-    return f"its entropy fell from {first:.4g} to {look.recent['entropy']:.4g}, and no reward rose"
+    return (
+        f"its entropy fell from {first:.4g} to {look.recent['entropy']:.4g}, and the reward did "
+        "not rise"
+    )
 
 
 def _kl_runaway(look: Look) -> str | None:
@@ -81,8 +84,10 @@ def _kl_runaway(look: Look) -> str | None:
         or (rise <= LOST_KL and _is_paid_for(look))
     ):
         return None
-    for_what = "" if _is_paid_for(look) else ", and no reward rose"
-    return f"it went from {start:.3g} to {kl:.3g} nats a token away from its reference{for_what}"
+    for_what = "" if _is_paid_for(look) else ", and the reward did not rise"
+    return (
+        f"its distance from the reference grew from {start:.3g} to {kl:.3g} nats a token{for_what}"
+    )
 
 
 def _is_scored(look: Look) -> bool:
@@ -100,7 +105,7 @@ def _is_paid_for(look: Look) -> bool:
 def _mismatch(look: Look) -> str | None:
     if look.now.get("staleness"):
         return None  # texts of older weights: the policy has moved, engine and trainer may agree
-    return above("mismatch_kl", MISMATCH, "{:.3g} nats lie between engine and trainer")(look)
+    return above("mismatch_kl", MISMATCH, "engine and trainer differ by {:.3g} nats")(look)
 
 
 OF_LEARNERS: tuple[Symptom, ...] = (
@@ -111,8 +116,8 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         patience=3,
         shows=_no_update,
         hint=(
-            "look at samples with their rewards: where all rewards are equal nothing can be "
-            "learned; where there are no rewards, look at the scorer's rows in `coloop plan`"
+            "look at samples with their rewards: if all rewards are equal, nothing can be learned; "
+            "if there are none, look at the scorer's rows in `coloop plan`"
         ),
         holds_from_the_start=True,
     ),
@@ -121,8 +126,8 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="error",
         metric="lr",
         patience=3,
-        shows=at_most("lr", 0.0, "its learning rate is 0: no weight moves"),
-        hint="set `training.optimizer.lr` above 0, and look at its schedule and warm-up",
+        shows=at_most("lr", 0.0, "its learning rate is 0: no weight changes"),
+        hint="set `training.optimizer.lr` above 0, and check its schedule and warm-up",
         holds_from_the_start=True,
     ),
     Symptom(
@@ -132,7 +137,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         patience=3,
         shows=_no_spread,
         hint=(
-            "take problems that are sometimes solved: warm up on demonstrations, make the task "
+            "use problems that are solved sometimes: warm up on demonstrations, make the task "
             "easier or harder, raise `rollout.temperature` or `completions_per_prompt`; and read "
             "samples to see whether the reward finds the answer"
         ),
@@ -145,8 +150,8 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         patience=20,
         shows=_little_spread,
         hint=(
-            "put a `filter` with `nonzero_variance` and `fill` before the learner, or change how "
-            "hard the problems are"
+            "put a `filter` with `nonzero_variance` and `fill` before the learner, or change the "
+            "difficulty of the problems"
         ),
     ),
     Symptom(
@@ -157,11 +162,12 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         shows=above(
             "rows/left_out",
             0.0,
-            "{:.0%} of its rows leave the update, for what is read of them beside is not there",
+            "{:.0%} of its rows are dropped from the update, because scores of its reference or "
+            "critic are missing",
         ),
         hint=(
-            "connect the rows that it learns to its reference and its critic as well, and let "
-            "them all go the same way (through the same filters)"
+            "connect the rows that it learns to its reference and its critic too, and pass all of "
+            "them through the same filters"
         ),
         holds_from_the_start=True,
     ),
@@ -170,12 +176,10 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="error",
         metric="score/none",
         patience=3,
-        shows=at_least(
-            "score/none", ALL_ROWS, "it finds nothing to score in any row: every score is None"
-        ),
+        shows=at_least("score/none", ALL_ROWS, "it can score no row: every score is None"),
         hint=(
             "compare its pattern or code with samples of this run; `on_no_match` or `on_error` "
-            "says what a text is worth in which nothing is found"
+            "sets the score of a text without a match"
         ),
         holds_from_the_start=True,
     ),
@@ -186,8 +190,8 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         patience=3,
         shows=at_least("parse/none", ALL_ROWS, "its patterns match in no row"),
         hint=(
-            "compare `parse`, or `read` of a judge, with samples of this run; warm the writer up "
-            "on the form, or say what a text is worth in which nothing is found (`default`, "
+            "compare `parse`, or `read` of a judge, with samples of this run; warm up the model "
+            "that generates on the format, or set the score of a text without a match (`default`, "
             "`on_no_match`)"
         ),
         holds_from_the_start=True,
@@ -200,12 +204,12 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         shows=at_least(
             "rows/none",
             ALL_ROWS,
-            "nothing goes on of any row: its `code` returns None, or `each` finds no element",
+            "no row is passed on: its `code` returns None, or `each` finds no element",
         ),
         hint=(
-            "nothing behind it gets a row, and a region of rounds that it closes ends. Compare "
-            "`code` with samples of this run: a row goes on where it returns its columns (a dict), "
-            "and ends where it returns None, as a function without `return` does"
+            "later nodes get no rows, and rounds that it closes end. Compare `code` with samples "
+            "of this run: a row is passed on if `code` returns its columns (a dict), and dropped "
+            "if it returns None, as a function without `return` does"
         ),
         holds_from_the_start=True,
     ),
@@ -217,7 +221,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         shows=_entropy_collapse,
         hint=(
             "lower the learning rate, raise `clip_high` or `algorithm.rewards.entropy`, raise "
-            "`rollout.temperature`; go on from a checkpoint before the fall"
+            "`rollout.temperature`; resume from a checkpoint before the drop"
         ),
     ),
     Symptom(
@@ -228,7 +232,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         shows=_kl_runaway,
         hint=(
             "raise `kl.coefficient`, lower the learning rate, and read samples: the policy may be "
-            "gaming its reward; a snapshot may follow with `refresh`"
+            "gaming its reward; `refresh` lets a snapshot follow"
         ),
     ),
     Symptom(
@@ -237,15 +241,15 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         metric="clip_fraction",
         patience=3,
         shows=above("clip_fraction", MOST_CLIPPED, "{:.0%} of its tokens are clipped"),
-        hint="lower the learning rate, or take fewer mini-batches, `epochs` and `updates` a step",
+        hint="lower the learning rate, or use fewer mini-batches, `epochs` and `updates` a step",
     ),
     Symptom(
         code="learning.far_ratio",
         level="warning",
         metric="ratio/max",
         patience=3,
-        shows=above("ratio/max", FAR_RATIO, "{:.3g} times the old policy is its greatest ratio"),
-        hint="lower the learning rate, or take fewer mini-batches, `epochs` and `updates` a step",
+        shows=above("ratio/max", FAR_RATIO, "its largest ratio to the old policy is {:.3g}"),
+        hint="lower the learning rate, or use fewer mini-batches, `epochs` and `updates` a step",
     ),
     Symptom(
         code="learning.mismatch",
@@ -254,8 +258,8 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         patience=3,
         shows=_mismatch,
         hint=(
-            "give engine and trainer the same dtype and draw from the whole distribution (no "
-            "`top_p`, no `top_k`); `correction` bounds what it does"
+            "use the same dtype in engine and trainer and sample from the whole distribution (no "
+            "`top_p`, no `top_k`); `correction` limits the effect"
         ),
     ),
     Symptom(
@@ -266,9 +270,9 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         shows=below(
             "rollout/finished",
             FEW_FINISHED,
-            "only {:.0%} of its completions end by themselves; the rest are cut by the limit",
+            "only {:.0%} of its completions end by themselves; the others are cut off at the limit",
         ),
-        hint="raise `rollout.max_new_tokens`, or give a `stop`; a warm-up teaches how to end",
+        hint="raise `rollout.max_new_tokens`, or set a `stop`; a warm-up teaches the model to end",
     ),
 )
 
