@@ -188,7 +188,7 @@ def test_a_judge_that_never_says_a_verdict_is_told_and_ends_the_run(runner: Runn
 
     assert ended.state is RunStateName.FAILED
     assert ended.error is not None
-    assert "nothing came of solver.learn in 20 steps in a row" in ended.error.message
+    assert "solver.learn had no effect in 20 steps in a row" in ended.error.message
     told = ended.of("alert", code="learning.nothing_parsed")
     assert [(event["node"], event["level"], event["metric"]) for event in told] == [
         ("judge", "error", "parse/none")

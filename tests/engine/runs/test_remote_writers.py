@@ -216,10 +216,18 @@ def test_no_file_of_a_run_holds_the_secret_of_an_engine(
 
 
 REFUSED = [
-    ("nodes.hinter.algorithm", {"name": "sft"}, "which learns: new weights do not reach a service"),
+    (
+        "nodes.hinter.algorithm",
+        {"name": "sft"},
+        "which learns: a service does not receive new weights",
+    ),
     ("nodes.hinter.rollout.turns", {"max": 2}, "writes a text in one request"),
-    ("nodes.actor.model", {"type": "copy", "of": "hinter"}, "whose weights `actor` wants here"),
-    ("nodes.hinter.model", {"type": "copy", "of": "actor"}, "is not named as the service has it"),
+    ("nodes.actor.model", {"type": "copy", "of": "hinter"}, "whose weights `actor` needs here"),
+    (
+        "nodes.hinter.model",
+        {"type": "copy", "of": "actor"},
+        "does not name the model of the service",
+    ),
 ]
 
 
