@@ -43,7 +43,7 @@ def test_gpus_that_are_not_here_are_told_before_a_start(
     machine.gpus_here.cache_clear()
 
     assert none is not None
-    assert "wants 8 GPUs" in none
+    assert "needs 8 GPUs" in none
     assert "has no GPU" in none
     assert some is not None
     assert "has 2 GPUs" in some

@@ -96,7 +96,7 @@ def test_a_placement_is_taken_and_roles_are_moved(
     # Hardware that is not here is asked about before a start.
     page.get_by_role("button", name="Run", exact=True).click()
     dialog = page.get_by_role("dialog", name="Hardware not available")
-    expect(dialog).to_contain_text("wants 8 GPUs")
+    expect(dialog).to_contain_text("needs 8 GPUs")
     dialog.get_by_role("button", name="Choose hardware").click()
     page.get_by_placeholder("Find hardware").fill("8xH200")
     page.keyboard.press("Enter")

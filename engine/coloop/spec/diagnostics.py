@@ -162,7 +162,7 @@ def did_you_mean(word: str, options: Iterable[str]) -> str | None:
 CODES: dict[str, str] = {
     # The text itself.
     "yaml.syntax": "The text is not valid YAML; the message says where parsing stopped.",
-    "yaml.empty": "The text is empty.",
+    "yaml.empty": "The text of the loop is empty.",
     "yaml.not_a_mapping": "The document is a list or a single value; a loop is a mapping.",
     "yaml.too_large": "The text exceeds the size limit of a loop.",
     "yaml.too_deep": "Values are nested too deeply.",

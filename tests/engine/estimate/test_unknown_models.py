@@ -129,7 +129,7 @@ def _folder(tmp_path, config):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "cannot be read"), ("[]", "no mapping"), ("{}", "no `model_type`")],
+    [("", "cannot be read"), ("[]", "is not a mapping"), ("{}", "no `model_type`")],
 )
 def test_a_folder_that_cannot_be_read_says_why(tmp_path, text, said):
     with pytest.raises(UnknownArchitecture, match=said):

@@ -161,9 +161,9 @@ def test_types_are_those_that_transformers_has() -> None:
     ("config", "said"),
     [
         ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "encoders"),
-        ({"model_type": "bart", "is_encoder_decoder": True}, "an encoder with a decoder"),
-        ({"model_type": "t5", "is_encoder_decoder": True}, "an encoder with a decoder"),
-        ({"model_type": "xlnet"}, "sees those behind it"),
+        ({"model_type": "bart", "is_encoder_decoder": True}, "encoder-decoder"),
+        ({"model_type": "t5", "is_encoder_decoder": True}, "encoder-decoder"),
+        ({"model_type": "xlnet"}, "attends to later ones"),
         ({"model_type": "fuyu"}, "pictures"),
         ({"model_type": "llava"}, "no causal language model of type `llava`"),
         ({"model_type": "misspelt"}, "no causal language model of type `misspelt`"),

@@ -221,7 +221,7 @@ REFUSED = [
         {"name": "sft"},
         "which learns: a service does not receive new weights",
     ),
-    ("nodes.hinter.rollout.turns", {"max": 2}, "writes a text in one request"),
+    ("nodes.hinter.rollout.turns", {"max": 2}, "generates a text in one request"),
     ("nodes.actor.model", {"type": "copy", "of": "hinter"}, "whose weights `actor` needs here"),
     (
         "nodes.hinter.model",

@@ -62,5 +62,5 @@ def test_rows_of_others_are_learned_where_a_critic_values_them(
     told = [event["message"] for event in ended.of("alert") if "no values" in event["message"]]
     assert told == [event["message"] for event in ended.of("alert", code="learning.left_out")]
     assert len(told) == (missed > 0)
-    assert all(one.startswith("actor: 40% of its rows leave the update") for one in told)
+    assert all(one.startswith("actor: 40% of its rows are dropped from the update") for one in told)
     assert all("`other.rollouts -> critic.rollouts`" in one for one in told)
