@@ -59,7 +59,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_adapters_and_exports_what_the
     check_export(ends[0] / "units", out)
     again = CliRunner().invoke(app, ["export", str(whole.folder), "sums", str(tmp_path / "no")])
     assert again.exit_code == 1
-    assert "no weights of 'sums'; it has tens, units" in again.output
+    assert "has no weights for 'sums', only for tens, units" in again.output
 
 
 def check_export(saved: Path, out: Path) -> None:
