@@ -47,7 +47,7 @@ edges:
 schedule: {steps: 4}
 hardware: {preset: cpu}
 """
-CARRIED = ("arrays", "batch", "data", "hosts", "recipes", "roles", "rollout", "tables", "training")
+CARRIED = ("algorithms", "data", "runtime.roles", "workers")
 """Rooms whose types may carry samples; others hold what does the work."""
 AT_WORK = ("Call", "Context", "Outcome", "StepContext")
 """Records of these rooms that say what is to be done, or came of it, and with which tables."""
@@ -188,7 +188,7 @@ class _Step:
         records that have these."""
         by_type: dict[type, list[Any]] = {}
         for made in self.made.values():
-            if is_dataclass(made) and _room(made) in CARRIED:
+            if is_dataclass(made) and _is_carried(made):
                 by_type.setdefault(type(made), []).append(made)
         return {
             f"{kind.__module__.removeprefix('coloop.')}.{kind.__name__}": len(every)
@@ -197,8 +197,9 @@ class _Step:
         }
 
 
-def _room(made: object) -> str:
-    return type(made).__module__.split(".")[1]
+def _is_carried(made: object) -> bool:
+    module = type(made).__module__.removeprefix("coloop.")
+    return any(module == room or module.startswith(f"{room}.") for room in CARRIED)
 
 
 def _holds_a_sample(made: Any, depth: int = 0) -> bool:
