@@ -40,7 +40,7 @@ export function GalleryBar(props: GalleryBarProps) {
           </Chip>
         ))}
       </div>
-      <span className="w-36">
+      <span className="w-44">
         <Select
           label="Order of the presets"
           value={props.order}

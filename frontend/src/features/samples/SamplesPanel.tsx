@@ -18,7 +18,7 @@ import { StepChoice } from "./StepChoice";
 import { useSampleRows } from "./useSampleRows";
 
 const ORDERS: readonly SelectOption<Sorting>[] = [
-  { value: "given", label: "newest last" },
+  { value: "given", label: "original order" },
   { value: "best", label: "best reward first" },
   { value: "worst", label: "worst reward first" },
 ];
