@@ -37,10 +37,18 @@ ROOMS = {
     "credit": Room(
         count=35,
         sources=(
-            *_of("algos", "advantages", "shapes", "masks"),
-            *_of("recipes", "credit", "combine", "estimators", "balance", "rounds", "several"),
-            *_of("recipes", "drawn", "kl_control", "rows"),
-            *_of("roles", "credit", "credit_*", "advantage_batch"),
+            *_of("algorithms", "advantages", "shapes", "masks"),
+            *_of(
+                "algorithms/recipes",
+                "credit",
+                "combine",
+                "estimators",
+                "balance",
+                "rounds",
+                "several",
+            ),
+            *_of("algorithms/recipes", "drawn", "kl_control", "rows"),
+            *_of("runtime/roles/credit", "credit", "credit_*", "advantage_batch"),
         ),
         near=_tests("algos", "recipes", "roles", "explain"),
         far=_tests("runs", "cases", "training", "hosts"),
@@ -48,19 +56,27 @@ ROOMS = {
     "losses": Room(
         count=35,
         sources=(
-            *_of("algos", "losses", "preference", "kl", "value", "correction", "aggregation"),
-            *_of("algos", "labels"),
-            *_of("recipes", "policy", "preference", "imitation", "implicit", "labels", "scores"),
-            *_of("recipes", "value", "class_weights", "choices"),
+            *_of("algorithms", "losses", "preference", "kl", "value", "correction", "aggregation"),
+            *_of("algorithms", "labels"),
+            *_of(
+                "algorithms/recipes",
+                "policy",
+                "preference",
+                "imitation",
+                "implicit",
+                "labels",
+                "scores",
+            ),
+            *_of("algorithms/recipes", "value", "class_weights", "choices"),
         ),
         near=_tests("algos", "recipes", "training", "explain"),
         far=_tests("roles", "runs", "cases", "hosts"),
     ),
     "scheduler": Room(
         count=30,
-        sources=_of("runtime", "scheduler", "steps", "arrivals", "window", "takes", "slices")
-        + _of("runtime", "rounds", "regions", "lanes", "units", "actions", "triggers", "flights")
-        + _of("runtime", "early", "control", "recovery", "checkpoint", "session", "pick_up"),
+        sources=_of("runtime/**", "scheduler", "steps", "arrivals", "window", "takes", "slices")
+        + _of("runtime/**", "rounds", "regions", "lanes", "units", "actions", "triggers", "flights")
+        + _of("runtime/**", "early", "control", "recovery", "checkpoint", "session", "pick_up"),
         near=_tests("runtime"),
         far=_tests("roles", "runs", "cases"),
     ),
