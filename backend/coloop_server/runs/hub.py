@@ -33,9 +33,3 @@ class Hub:
         for loop, event in listeners:
             with suppress(RuntimeError):  # the loop is closed: the server is ending
                 loop.call_soon_threadsafe(event.set)
-
-    def tell_all(self) -> None:
-        with self.lock:
-            run_ids = tuple(self.listeners)
-        for run_id in run_ids:
-            self.tell(run_id)

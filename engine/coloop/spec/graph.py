@@ -26,7 +26,7 @@ from coloop.spec.base import (
     setting,
 )
 from coloop.spec.modes import ModeName
-from coloop.spec.nodes import BaseNode, Node
+from coloop.spec.nodes import Node
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, OutPort
 from coloop.spec.schedule import Phase, PhaseGroup, Schedule
@@ -316,8 +316,3 @@ def _overrides_of(
             yield from _overrides_of(item.phases, values)
         else:
             yield values
-
-
-def typed_node(spec: LoopSpec, node: str) -> BaseNode:
-    """A node that must be there."""
-    return spec.nodes[node]
