@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from coloop.data.parsing import column_of
 from coloop.data.patterns import PatternProblem, pattern
 from coloop.data.rewards.builtin import judge_of, score_builtin
 from coloop.data.rewards.scoring import ScoringRow
 from coloop.data.tasks import TASKS, check_row, task_rows
+from coloop.data.template import column_of
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.shaping import ParseJson, ParseTag
 from coloop.validate.text_names import regex_problem

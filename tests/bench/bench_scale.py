@@ -34,9 +34,9 @@ from coloop.runtime import start
 from coloop.spec.io import dump, from_dict
 from coloop.workers.cluster.protocol import Deadlines
 from coloop.workers.cluster.ranks import Pools
+from coloop.workers.generators import own_requests
 from coloop.workers.messages import DRIVERS_WORD, LearnReply, LearnRequest, Poll, Sight
 from coloop.workers.packing import Packed, pack, unpack
-from coloop.workers.shares import own_requests
 from coloop.workers.sync import WeightChecksum, WeightTransfer
 from coloop.workers.training import Ranks
 from coloop.workers.worker_api import is_heard

@@ -12,7 +12,7 @@ from jinja2 import ChainableUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tests.bench.results import Goal, Result, Table
 
-from coloop.data.templates.names import names_of
+from coloop.data.templates.grammar import names_of
 from coloop.data.templates.rendering import render_text
 
 PASSES: Final = 7

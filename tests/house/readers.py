@@ -11,14 +11,14 @@ DISCRIMINATORS = ("coloop", "kind", "type", "name", "rule", "task")
 
 READERS: dict[str, tuple[str, ...]] = {
     # the loop
-    "LoopSpec": ("runtime", "plan/placement.py", "plan/compile.py"),
-    "BaseNode": ("spec/homes.py", "spec/lineage/joins.py"),
+    "LoopSpec": ("runtime", "plan/compile.py", "plan/compile.py"),
+    "BaseNode": ("spec/groups.py", "spec/lineage/joins.py"),
     "Edge": (
-        *("spec/graph.py", "spec/lineage/descent.py", "spec/lineage/rounds.py"),
+        *("spec/graph.py", "spec/lineage/descent.py", "spec/lineage/walk.py"),
         "plan/regions.py",
     ),
-    "Hardware": ("plan/placement.py", "spec/placement.py", "plan/settings/machine.py"),
-    "Pool": ("plan/placement.py",),
+    "Hardware": ("plan/compile.py", "spec/placement.py", "plan/settings/machine.py"),
+    "Pool": ("plan/compile.py",),
     "Run": ("runtime",),
     "Schedule": ("plan/phases.py", "plan/rows.py", "runtime"),
     "Phase": ("plan/phases.py", "plan/compile.py"),
@@ -36,7 +36,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "ActorNode": (
         *(
             "runtime/roles/credit/advantage_batch.py",
-            "spec/homes.py",
+            "spec/groups.py",
             "spec/groups.py",
             "spec/algorithm.py",
         ),
@@ -55,7 +55,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "FilterNode": ("runtime/roles/filter.py", "spec/refills.py"),
     "PairsNode": ("runtime/roles/pairs.py",),
     "BufferNode": ("runtime/roles/buffer.py",),
-    "EvaluateNode": ("runtime/roles/evaluate.py", "runtime", "plan/probes.py"),
+    "EvaluateNode": ("runtime/roles/evaluate.py", "runtime", "plan/unrolled.py"),
     "ToolNode": (
         "runtime/roles/tool.py",
         "runtime/roles/writing/policy_tool.py",
@@ -72,7 +72,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "Gather": ("spec/lineage/joins.py",),
     "Fill": (
-        "plan/refills.py",
+        "plan/regions.py",
         "runtime/roles/filter.py",
         "spec/nodes/filter.py",
         "spec/refills.py",
@@ -87,12 +87,12 @@ READERS: dict[str, tuple[str, ...]] = {
     "PromptTemplate": ("data/prompting.py",),
     "VerifierNode": ("runtime/roles", "spec/algorithm.py", "spec/groups.py"),
     "VerifierAlgorithms": ("spec/algorithm.py", "runtime/roles"),
-    "Read": ("runtime/roles/verifiers", "data/verdicts.py"),
+    "Read": ("runtime/roles/verifiers", "data/prompting.py"),
     # what is learned, and how
     **dict.fromkeys(("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("spec/nodes",)),
     "RewardsAlgorithm": ("algorithms/recipes",),
     "PreferenceAlgorithm": ("algorithms/recipes",),
-    "Sft": ("algorithms/recipes", "workers/train_batches.py"),
+    "Sft": ("algorithms/recipes", "workers/trainer.py"),
     "ValueLoss": ("algorithms/recipes", "spec/algorithm.py"),
     "BradleyTerry": ("algorithms/recipes", "runtime/roles/credit/teaching.py"),
     **dict.fromkeys(("Regression", "Outcome", "ImplicitPrm"), ("algorithms/recipes",)),
@@ -127,7 +127,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "RefreshEvery": ("runtime",),
     "RefreshAt": ("runtime",),
     "Rollout": (
-        *("runtime/roles", "plan/settings/engines.py", "plan/unrolled.py", "spec/homes.py"),
+        *("runtime/roles", "plan/settings/engines.py", "plan/unrolled.py", "spec/groups.py"),
         "workers/beginnings.py",
     ),
     "Turns": ("runtime/roles/writing/conversation.py", "runtime/roles/writing/conversations.py"),
@@ -136,9 +136,9 @@ READERS: dict[str, tuple[str, ...]] = {
     "HubSource": ("data/sources.py",),
     "InlineSource": ("data/sources.py",),
     "RowTokens": ("plan/settings/rows.py",),
-    "ParseRegex": ("data/parsing.py",),
-    "ParseJson": ("data/parsing.py",),
-    "ParseTag": ("data/parsing.py",),
+    "ParseRegex": ("data/template.py",),
+    "ParseJson": ("data/template.py",),
+    "ParseTag": ("data/template.py",),
     **dict.fromkeys(
         (
             *("AccuracyBand", "NonzeroVariance", "GroupMean", "ScoreRule", "LengthRule"),
@@ -177,7 +177,7 @@ READERS: dict[str, tuple[str, ...]] = {
         ("Format", "Length", "Regex", "NgramRepetition", "Overlong"), ("data/rewards/shapes.py",)
     ),
     "CodeTests": ("data/rewards/programs.py",),
-    "Language": ("data/rewards/language.py",),
+    "Language": ("data/rewards/texts.py",),
     **dict.fromkeys(
         ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation"), ("data/rewards/combine.py",)
     ),

@@ -13,8 +13,14 @@ from coloop.data.tasks import TASKS
 from coloop.plan.reads import OF_SEARCHES
 from coloop.spec.algorithm import PRESETS, family_of
 from coloop.spec.algorithm_fields import PORTS_OF
-from coloop.spec.algorithm_presets import PREFERENCE_BASE, REWARDS_BASE
-from coloop.spec.algorithms.registry import ADVANTAGES, ALGORITHMS, FRAMEWORKS, families
+from coloop.spec.algorithms.registry import (
+    ADVANTAGES,
+    ALGORITHMS,
+    FRAMEWORKS,
+    PREFERENCE_BASE,
+    REWARDS_BASE,
+    families,
+)
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import KIND_TEXTS, PORT_TEXTS
 from coloop.spec.nodes import NODE_CLASSES, SearchNode

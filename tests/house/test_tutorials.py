@@ -10,8 +10,8 @@ from ruamel.yaml import YAML
 from tests.forked import run
 from tools.docs import page, sources
 
+from coloop.models.build import build_config, build_scratch
 from coloop.models.folder import save_hf
-from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import character_tokenizer
 from coloop.spec import presets
 

@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coloop.runtime.run_files.event_file import cut_open
 from coloop.runtime.run_files.events import MARK
-from coloop.runtime.run_files.gauge_file import cut_open
 from coloop_server.private import open_plain, write_private
 from coloop_server.runs.eventlog import EventLog, parse_event
 from coloop_server.runs.folder import MAX_GAUGES_BYTES, RunFolder, plain_json, read_text

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coloop.runtime.run_files.event_file import GAUGE_LINES
 from coloop.runtime.run_files.events import ControlRequest, Event, utc_now
-from coloop.runtime.run_files.gauge_file import GAUGE_LINES
 from coloop_server.private import open_plain
 
 MAX_GAUGES_BYTES = 4 * 1024 * 1024

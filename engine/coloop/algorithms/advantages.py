@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coloop.algorithms.masks import masked_sum
-from coloop.algorithms.shapes import check_mask, check_rank, check_rows, check_same_shape
+from coloop.algorithms.masks import check_mask, check_rank, check_rows, check_same_shape, masked_sum
 
 Deviation = Literal["unbiased", "population", "leave_one_out", "batch", "none"]
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from coloop.algorithms.shapes import check_mask, check_rank, check_rows
+from coloop.algorithms.masks import check_mask, check_rank, check_rows
 
 Aggregation = Literal["token_mean", "sequence_mean", "sequence_sum", "constant"]
 

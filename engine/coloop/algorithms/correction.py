@@ -13,8 +13,14 @@ from torch import Tensor
 
 from coloop.algorithms.kl import LOG_RATIO_LIMIT
 from coloop.algorithms.losses import log_ratios
-from coloop.algorithms.masks import masked_mean, masked_sum
-from coloop.algorithms.shapes import check_mask, check_rank, check_same_shape, wide
+from coloop.algorithms.masks import (
+    check_mask,
+    check_rank,
+    check_same_shape,
+    masked_mean,
+    masked_sum,
+    wide,
+)
 
 CorrectionMethod = Literal["token_tis", "icepop", "sequence_mask", "none"]
 

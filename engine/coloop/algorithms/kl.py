@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from coloop.algorithms.shapes import check_same_shape, wide
+from coloop.algorithms.masks import check_same_shape, wide
 
 KlEstimator = Literal["k1", "k2", "k3", "k3+"]
 

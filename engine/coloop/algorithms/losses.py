@@ -11,8 +11,14 @@ import torch
 from torch import Tensor
 
 from coloop.algorithms.kl import LOG_RATIO_LIMIT
-from coloop.algorithms.masks import masked_mean, masked_sum
-from coloop.algorithms.shapes import check_mask, check_rank, check_same_shape, wide
+from coloop.algorithms.masks import (
+    check_mask,
+    check_rank,
+    check_same_shape,
+    masked_mean,
+    masked_sum,
+    wide,
+)
 
 Reduce = Literal["mean", "sum"]
 """How the log ratios of a sequence's tokens become one."""

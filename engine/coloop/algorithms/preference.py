@@ -11,8 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from coloop.algorithms.masks import masked_mean, masked_sum
-from coloop.algorithms.shapes import check_rank, check_rows, check_same_shape, wide
+from coloop.algorithms.masks import (
+    check_rank,
+    check_rows,
+    check_same_shape,
+    masked_mean,
+    masked_sum,
+    wide,
+)
 
 
 def side_log_ratios(

@@ -129,7 +129,7 @@ def fit(
 @app.command()
 def plan(spec: Spec, settings: Settings = None, json: Json = False) -> None:
     """Compile a loop: what runs where, in which order, and why."""
-    from coloop.cli.planning import plan_command
+    from coloop.cli.predict import plan_command
 
     raise typer.Exit(plan_command(spec, settings or (), as_json=json))
 
@@ -174,7 +174,7 @@ _delegate("restore", "Restore loops and run records from a backup.")
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of the loop language."""
-    from coloop.cli.language import schema_command
+    from coloop.cli.explaining import schema_command
 
     raise typer.Exit(schema_command())
 
@@ -223,7 +223,7 @@ def serve(
 def _presets(context: typer.Context) -> None:
     """Loops that ship with coloop."""
     if context.invoked_subcommand is None:
-        from coloop.cli.gallery import list_command
+        from coloop.cli.begin import list_command
 
         raise typer.Exit(list_command(as_json=False))
 
@@ -231,7 +231,7 @@ def _presets(context: typer.Context) -> None:
 @presets_app.command("list")
 def _list_presets(json: Json = False) -> None:
     """List the presets."""
-    from coloop.cli.gallery import list_command
+    from coloop.cli.begin import list_command
 
     raise typer.Exit(list_command(as_json=json))
 
@@ -239,7 +239,7 @@ def _list_presets(json: Json = False) -> None:
 @presets_app.command("show")
 def _show_preset(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Print the YAML of a preset."""
-    from coloop.cli.gallery import show_command
+    from coloop.cli.begin import show_command
 
     raise typer.Exit(show_command(name))
 

@@ -70,7 +70,7 @@ def _with_server(data: Path | None, work: Callable[["Settings"], None]) -> None:
         if find_spec(module) is None:
             complain(f"this command needs `{module}`: pip install 'coloop[server]'")
             raise typer.Exit(FAILED)
-    from coloop.cli.secret_files import take_secrets
+    from coloop.cli.serving import take_secrets
     from coloop_server.cli import read_settings
     from coloop_server.errors import ServerError
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from rich.markup import escape
 
 from coloop.cli.output import complain, console, count, print_diagnostics, print_json
-from coloop.cli.overrides import with_settings
-from coloop.cli.source import UNREADABLE, Source, parse_source, read_source
+from coloop.cli.source import UNREADABLE, Source, parse_source, read_source, with_settings
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.refused import Outlook, outlook_of

@@ -19,12 +19,12 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from coloop.cli.libraries import LIBRARIES
+from coloop.cli.lazy import LIBRARIES
 from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
-from coloop.plan.settings.precision import LEAST_PARAMETERS
+from coloop.plan.settings.outline import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
-from coloop.plan.settings.threads import WIDTH_OF_THREAD
+from coloop.plan.settings.survey import LEAST_PARAMETERS
 from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import wall_here
 from coloop.sandbox.words import WORDS

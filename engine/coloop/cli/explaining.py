@@ -114,3 +114,14 @@ def _print(*lines: str) -> None:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+# `coloop schema`: the loop language as JSON Schema.
+
+
+def schema_command() -> int:
+    """Prints the schema."""
+    from coloop.spec.schema import json_schema
+
+    print_json(json_schema())
+    return 0

@@ -1,5 +1,8 @@
 """`coloop export`: the trained weights of a run as a model folder in Hugging Face format."""
 
+from __future__ import annotations
+
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,6 +10,9 @@ import typer
 from rich.console import Console
 
 from coloop.errors import ColoopError
+from coloop.models.adapter_folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, dtype_in, is_adapter
+from coloop.models.folder import link_tree, save_hf, written_aside
+from coloop.models.pretrained import load_pretrained
 
 
 def export_command(
@@ -33,7 +39,6 @@ def export_command(
 
 def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
     from coloop.data.files.marks import Marks
-    from coloop.models.export import export_model
     from coloop.runtime.checkpoints.checkpoint import list_checkpoints
     from coloop.spec.groups import owner_of
     from coloop.spec.io import parse
@@ -66,3 +71,28 @@ def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
         raise ColoopError(f"{out} already exists; choose another folder")
     export_model(checkpoint.path / owner, out)
     return out
+
+
+# What a checkpoint has learned, for other programs: a model folder in Hugging Face format.
+#
+# OUT/            the model, an adapter merged into what it stands on OUT/adapter/    the adapter
+# by itself, as peft reads it
+
+
+def export_model(folder: Path, out: Path) -> None:
+    """Writes the weights of a checkpoint's folder to another one, which it replaces.
+
+    Raises `CheckpointError`, `StorageFull`, `ModelUnavailable`.
+    """
+    if not is_adapter(folder):
+        with written_aside(out) as aside:
+            link_tree(folder, aside, without=("*.pt",), copies=True)
+        return
+    model, tokenizer = load_pretrained(str(folder), folder, dtype=dtype_in(folder))
+    save_hf(out, model, tokenizer)
+    with written_aside(out / "adapter") as aside:
+        for name in ADAPTER_FILES:
+            (aside / name).write_bytes((folder / name).read_bytes())
+        config = json.loads((aside / CONFIG).read_text(encoding="utf-8"))
+        config["base_model_name_or_path"] = str((folder / BASE_FOLDER).resolve())
+        (aside / CONFIG).write_text(json.dumps(config, indent=2), encoding="utf-8")

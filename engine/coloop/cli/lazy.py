@@ -4,14 +4,15 @@ A delegated command is registered with its name and one line of help. When it is
 is imported, and its function, with its own arguments, replaces the placeholder.
 """
 
+import re
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
 
 import typer
 from typer import _click
 from typer.core import TyperGroup
 
-from coloop.cli.libraries import extra_of
 from coloop.errors import SettingInvalid
 from coloop.workers import collecting
 
@@ -68,3 +69,38 @@ def build_command(name: str) -> _click.Command:
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     single.command(name)(command)
     return typer.main.get_command(single)
+
+
+# Libraries that parts of coloop need, and what installs them.
+
+LIBRARIES: tuple[tuple[str, str | None], ...] = (
+    ("pydantic", None),
+    ("torch", "engine"),
+    ("transformers", "engine"),
+    ("tokenizers", "engine"),
+    ("ray", "engine"),
+    ("pyarrow", "engine"),
+    ("fastapi", "server"),
+    ("uvicorn", "server"),
+    ("sqlalchemy", "server"),
+    ("websockets", "server"),
+    ("vllm", "vllm"),
+    ("deepspeed", "deepspeed"),
+    ("peft", "lora"),
+)
+"""Module (its distribution has the same name) and the extra that installs it."""
+
+
+def extra_of(module: str) -> str | None:
+    """The extra that installs a module; None if no extra does."""
+    if module in dict(LIBRARIES):
+        return dict(LIBRARIES)[module]
+    try:
+        demands = requires("coloop") or []
+    except PackageNotFoundError:
+        return None
+    for demand in demands:
+        match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", demand)
+        if match and match[1].replace("-", "_").lower() == module and match[2] != "all":
+            return match[2]
+    return None

@@ -211,3 +211,24 @@ def _heading(out: Console, text: str) -> None:
 
 def _millions(count: int) -> str:
     return f"{count / 1e9:.2f}B" if count >= 1e9 else f"{count / 1e6:.2f}M"
+
+
+# `coloop plan`: the compiled plan, explained or as JSON.
+
+
+def plan_command(spec: str, settings: Sequence[str] = (), *, as_json: bool) -> int:
+    """Compile SPEC and print the plan."""
+    from coloop.plan.refused import outlook_of
+
+    checked, code = checked_spec(spec, settings, as_json=as_json)
+    if checked is None or checked.spec is None:
+        return code
+    outlook = outlook_of(checked.spec, checked.unrolled, root=checked.source.root)
+    if as_json:
+        print_json(outlook.plan.model_dump(mode="json") | outlook.to_json())
+        return 0
+    out = console()
+    for line in outlook.plan.explain:
+        out.print(escape(line))
+    print_outlook(outlook)
+    return 0

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
-from coloop.data.contests import Game, elo_ratings, win_rates
-from coloop.data.votes import winner
+from coloop.data.contests import Game, elo_ratings, win_rates, winner
 
 Scores = Sequence[float | None]
 Steps = Mapping[int, float]

@@ -6,20 +6,22 @@ Knows columns, not lineage: which rows are joined, whose children the new rows a
 written in earlier rounds is the role's to say. Same rows and seeds, same texts.
 """
 
+import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
+from coloop.data.answers import in_tags
 from coloop.data.chats import is_chat, written_chat
-from coloop.data.parsing import column_of
-from coloop.data.patterns import PatternProblem, PatternTimeout
-from coloop.data.tasks.draw import stable_hash
-from coloop.data.templates.names import names_of
+from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
+from coloop.data.tasks.base import stable_hash
+from coloop.data.templates.grammar import names_of
 from coloop.data.templates.rendering import RenderProblem, compiled, render_text
 from coloop.errors import UserCodeError
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import Message
+from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,3 +257,63 @@ def _value(row: TemplateRow, column: str) -> Any:
     if "." in column:
         return row.scoped.get(column)
     return row.columns.get(column, row.scores.get(column))
+
+
+# Columns read out of a text: by a regular expression, from JSON in it, or from a tag.
+#
+# The last match counts; with `all` every match, as a list. No match leaves the column absent,
+# which is not the same as empty.
+
+MOST_JSON_STARTS: Final = 200
+"""Places in a text where the reading of JSON is tried."""
+
+DECODER: Final = json.JSONDecoder()
+
+
+def parsed(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> list[Any]:
+    """All matches of a rule in a text, in order."""
+    match rule:
+        case str():
+            return list(pattern(rule).matches(text))
+        case ParseRegex():
+            return list(pattern(rule.regex).matches(text))
+        case ParseTag():
+            return list(in_tags(text, rule.tag))
+        case ParseJson():
+            steps = [step for step in rule.json_path.split(".") if step]
+            found = (_at(value, steps) for value in json_values(text))
+            return [value for value in found if value is not None]
+
+
+def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
+    """What a rule gives: the last match, a list with `all`, None where nothing matches."""
+    found = parsed(text, rule)
+    if not found:
+        return None
+    return found if not isinstance(rule, str) and rule.all else found[-1]
+
+
+def json_values(text: str) -> Iterator[Any]:
+    """Objects and lists of JSON that stand in a text, none inside another."""
+    place = 0
+    for _ in range(MOST_JSON_STARTS):
+        starts = [at for at in (text.find("{", place), text.find("[", place)) if at >= 0]
+        if not starts:
+            return
+        try:
+            value, place = DECODER.raw_decode(text, min(starts))
+        except (ValueError, RecursionError):
+            place = min(starts) + 1
+            continue
+        yield value
+
+
+def _at(value: Any, steps: list[str]) -> Any:
+    for step in steps:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value

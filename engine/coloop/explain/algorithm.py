@@ -2,17 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from coloop.explain.curves import Curve, curves_of
 from coloop.explain.formulas import Formula, formulas_of
 from coloop.explain.maths import MathElement, to_mathml, to_text
-from coloop.spec.algorithm import PORTS_OF, Algorithm
+from coloop.runtime.health.symptoms import SYMPTOMS
+from coloop.spec.algorithm import (
+    PORTS_OF,
+    Algorithm,
+    BradleyTerry,
+    ImplicitPrm,
+    PreferenceAlgorithm,
+    RewardsAlgorithm,
+    Sft,
+    ValueLoss,
+    resolve_pairs_algorithm,
+    resolve_rewards_algorithm,
+)
+from coloop.spec.algorithm import ResolvedPreference as Preference
+from coloop.spec.algorithm import ResolvedRewards as Rewards
 from coloop.spec.algorithms.registry import ALGORITHMS, family_of, title_of
 from coloop.spec.diagnostics import closest
+from coloop.spec.metrics import METRICS, Better
+
+# Which curves belong to an algorithm, how they should look, and what to do where they do not.
+#
+# What a curve should look like is said once, in `spec.metrics`; what to do is the hint of the
+# learning doctor where it watches the metric, and is said here for the others.
+
+
+class Curve(BaseModel):
+    """One number over the steps of a run."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    metric: str
+    title: str
+    help: str
+    expect: str
+    """What it should look like."""
+    better: Better
+    otherwise: str
+    """What to do where it looks different."""
+
+
+OTHERWISE: dict[str, str] = {
+    "loss/policy": "A drift away from 0 goes with clipped tokens or a high KL: lower the learning "
+    "rate, and look at these two curves.",
+    "loss/demonstrations": "If it does not fall, raise the learning rate or look at the target "
+    "column. If it falls to 0 and held-out accuracy does not rise, stop earlier or take more rows.",
+    "loss/pairs": "If it stays at 0.69, the sides are not told apart: raise the learning rate or "
+    "beta, and read some pairs. If it is near 0 at once, chosen and rejected differ by their form.",
+    "loss/labels": "If it stays where it began, look at the labels: are there both kinds? Does the "
+    "judge see the whole text?",
+    "loss/returns": "If it does not fall, raise the critic's learning rate or its updates, or let "
+    "it learn alone before the policy.",
+    "reward/mean": "If it stands still, look at the groups without variance and read samples: can "
+    "the problems be solved at all, and does the scorer find the answer? If it jumps, read the "
+    "texts that are rewarded most.",
+    "kl/penalty": "If it eats up the reward, lower `kl.coefficient`.",
+    "kl/coefficient": "If it rises or falls without end, choose another `kl.target`.",
+    "advantage/std": "At 0 nothing is learned: see the groups without variance.",
+    "rollout/length": "If it grows to the limit, add a penalty for length or raise "
+    "`max_new_tokens`; if it falls to nearly nothing, the reward pays for short texts.",
+    "accuracy": "At 0.5 nothing is told apart: raise the learning rate, look at the data. At 1 "
+    "from the beginning the two sides give themselves away, by their length or their form.",
+    "margin": "If it does not rise, raise the learning rate; if it rises without end while "
+    "held-out accuracy falls, stop earlier or raise beta.",
+    "log_ratio/chosen": "If it falls as fast as that of rejected sides, both are unlearned: lower "
+    "the learning rate, raise beta, or add a share of imitation (`sft`).",
+    "log_ratio/rejected": "If it runs away, lower the learning rate or raise beta.",
+    "log_prob/chosen": "If it falls, lower the learning rate or raise the share of imitation.",
+    "log_prob/rejected": "If it does not fall below that of chosen sides, raise the learning rate.",
+    "divergence": "If it is far above both sides, lower the learning rate.",
+    "shift": "If it runs away, lower the learning rate.",
+    "score/chosen": "If it stays with that of rejected sides, raise the learning rate and look at "
+    "the pairs.",
+    "score/rejected": "If it stays with that of chosen sides, raise the learning rate.",
+    "score/mean": "At one of its extremes the labels are of one kind only: balance them.",
+    "log_ratio": "If it does not rise, raise `beta` or the learning rate.",
+    "value/mean": "If it lags far behind the returns, raise the critic's learning rate.",
+    "return/mean": "It follows the reward: look there.",
+    "grad_norm": "Spikes want a lower learning rate or a lower `gradient_clip`; 0 means that no "
+    "reward differs within any group.",
+}
+"""For metrics that the learning doctor does not watch, or of which there is more to say."""
+
+
+WITHOUT_SCORES: dict[str, str] = {
+    "entropy": "If it plunges while held-out numbers stay, stop earlier, lower the learning rate, "
+    "or take more rows.",
+    "kl": "If it rises fast, lower the learning rate, or raise beta.",
+    "grad_norm": "Spikes want a lower learning rate or a lower `gradient_clip`; near 0 there is "
+    "nothing left to learn.",
+}
+"""The same of learners that are taught by no scores, where that differs."""
+
+
+def curves_of(entry: Algorithm) -> list[Curve]:
+    """The curves of one algorithm, the most telling first."""
+    own = {} if isinstance(entry, RewardsAlgorithm) else WITHOUT_SCORES
+    return [_curve(metric, own) for metric in _metrics(entry)]
+
+
+def _curve(name: str, own: Mapping[str, str]) -> Curve:
+    metric = METRICS[name]
+    return Curve(
+        metric=name,
+        title=metric.title,
+        help=metric.help,
+        expect=metric.expect,
+        better=metric.better,
+        otherwise=own.get(name) or otherwise(name),
+    )
+
+
+def otherwise(metric: str) -> str:
+    """What to do where a curve does not look as it should."""
+    if metric in OTHERWISE:
+        return OTHERWISE[metric]
+    hint = next(symptom.hint for symptom in SYMPTOMS if symptom.metric == metric)
+    return f"{hint[0].upper()}{hint[1:]}."
+
+
+def _metrics(entry: Algorithm) -> Iterator[str]:
+    match entry:
+        case RewardsAlgorithm():
+            yield from _of_rewards(resolve_rewards_algorithm(entry))
+        case PreferenceAlgorithm():
+            full = resolve_pairs_algorithm(entry)
+            assert isinstance(full, Preference)
+            yield from _of_pairs(full)
+        case BradleyTerry():
+            yield from ("loss/pairs", "accuracy", "margin", "score/chosen", "score/rejected")
+        case Sft():
+            yield from ("loss/demonstrations", "entropy")
+        case ValueLoss():
+            yield from ("loss/returns", "explained_variance", "value/mean", "return/mean")
+        case ImplicitPrm():
+            yield from ("loss/labels", "accuracy", "score/mean", "log_ratio")
+        case _:
+            yield from ("loss/labels", "accuracy", "score/mean")
+    yield "grad_norm"
+
+
+def _of_rewards(settings: Rewards) -> Iterator[str]:
+    yield "reward/mean"
+    if settings.needs_group:
+        yield "group/zero_variance"
+    if settings.kl is not None:
+        yield "kl"
+        if settings.kl.into == "reward":
+            yield "kl/penalty"
+        if settings.kl.target is not None:
+            yield "kl/coefficient"
+    yield "entropy"
+    if settings.loss in ("clipped", "sequence_clipped"):
+        yield "clip_fraction"
+    if settings.loss != "policy_gradient":
+        yield "ratio/max"
+    yield from ("rollout/length", "rollout/finished", "advantage/std")
+    if settings.correction.method != "none":
+        yield "mismatch_kl"
+    yield "loss/policy"
+
+
+def _of_pairs(settings: Preference) -> Iterator[str]:
+    what = "log_ratio" if settings.needs_reference else "log_prob"
+    yield from ("loss/pairs", "accuracy", "margin", f"{what}/chosen", f"{what}/rejected")
+    if settings.needs_reference:
+        yield "kl"
+    if settings.loss == "kto":
+        yield "divergence"
+    if settings.loss == "bco":
+        yield "shift"
+    yield "entropy"
+
 
 ANY_ALGORITHM: TypeAdapter[Algorithm] = TypeAdapter(Algorithm)
 

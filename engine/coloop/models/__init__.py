@@ -40,8 +40,6 @@ from coloop.models.heads import (
     writing_part,
 )
 from coloop.models.on_disk import Conversion, from_disk, to_disk
-from coloop.models.outline import filled, outline_of
-from coloop.models.to_come import Place, WeightsToCome
 from coloop.models.tokenizer import (
     Prompt,
     character_tokenizer,
@@ -53,6 +51,7 @@ from coloop.models.tokenizer import (
     pieces,
     vocabulary_mark,
 )
+from coloop.models.waiting import Place, WeightsToCome, filled, outline_of
 
 __all__ = [
     "BASE_FOLDER",

@@ -21,9 +21,14 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedT
 
 from coloop.data.files.marks import settle, settle_one
 from coloop.errors import CheckpointError, StorageFull, is_full
-from coloop.models.on_disk import Conversion, Part, from_disk, outline_from
-from coloop.models.quiet import without_bars
-from coloop.models.weights_file import damage_of_weights
+from coloop.models.on_disk import (
+    Conversion,
+    Part,
+    damage_of_weights,
+    from_disk,
+    outline_from,
+    without_bars,
+)
 
 ONE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

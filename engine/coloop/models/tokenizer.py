@@ -17,15 +17,6 @@ from transformers import PreTrainedTokenizerFast
 
 from coloop.data.arrays import Ids
 from coloop.errors import RequestRefused
-from coloop.models.characters import (
-    BOS,
-    CHAT_TEMPLATE,
-    EOS,
-    MARKS,
-    PAD,
-    UNKNOWN,
-    VOCABULARY,
-)
 from coloop.models.chats import (
     Tools,
     check_known,
@@ -204,3 +195,21 @@ def _ids(tokenizer: PreTrainedTokenizerFast, text: str, *, special: bool) -> lis
     start = tokenizer.bos_token_id
     is_doubled = special and start is not None and ids[:2] == [start, start]
     return ids[1:] if is_doubled and text.startswith(str(tokenizer.bos_token)) else ids
+
+
+# The vocabulary of models made from scratch: 128 single characters.
+#
+# Printable ASCII, newline and tab, the symbols that procedural tasks write, and four marks. The
+# marks are spelled with brackets that are no ASCII, so no ASCII text reads as one. Ids are fixed:
+# a checkpoint depends on them.
+
+PAD, BOS, EOS, UNKNOWN = "⟨pad⟩", "⟨bos⟩", "⟨eos⟩", "⟨unk⟩"
+MARKS = (PAD, BOS, EOS, UNKNOWN)
+ASCII = "\n\t" + "".join(chr(code) for code in range(32, 127))
+SYMBOLS = "×÷±≤≥≠≈→⇒√π∞°²³·–—‘’“”…€∧∨¬"  # noqa: RUF001 - these are the characters meant
+VOCABULARY = (*MARKS, *ASCII, *SYMBOLS)
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}"
+)

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel
 from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
@@ -26,10 +28,84 @@ from coloop.errors import CheckpointError
 from coloop.models.adapter_folder import merged_weights, read_adapter
 from coloop.models.folder import INDEX, ONE_FILE, read_for, read_part, shapes_in
 from coloop.models.heads import ONLY, SCORE, add_scores, score_heads, scores_among
-from coloop.models.on_disk import Conversion, from_disk, types_in
-from coloop.models.outline import outline_of
-from coloop.models.quiet import without_bars
-from coloop.models.to_come import WeightsToCome, WithoutMemory
+from coloop.models.on_disk import Conversion, from_disk, types_in, without_bars
+
+# Weights that a model is still to be given. It is built without memory for them, and whoever
+# holds it takes them one by one, each rank its part, so nobody needs room for a whole model.
+#
+#     built    every weight on `meta`; there are only score heads, and tables that no file has
+#     placed   types, heads and adapters, as with any model
+#     given    `weights()`, once: each weight whole, by its name when the model was built
+#
+# Weights are known by what they are, not by their names: modules are built around them meanwhile.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in a model a weight comes to lie."""
+
+    name: str
+    """The first that the model has for it now."""
+    types: tuple[torch.dtype, ...]
+    """That it is cast to, one after the other."""
+
+
+class WeightsToCome:
+    """See the module."""
+
+    def __init__(self, model: nn.Module, read: Callable[[], Iterable[tuple[str, Tensor]]]) -> None:
+        """
+        Args:
+            model: has the names by which weights are read, and the types that they are read in.
+            read: each weight whole; those that the model has in memory are not asked for.
+        """
+        named = model.named_parameters(remove_duplicate=False)
+        self._weights = {name: weight for name, weight in named if weight.is_meta}
+        self._types = {id(weight): [weight.dtype] for weight in self._weights.values()}
+        self._read = read
+
+    def note_types(self) -> None:
+        """Weights were placed in other types: what is given later is cast to these as well, so
+        that it is rounded as a weight in memory would have been."""
+        for weight in self._weights.values():
+            types = self._types[id(weight)]
+            if weight.dtype != types[-1]:
+                types.append(weight.dtype)
+
+    def places_in(self, model: nn.Module) -> dict[str, Place]:
+        """By the name that a weight is read by, where it comes to lie in what was built of the
+        model; what is left of it there. A weight with several names has one place.
+
+        Raises `ValueError` where the model wants a weight that nobody gives.
+        """
+        self.note_types()
+        here = {id(weight): name for name, weight in model.named_parameters() if weight.is_meta}
+        known = {id(weight) for weight in self._weights.values()}
+        if strangers := [name for key, name in here.items() if key not in known]:
+            raise ValueError(f"{len(strangers)} weights come from nowhere, such as {strangers[0]}")
+        return {
+            name: Place(name=here[id(weight)], types=tuple(self._types[id(weight)]))
+            for name, weight in self._weights.items()
+            if id(weight) in here
+        }
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, by the name that it is read by. All ranks iterate to the end."""
+        yield from self._read()
+
+
+class WithoutMemory(TorchFunctionMode):
+    """While it is entered, tensors that are made empty have no memory: weights are made so, and
+    tables are computed. Of this thread alone."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, given: Any = (), named: Any = None
+    ) -> Any:
+        named = dict(named or {})
+        if function is torch.empty and named.get("device") is None:
+            named["device"] = torch.device("meta")
+        return function(*given, **named)
+
 
 logger = logging.getLogger(__name__)
 
@@ -203,3 +279,26 @@ def _give_scores(model: PreTrainedModel, weights: dict[str, Tensor]) -> None:
     elif weights:
         dtype = next(model.parameters()).dtype
         add_scores(model, {node: weight.to(dtype, copy=True) for node, weight in weights.items()})
+
+
+# A model apart from its weights: kept while they lie elsewhere, made whole again from them.
+
+
+def outline_of(model: PreTrainedModel) -> PreTrainedModel:
+    """The model without its weights, which take no memory; what else it holds is copied."""
+    empty: dict[int, Any] = {
+        id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()
+    }
+    return copy.deepcopy(model, memo=empty)
+
+
+def filled(outline: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> PreTrainedModel:
+    """A model of the outline's shape with these weights, by name; ties hold."""
+    named = dict(outline.named_parameters())
+    given: dict[int, Any] = {
+        id(named[name]): nn.Parameter(weight, named[name].requires_grad) for name, weight in weights
+    }
+    missing = [name for name, weight in named.items() if id(weight) not in given]
+    if missing:
+        raise ValueError(f"{len(missing)} weights are missing, such as {missing[0]}")
+    return copy.deepcopy(outline, memo=given)

@@ -8,8 +8,7 @@ brings nothing, a circle ends where it began, and a long chain is no deep call.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from coloop.plan.givers import Givers, StageKey
-from coloop.plan.needs import CONCAT_PORTS, CREDITED, READS, SERVING
+from coloop.plan.needs import CONCAT_PORTS, CREDITED, READS, SERVING, Givers, StageKey
 from coloop.spec.algorithm import off_policy_of
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Level, Levels, Lineage, Relation

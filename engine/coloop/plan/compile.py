@@ -1,35 +1,44 @@
 """The compiler: a valid spec becomes a plan for a machine. Pure but for what it asks of this one;
 called at every edit of the page, so it is quick."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from coloop.errors import PlanInconsistent
 from coloop.plan.explain import explain
-from coloop.plan.invariants import check_stages
+from coloop.plan.needs import GIVES
 from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of
-from coloop.plan.placement import pools_of
 from coloop.plan.rows import rows_of, with_rows
 from coloop.plan.settings import Conditions, Resolved
+from coloop.plan.settings.machine import Machine, PoolShare
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     Decision,
     EnginePlan,
     PhasePlan,
     Plan,
+    PoolPlan,
     ProbePlan,
+    Refill,
+    Stage,
     StageRows,
     WeightsPlan,
 )
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import WeightsGroup, weights_groups
-from coloop.spec.homes import holding_pool
+from coloop.spec.groups import (
+    DEFAULT_POOL,
+    WeightsGroup,
+    holding_pool,
+    weights_groups,
+    writing_pools,
+)
 from coloop.spec.io import content_hash
 from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import model_of
+from coloop.spec.presets import hardware
 
 
 def compile_plan(
@@ -222,3 +231,119 @@ def _ends(flat: FlatPhase, source: str | None) -> str:
         return f"until {' and '.join(as_tuple(phase.until))}{cap}"
     epochs, of = epochs_of(phase)
     return f"{epochs:g} epochs of {of or source or '?'}"
+
+
+# What holds of every plan, checked whenever one is made: a step of stages that stand before what
+# they read would run on nothing, and end well.
+#
+# The checks read the edges themselves, not what the ordering made of them.
+
+
+def check_stages(spec: LoopSpec, stages: Sequence[Stage], refills: Sequence[Refill] = ()) -> None:
+    """Every stage stands after all its givers, after the whole slice where a giver is part of one
+    that it is not, and after what it says that it waits for; a slice runs in one piece.
+
+    Raises:
+        PlanInconsistent: with the stages that break it.
+    """
+    places = {stage.name: place for place, stage in enumerate(stages)}
+    if len(places) < len(stages):
+        names = sorted({s.name for s in stages if sum(o.name == s.name for o in stages) > 1})
+        raise PlanInconsistent(f"planned twice: {', '.join(names)}")
+    for stage in stages:
+        givers = _givers(spec, stage)
+        waits = {*stage.after, *givers, *_ends_of_slices(stage, givers, refills)}
+        for giver in sorted(waits & places.keys()):
+            if places[giver] >= places[stage.name]:
+                raise PlanInconsistent(
+                    f"{stage.name} is planned before {giver}, whose rows it needs"
+                )
+    for refill in refills:
+        _check_slice(refill, [stage.name for stage in stages])
+
+
+def _givers(spec: LoopSpec, stage: Stage) -> set[str]:
+    """The stages that fill what this one's edges bring."""
+    sources = [spec.graph.edge(key) for key in stage.edges]
+    found = set()
+    for edge in sources:
+        if edge is not None:
+            source = edge.source
+            verb = GIVES[spec.nodes[source.node].kind].get(source.port)
+            if verb is not None:
+                found.add(f"{source.node}.{verb}")
+    return found - {stage.name}
+
+
+def _ends_of_slices(
+    stage: Stage, givers: Iterable[str], refills: Sequence[Refill]
+) -> Iterable[str]:
+    """Filters of slices that give rows to a stage outside of them."""
+    wanted = set(givers)
+    inside = {name for r in refills if stage.name in r.stages for name in r.stages}
+    for refill in refills:
+        if stage.name not in refill.stages and wanted & set(refill.stages) - inside:
+            yield refill.stages[-1]
+
+
+def _check_slice(refill: Refill, names: Sequence[str]) -> None:
+    if not refill.first_pass or refill.first_pass[-1] != refill.stages[-1]:
+        raise PlanInconsistent(f"the slice of {refill.filter} does not end with its filter")
+    at = names.index(refill.first_pass[0])
+    if tuple(names[at : at + len(refill.first_pass)]) != refill.first_pass:
+        among = ", ".join(names[at : at + len(refill.first_pass)])
+        raise PlanInconsistent(
+            f"the slice of {refill.filter} is not contiguous: {', '.join(refill.first_pass)} are "
+            f"spread among {among}"
+        )
+    early = set(refill.stages) - set(refill.first_pass)
+    late = [name for name in early if names.index(name) > at]
+    if late:
+        raise PlanInconsistent(f"{', '.join(sorted(late))} run after the slice of {refill.filter}")
+
+
+# Pools: parts of the hardware, and the weights groups that live in them.
+
+
+def pools_of(spec: LoopSpec, machine: Machine) -> tuple[PoolPlan, ...]:
+    """The pools, in the order in which they are written; without any, one over all the hardware.
+
+    Args:
+        machine: as it was laid out for the loop.
+    """
+    groups = weights_groups(spec)
+    homes = {
+        name: {holding_pool(spec, group), *writing_pools(spec, group)}
+        for name, group in groups.items()
+    }
+    if not spec.hardware.pools:
+        whole = machine.pool(None)
+        return (_planned(whole, DEFAULT_POOL, gpus_of(spec), tuple(groups)),)
+    return tuple(
+        _planned(
+            machine.pool(name),
+            name,
+            pool.gpus or 0,
+            tuple(group for group in groups if name in homes[group]),
+        )
+        for name, pool in spec.hardware.pools.items()
+    )
+
+
+def _planned(share: PoolShare, name: str, gpus: int, groups: tuple[str, ...]) -> PoolPlan:
+    return PoolPlan(
+        name=name,
+        workers=share.workers,
+        gpus=gpus,
+        threads_per_worker=share.threads,
+        groups=groups,
+    )
+
+
+def gpus_of(spec: LoopSpec) -> int:
+    """GPUs of the whole hardware; 0 on a CPU."""
+    name = spec.hardware.preset_name
+    if name is not None:
+        preset = hardware(name)
+        return preset.nodes * preset.gpus_per_node
+    return (spec.hardware.nodes or 1) * (spec.hardware.gpus_per_node or 0)

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from coloop.plan.settings import Resolved
 from coloop.plan.types import Learner, PhasePlan, Plan, Rows, Update
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import training_of
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of, training_of
 from coloop.spec.paths import apply_overrides
 
 

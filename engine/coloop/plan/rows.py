@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any
 
-from coloop.plan.givers import Givers
-from coloop.plan.needs import CREDITED, GIVES
+from coloop.plan.needs import CREDITED, GIVES, Givers
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     Learner,

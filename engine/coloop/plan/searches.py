@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import turns_of
+from coloop.spec.groups import turns_of
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.nodes import RewardNode, SearchNode, VerifierNode
 from coloop.spec.ports import PORTS, is_of_use

@@ -1,6 +1,7 @@
 """Puts a session together: hosts, roles, timeline, scheduler, checkpoints, in the state of the last
 checkpoint where a run goes on."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from coloop.plan.compile import Compiler
@@ -8,22 +9,22 @@ from coloop.plan.needs import READS
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
-from coloop.runtime.checkpoints.edits import edits_since
-from coloop.runtime.checkpoints.pick_up import pick_up
+from coloop.runtime.checkpoints.checkpoint_manager import pick_up
+from coloop.runtime.checkpoints.kept_plan import edits_since
 from coloop.runtime.checkpoints.recovery import Recovery
 from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, RunRequest, storage_of
 from coloop.runtime.checkpoints.storage import is_address
 from coloop.runtime.control import Control
-from coloop.runtime.phases.fields import Fields
-from coloop.runtime.phases.moments import Moments
+from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
-from coloop.runtime.phases.sources import RunSources
 from coloop.runtime.phases.timeline import Timeline, entries_of
 from coloop.runtime.phases.triggers import TriggerWatch
 from coloop.runtime.probes import Probes
 from coloop.runtime.reporting.notices import Notices
 from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles import build_group_roles, build_roles
+from coloop.runtime.roles.buffer import BufferRole
+from coloop.runtime.roles.dataset import DatasetRole
 from coloop.runtime.roles.evaluate import EvaluateRole
 from coloop.runtime.roles.protocol import Context, Role
 from coloop.runtime.run_files.events import AlertEvent
@@ -162,3 +163,29 @@ def _changes(spec: LoopSpec, weights: WeightsPlan) -> bool:
     model = model_of(spec.nodes[weights.name])
     follows = isinstance(model, SnapshotModel) and isinstance(model.refresh, RefreshEvery)
     return weights.trains or follows or isinstance(model, CopyModel)
+
+
+# What the timeline asks of datasets and buffers: how long a pass is, and whether a buffer is
+# full.
+
+
+class RunSources:
+    """Answers from the roles of a run."""
+
+    def __init__(self, roles: Mapping[str, Role], now: Callable[[], Context]) -> None:
+        """
+        Args:
+            now: the loop with the values of the moment at which it is asked.
+        """
+        self._roles = roles
+        self._now = now
+
+    def steps_for_epochs(self, node: str, epochs: float) -> int:
+        role = self._roles[node]
+        assert isinstance(role, DatasetRole | BufferRole)
+        return role.steps_for_epochs(epochs, self._now())
+
+    def is_full(self, buffer: str) -> bool:
+        role = self._roles[buffer]
+        assert isinstance(role, BufferRole)
+        return role.is_full(self._now())

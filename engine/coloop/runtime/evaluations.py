@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from coloop.runtime.phases.foresight import watched_by
-from coloop.runtime.phases.moments import Moments
+from coloop.runtime.phases.fields import Moments
+from coloop.runtime.phases.phase_stages import watched_by
 from coloop.runtime.phases.timeline import StepPosition, Timeline
 from coloop.runtime.probes import Grades, Probes
 from coloop.runtime.reporting.event_reporter import EventReporter

@@ -25,13 +25,11 @@ from coloop.plan.types import Plan, Stage
 from coloop.runtime.actions import Actions, has_averages
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
-from coloop.runtime.checkpoints.edits import LEFT_OUT, REFUSED, Edit
+from coloop.runtime.checkpoints.kept_plan import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.health.doctor import Finding
-from coloop.runtime.health.truths import truths_of
-from coloop.runtime.phases.fields import Fields
-from coloop.runtime.phases.moments import Moments
+from coloop.runtime.health.doctor import Finding, truths_of
+from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline
 from coloop.runtime.phases.triggers import TriggerWatch
@@ -45,7 +43,7 @@ from coloop.runtime.roles.protocol import Role
 from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunStateName
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.arrivals import Arrivals
-from coloop.runtime.schedule.failures import stage_failure
+from coloop.runtime.schedule.calls import stage_failure
 from coloop.runtime.schedule.scheduler import Scheduler, Watcher
 from coloop.runtime.steps import Steps
 from coloop.workers.messages import Poll

@@ -19,9 +19,8 @@ from coloop.runtime.actions import Actions
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.health.idleness import Idleness
-from coloop.runtime.phases.fields import Fields
-from coloop.runtime.phases.moments import Moments
+from coloop.runtime.health.doctor import Idleness
+from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import StepPosition, Timeline
 from coloop.runtime.reporting.event_reporter import EventReporter
@@ -32,8 +31,7 @@ from coloop.runtime.roles.protocol import Outcome, Role, printed_by
 from coloop.runtime.run_files.events import SampleEvent
 from coloop.runtime.schedule.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
 from coloop.runtime.schedule.arrivals import CODE as MISSING_ROWS
-from coloop.runtime.schedule.calls import StepContext
-from coloop.runtime.schedule.failures import stage_failure
+from coloop.runtime.schedule.calls import StepContext, stage_failure
 from coloop.runtime.schedule.flights import Flight, Work
 from coloop.runtime.schedule.scheduler import Scheduler
 

@@ -39,13 +39,16 @@ from coloop.spec.algorithm_fields import (
     VerifierAlgorithm,
     VerifierAlgorithms,
 )
-from coloop.spec.algorithm_presets import (
+from coloop.spec.algorithms.registry import (
+    ADVANTAGES,
     AFTER_BASELINE,
+    ALGORITHMS,
     PREFERENCE_BASE,
     PRESETS,
     REWARDS_BASE,
+    advantages_that_need,
+    family_of,
 )
-from coloop.spec.algorithms.registry import ADVANTAGES, ALGORITHMS, advantages_that_need, family_of
 from coloop.spec.base import Section, as_tuple
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from coloop.spec.algorithm_presets import PRESETS
-from coloop.spec.algorithms.registry import ADVANTAGES, names_with
+from coloop.spec.algorithms.registry import ADVANTAGES, PRESETS, names_with
 from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, problem, setting
 
 PolicyLoss = Literal[

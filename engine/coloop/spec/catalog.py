@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, get_args
 
@@ -20,8 +20,15 @@ from coloop.spec.algorithm_fields import (
     PreferenceAlgorithm,
     RewardsAlgorithm,
 )
-from coloop.spec.algorithm_presets import PREFERENCE_BASE, PRESETS, REWARDS_BASE
-from coloop.spec.algorithms.registry import ALGORITHMS, FRAMEWORKS, family_of, title_of
+from coloop.spec.algorithms.registry import (
+    ALGORITHMS,
+    FRAMEWORKS,
+    PREFERENCE_BASE,
+    PRESETS,
+    REWARDS_BASE,
+    family_of,
+    title_of,
+)
 from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import (
@@ -31,7 +38,6 @@ from coloop.spec.catalog_texts import (
     PORT_TEXTS,
 )
 from coloop.spec.catalog_types import Catalog, PresetInfo
-from coloop.spec.charts import CHARTS
 from coloop.spec.diagnostics import CODES, UNFINISHED
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
@@ -285,3 +291,69 @@ def _task(section: type[Section]) -> dict[str, Any]:
             if task == name and part is not None
         },
     }
+
+
+# The charts that a run opens with: which metrics stand together, and for which learning.
+#
+# A chart is shown where one of its metrics was told, and where a node of the loop learns at one
+# of its ports. Metrics of evaluations count by their own name, whatever stands before it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Metrics of all nodes on one axis."""
+
+    name: str
+    title: str
+    metrics: tuple[str, ...]
+    ports: tuple[str, ...] = ()
+    """Teaching ports for whose algorithms it is; none: for every loop."""
+
+
+CHARTS: tuple[Chart, ...] = (
+    Chart(
+        name="accuracy",
+        title="Accuracy",
+        metrics=("accuracy", "score", "agreement", "pair_accuracy", "label_accuracy"),
+    ),
+    Chart(name="reward", title="Reward", metrics=("reward/mean",), ports=("rewards",)),
+    Chart(
+        name="loss",
+        title="Loss",
+        metrics=("loss/demonstrations", "loss/pairs", "loss/labels", "loss/returns"),
+        ports=("demonstrations", "pairs", "labels", "returns"),
+    ),
+    Chart(name="kl", title="KL to the reference", metrics=("kl",), ports=("rewards",)),
+    Chart(name="length", title="Length", metrics=("rollout/length",), ports=("rewards",)),
+    Chart(
+        name="recall",
+        title="Recall and false verdicts",
+        metrics=("class_recall", "false_positive_rate", "false_negative_rate"),
+    ),
+    Chart(name="entropy", title="Entropy", metrics=("entropy",), ports=("rewards",)),
+    Chart(
+        name="margin",
+        title="Chosen and rejected",
+        metrics=("margin", "log_ratio/chosen", "log_ratio/rejected"),
+        ports=("pairs",),
+    ),
+    Chart(
+        name="explained",
+        title="Explained variance",
+        metrics=("explained_variance",),
+        ports=("returns",),
+    ),
+    Chart(name="clip", title="Clip share", metrics=("clip_fraction",), ports=("rewards",)),
+    Chart(
+        name="groups",
+        title="Groups without variance",
+        metrics=("group/zero_variance",),
+        ports=("rewards",),
+    ),
+    Chart(
+        name="calibration",
+        title="Calibration",
+        metrics=("calibration", "brier"),
+        ports=("labels",),
+    ),
+)

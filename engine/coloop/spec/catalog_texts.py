@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from coloop.spec.base import FormSection
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.nodes.texts import KindText
+from coloop.spec.nodes.kind import KindText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

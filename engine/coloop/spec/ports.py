@@ -1,7 +1,7 @@
 """The port table: what each node kind takes and gives, collected from the kinds."""
 
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.nodes.ports import (
+from coloop.spec.nodes.kind import (
     HANDLES,
     InPort,
     KindPorts,

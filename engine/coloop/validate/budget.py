@@ -14,7 +14,7 @@ from coloop.plan.settings.rows import rows_of
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, likeness
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import turns_of
+from coloop.spec.groups import turns_of
 from coloop.spec.nodes import DatasetNode
 from coloop.validate.facts import found
 

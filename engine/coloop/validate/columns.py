@@ -22,13 +22,14 @@ from coloop.spec.nodes import (
 from coloop.spec.ports import PortType
 from coloop.validate.edges import types_of
 from coloop.validate.facts import Facts, found
-from coloop.validate.likely import mappings, renamings
 from coloop.validate.tables import (
     Table,
     arriving_tables,
     call_arguments,
+    mappings,
     offered_names,
     own_tables,
+    renamings,
     tables_of_texts,
 )
 from coloop.validate.text_names import TextNames, names_in_function, names_in_text

@@ -1,13 +1,12 @@
 """Parallel degrees: they divide pool, heads and batch."""
 
 from collections.abc import Iterator
-from math import gcd
+from math import gcd, isqrt
+from typing import Final
 
 from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.training import Training
-from coloop.validate.divisors import divisors
-from coloop.validate.facts import Facts, found
-from coloop.validate.machine import MAIN_POOL
+from coloop.validate.facts import MAIN_POOL, Facts, found
 from coloop.validate.numerics import architecture
 
 
@@ -121,3 +120,15 @@ def _places(facts: Facts, pool: str | None) -> int | None:
 
 
 RULES = (degrees_divide,)
+
+
+# Whole numbers that divide another one, for hints.
+
+MOST_TRIED: Final = 2**20
+"""With this, all divisors of numbers up to 10^12 are found; of a larger one, some."""
+
+
+def divisors(number: int) -> list[int]:
+    """Divisors of a positive number, in rising order; 1 and itself are always among them."""
+    small = [n for n in range(1, min(isqrt(number), MOST_TRIED) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})

@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coloop.errors import SpecProblem
+from coloop.errors import PresetNotFound, SpecProblem
+from coloop.spec import presets
 from coloop.spec.algorithm import (
     Algorithm,
     ResolvedRewards,
@@ -32,13 +33,13 @@ from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
 from coloop.spec.paths import find
+from coloop.spec.placement import Hardware
 from coloop.spec.ports import PORTS
 from coloop.spec.presets import HardwarePreset
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Count
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
 from coloop.spec.training import Training
-from coloop.validate.machine import hardware_of
 from coloop.validate.sources import Glance, glances, leading_out
 
 Port = tuple[str, str]
@@ -461,3 +462,23 @@ def _actions_in(items: Iterable[Any], path: str) -> Iterator[tuple[str, PhaseAct
             yield f"{path}.{index}.do", item.do
         if isinstance(item, PhaseGroup):
             yield from _actions_in(item.phases, f"{path}.{index}.phases")
+
+
+# The machine that a loop names: its preset, and the pools on it.
+
+MAIN_POOL = "main"
+"""The pool over everything, where a loop names none."""
+
+
+def hardware_of(section: Hardware) -> HardwarePreset | None:
+    """The machine in force, or nothing where its name is unknown."""
+    try:
+        if section.gpu is not None:
+            return presets.custom_hardware(
+                nodes=section.nodes or 1,
+                gpus_per_node=section.gpus_per_node or 1,
+                gpu=section.gpu,
+            )
+        return presets.hardware(section.preset_name or "cpu")
+    except PresetNotFound:
+        return None

@@ -4,14 +4,19 @@ Only what is certain is told: groups that are widened by `group_by`, or rows tha
 no known size here, but rows that are grouped by their own writer are each alone.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.base import as_tuple
-from coloop.spec.homes import turns_of
-from coloop.spec.lineage import Level
+from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.graph import Edge
+from coloop.spec.groups import turns_of
+from coloop.spec.lineage import Level, Relation, ancestors
 from coloop.spec.nodes import DatasetNode, FilterNode, ToolNode
-from coloop.validate.facts import Facts, PhaseFacts
+from coloop.spec.row_counts import NONE
+from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule
+from coloop.validate.facts import Facts, PhaseFacts, found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,3 +181,148 @@ def _limit_of(facts: Facts, node: str, learner: str) -> tuple[str, int] | None:
             break
         node = edges[0].source.node
     return tightest if learner in seen else None
+
+
+# Group rules of filters over groups that are always of one, which let nothing through.
+
+
+def some_groups_pass(facts: Facts) -> Iterator[Diagnostic]:
+    """A phase learns from rows that a filter's group rules can let through."""
+    filters = [name for name, node in facts.nodes.items() if isinstance(node, FilterNode)]
+    for name in filters:
+        for phase in stretches(facts):
+            finding = _of_phase(facts, name, phase)
+            if finding is not None:
+                yield finding
+                break
+
+
+def _of_phase(facts: Facts, name: str, phase: PhaseFacts) -> Diagnostic | None:
+    cut = _cuts_all(facts, name, phase)
+    if cut is None:
+        return None
+    number, rule, reason = cut
+    counts = facts.counts(phase, {name: NONE})
+    for node, port in sorted(phase.live):
+        edges = [one for one in facts.walk.into(node, port) if not facts.is_dead(one, phase)]
+        if edges and all(counts.of_edge(edge).rows == 0 for edge in edges):
+            return found(
+                "learning.group_of_one",
+                f"`{rule.rule}` compares the rows of a group, but in {phase.label} every group has "
+                f"one row ({reason}): `{name}` passes none, and `{node}.{port}` has nothing to "
+                "learn from",
+                severity=phase.severity,
+                hint=(
+                    "generate more completions, widen the groups with the rule's `by`, or learn "
+                    f"from rows that `{name}` does not filter"
+                ),
+                node=name,
+                field=f"keep.{number}",
+            )
+    return None
+
+
+def _cuts_all(facts: Facts, name: str, phase: PhaseFacts) -> tuple[int, Rule, str] | None:
+    """The rule of a filter that cuts every row in a phase, and why; rows at `spare` pass by it."""
+    node = facts.nodes[name]
+    assert isinstance(node, FilterNode)
+    if facts.is_connected(name, "spare"):
+        return None
+    for number, rule in enumerate(node.keep):
+        if not isinstance(rule, AccuracyBand | NonzeroVariance):
+            continue
+        if isinstance(rule, AccuracyBand) and _keeps_one(
+            facts, f"nodes.{name}.keep.{number}", rule, facts.values_in(phase)
+        ):
+            continue
+        reason = why_alone(facts, name, as_tuple(rule.by), phase)
+        if reason is not None:
+            return number, rule, reason
+    return None
+
+
+def _keeps_one(
+    facts: Facts, path: str, rule: AccuracyBand, overrides: Mapping[str, object]
+) -> bool:
+    """Whether a group of one row, all right or all wrong, may lie in the band."""
+    if rule.open:
+        return False
+    if facts.moved_paths & {f"{path}.min", f"{path}.max"}:
+        return True
+    least = overrides.get(f"{path}.min", rule.min)
+    return least == 0 or overrides.get(f"{path}.max", rule.max) == 1
+
+
+RULES = (some_groups_pass,)
+
+
+# Scores that all rows of a group share, in which a comparison of the group finds nothing.
+
+FROM_ABOVE = frozenset({Relation.DOWN, Relation.SIDE})
+"""Scores that reach a row by way of what it was written for, or of what that descends from."""
+
+
+def groups_have_several_scores(facts: Facts) -> Iterator[Diagnostic]:
+    """Some score tells apart the rows of a group where these are compared; nobody knows where a
+    score cannot reach its rows."""
+    if facts.lineage_findings:
+        return
+    for name, full in facts.rewards:
+        for phase in facts.phases:
+            edges = _edges_from_above(facts, name, full, phase)
+            if edges:
+                yield _finding(facts, name, full, phase, edges)
+                break
+
+
+def _edges_from_above(
+    facts: Facts, name: str, full: ResolvedRewards, phase: PhaseFacts
+) -> list[Edge]:
+    """The edges that pay a learner in a phase, where each pays all rows of a group alike."""
+    credit = getattr(facts.nodes[name], "credit", None)
+    if not full.needs_group or full.allow_group_of_one or full.off_policy is not None:
+        return []
+    if (name, "rewards") not in phase.live or credit is None or credit.group_by or credit.rounds:
+        return []
+    edges = [one for one in facts.walk.into(name, "rewards") if not facts.is_dead(one, phase)]
+    if facts.lineage.region_of(name) is not None and any(edge.aggregate for edge in edges):
+        return []  # what rises does so from later rounds as well, which stand below the row
+    own = facts.lineage.own_levels(name)
+    if not own or not all(one.parents for one in own):
+        return []
+    ways = {
+        edge.key: {facts.lineage.match(one, facts.lineage.edge_levels(edge))[0] for one in own}
+        for edge in edges
+    }
+    paying = [edge for edge in edges if ways[edge.key] != {Relation.NONE}]
+    return paying if all(ways[edge.key] <= FROM_ABOVE for edge in paying) else []
+
+
+def _finding(
+    facts: Facts, name: str, full: ResolvedRewards, phase: PhaseFacts, edges: list[Edge]
+) -> Diagnostic:
+    labels = " and ".join(f"`{edge.label}`" for edge in edges)
+    scored = {level for edge in edges for level in facts.lineage.edge_levels(edge)}
+    rows = " and ".join(sorted(f"`{level}`" for level in scored))
+    return found(
+        "learning.equal_scores",
+        f"`{full.name}` compares the rows of a group, but in {phase.label} all rows of a group of "
+        f"`{name}` have the same score: {labels} {('scores' if len(edges) == 1 else 'score')} rows "
+        f"of {rows}, not of `{name}`",
+        hint=(
+            f"score what `{name}` generates itself{_or_wider(scored)}, or use an algorithm with "
+            "another baseline"
+        ),
+        node=name,
+        field="rewards",
+    )
+
+
+def _or_wider(scored: set[Level]) -> str:
+    """Wider groups, where the scored rows differ within them."""
+    roots = {one for level in scored for one in ancestors(level) if not one.parents} - scored
+    names = sorted({one.node for one in roots})
+    return f", widen the groups (`credit: {{group_by: [{', '.join(names)}]}}`)" if names else ""
+
+
+EQUAL_SCORE_RULES = (groups_have_several_scores,)

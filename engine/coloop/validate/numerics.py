@@ -8,7 +8,7 @@ from typing import Any, Final
 from coloop.plan.settings.architecture import Architecture, UnknownArchitecture
 from coloop.plan.settings.facts import architecture_of, origin_of
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.homes import turns_of
+from coloop.spec.groups import turns_of
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel

@@ -9,8 +9,7 @@ from coloop.spec import presets
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
 from coloop.spec.model import ScratchModel
 from coloop.spec.nodes import ToolNode
-from coloop.validate.facts import Facts, found
-from coloop.validate.machine import MAIN_POOL
+from coloop.validate.facts import MAIN_POOL, Facts, found
 from coloop.validate.numerics import architecture
 
 VLLM_CPU_HEAD_SIZES: Final = frozenset({32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512})

@@ -14,8 +14,7 @@ from coloop.spec.diagnostics import Diagnostic, Severity
 from coloop.spec.graph import Edge
 from coloop.spec.levels import NO_LEVELS
 from coloop.spec.lineage import RoundsRegion
-from coloop.spec.lineage.inputs import ALWAYS_CONCAT
-from coloop.spec.lineage.rounds import multiplied, name_of
+from coloop.spec.lineage.walk import ALWAYS_CONCAT, multiplied, name_of
 from coloop.spec.nodes import RewardNode
 from coloop.validate.facts import Facts, found
 

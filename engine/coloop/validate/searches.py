@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from coloop.plan.searches import TREES
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import PortRef
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import SearchNode
 from coloop.spec.nodes.search import branches
 from coloop.spec.search import Expand

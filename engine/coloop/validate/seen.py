@@ -7,10 +7,14 @@ that were seen. What they find then and not before is told as a warning, with wh
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from coloop.spec.diagnostics import Diagnostic, Severity
+from coloop.spec.builtins import Weighted
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.graph import Edge
+from coloop.spec.nodes import RewardNode
 from coloop.validate.columns import RULES as NAME_RULES
-from coloop.validate.columns import fields_name_columns, texts_are_there_to_read
-from coloop.validate.facts import Facts
+from coloop.validate.columns import fields_name_columns, score_fields, texts_are_there_to_read
+from coloop.validate.edges import removal
+from coloop.validate.facts import Facts, PhaseFacts, found
 
 UNKNOWN: Final = "structure.unknown_column"
 
@@ -71,3 +75,86 @@ def _as_warning(finding: Diagnostic, code: str, message: str) -> Diagnostic:
 
 
 RULES = (columns_were_seen, columns_are_in_every_row)
+
+
+# Built-in rewards that name the scores that they put together: none is forgotten, and what they
+# make of them is not always 0.
+
+
+def scores_are_read(facts: Facts) -> Iterator[Diagnostic]:
+    """A reward that names scorers names all that are connected to it."""
+    for name, node in facts.nodes.items():
+        named = _named(facts, name) if isinstance(node, RewardNode) else set()
+        edges = facts.walk.into(name, "scores")
+        if not isinstance(node, RewardNode) or not named <= {edge.source.node for edge in edges}:
+            continue
+        for edge in edges if named else ():
+            if edge.source.node not in named and not facts.is_dead(edge):
+                yield _unread(facts, edge, name, node)
+
+
+def _unread(facts: Facts, edge: Edge, name: str, node: RewardNode) -> Diagnostic:
+    fixes, hint = [removal(facts, edge)], "name it there, or remove the edge"
+    if isinstance(node.source, Weighted):
+        change = Change(op="set", path=f"{_path(name)}.{edge.source.node}", value=1.0)
+        fixes = [Fix(title=f"Give {edge.source.node} weight 1", changes=(change,)), *fixes]
+        hint = "give it a weight in `weights`, or remove the edge"
+    return found(
+        "structure.unread_input",
+        f"`{edge.label}` is not used: `{getattr(node.source, 'name', '')}` combines the scorers "
+        f"that `{name}` lists, and `{edge.source.node}` is not one of them",
+        hint=hint,
+        field=facts.place(edge),
+        fixes=tuple(fixes),
+    )
+
+
+def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
+    """Some score of a weighted sum counts, in every phase that learns from it."""
+    for name in facts.nodes:
+        idle = [phase for phase in facts.phases if _weighs_nothing(facts, name, phase)]
+        learning = [phase for phase in idle if _pays_alone(facts, name, phase)]
+        if len(idle) == len(facts.phases) or learning:
+            where = "" if len(idle) == len(facts.phases) else f" in {learning[0].label}"
+            yield found(
+                "learning.every_weight_zero",
+                f"every weight of `{name}` is 0{where}, so its score is always 0",
+                hint="give one of them a weight, or remove the node",
+                node=name,
+                field="source.weights",
+            )
+
+
+def _pays_alone(facts: Facts, name: str, phase: PhaseFacts) -> bool:
+    """Whether a live port learns from this scorer and no other."""
+    for port in phase.live:
+        edges = [one for one in facts.walk.into(*port) if not facts.is_dead(one, phase)]
+        if edges and {edge.source.node for edge in edges} == {name}:
+            return True
+    return False
+
+
+def _weighs_nothing(facts: Facts, name: str, phase: PhaseFacts) -> bool:
+    """Whether every weight is 0 in a phase, and nothing moves one."""
+    source, path = getattr(facts.nodes[name], "source", None), _path(name)
+    if not isinstance(source, Weighted) or path in facts.moved_paths:
+        return False
+    values = facts.values_in(phase)
+    weights = dict(values.get(path, source.weights))
+    weights |= {key: values.get(f"{path}.{key}", own) for key, own in weights.items()}
+    is_moved = any(f"{path}.{key}" in facts.moved_paths for key in weights)
+    return not is_moved and not any(weights.values())
+
+
+def _named(facts: Facts, name: str) -> set[str]:
+    """Scorers that a reward names, in whatever phase."""
+    named = {word for _, word in score_fields(facts.nodes[name])}
+    sets = (*map(facts.values_in, facts.phases), *facts.trigger_values)
+    return named.union(*(one.get(_path(name), ()) for one in sets))
+
+
+def _path(name: str) -> str:
+    return f"nodes.{name}.source.weights"
+
+
+COMBINED_RULES = (scores_are_read, sums_have_a_weight)

@@ -28,8 +28,7 @@ from coloop.data.files import (
     read_values,
     start_of,
 )
-from coloop.data.files.documents import COLUMNS, documents_in
-from coloop.data.files.links import TooManyEntries, entry_outside
+from coloop.data.files.links import COLUMNS, TooManyEntries, documents_in, entry_outside
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode

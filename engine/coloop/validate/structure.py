@@ -1,20 +1,28 @@
 """The graph as a whole: required inputs, circles, regions of rounds and refills, what nothing
 uses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+from coloop.spec.base import as_tuple
+from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.nodes import (
+    EvaluateNode,
+    FilterNode,
     PairsNode,
+    ReferenceNode,
+    RewardNode,
+    SearchNode,
     ToolNode,
     VerifierNode,
 )
 from coloop.spec.ports import PORTS, is_of_use
+from coloop.spec.shaping import GROUP_RULES
 from coloop.validate import next_steps
 from coloop.validate.edges import removal
-from coloop.validate.facts import Facts, found
-from coloop.validate.required_inputs import PAIRS_NEED, required_inputs
-from coloop.validate.usage import used_nodes
+from coloop.validate.facts import Facts, a, found
 
 
 def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
@@ -178,3 +186,127 @@ RULES = (
     inputs_are_read,
     nodes_are_used,
 )
+
+
+# Which nodes have a part in what a loop is for: learning, keeping rows, measuring.
+
+
+def used_nodes(facts: Facts) -> set[str]:
+    """Nodes from which a goal can be reached, and nodes that others name.
+
+    Goals are learners, evaluations, and buffers that a phase fills or that somebody reads.
+    """
+    goals = [name for name, node in facts.nodes.items() if _is_goal(facts, name, node)]
+    used = _reach_up(facts, goals)
+    while True:
+        named = {other for name in used for other in _named_by(facts, name)} - used
+        if not named:
+            return used
+        used |= _reach_up(facts, named)
+
+
+def _is_goal(facts: Facts, name: str, node: object) -> bool:
+    if isinstance(node, EvaluateNode) or name in facts.learners:
+        return True
+    return any(name in phase.fills for phase in facts.phases)
+
+
+def _reach_up(facts: Facts, goals: set[str] | list[str]) -> set[str]:
+    reached, waiting = set(goals), list(goals)
+    while waiting:
+        for edge in facts.walk.into(waiting.pop()):
+            if edge.source.node not in reached:
+                reached.add(edge.source.node)
+                waiting.append(edge.source.node)
+    return reached
+
+
+def _named_by(facts: Facts, name: str) -> set[str]:
+    """Nodes whose weights, rows or scores a node names in its fields."""
+    node, model = facts.nodes[name], facts.model(name)
+    names: set[Any] = {getattr(model, "of", None), getattr(model, "with_", None)}
+    if isinstance(node, EvaluateNode):
+        names.add(node.instead_of)
+        names.update(port.partition(".")[0] for port in as_tuple(node.of))
+    return {other for other in names if other in facts.nodes}
+
+
+# Inputs that a node cannot do without, and why: its kind, its method, what is read of it.
+
+PAIRS_NEED: Final[Mapping[str, tuple[str, ...]]] = {
+    "best_worst": ("rollouts", "scores"),
+    "margin": ("rollouts", "scores"),
+    "all": ("rollouts",),
+    "direct": ("chosen", "rejected"),
+    "relabel": ("pairs", "preference"),
+}
+"""Inputs that the methods of a pairs node work on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredInput:
+    """An input that should have an edge."""
+
+    port: str
+    reason: str
+
+
+def required_inputs(facts: Facts, name: str) -> Iterator[RequiredInput]:
+    """Inputs that must have an edge, whether they have one or not."""
+    node = facts.nodes[name]
+    for port, section in PORTS[node.kind].inputs.items():
+        used = [out for out in section.required_where_used if facts.is_used(name, out)]
+        if section.required is True:
+            yield RequiredInput(port, f"{a(node.kind)} needs it")
+        elif used and not (node.kind == "actor" and facts.walk.callers.get(name)):
+            yield RequiredInput(port, f"`{name}.{used[0]}` is used")
+    match node:
+        case PairsNode():
+            for port in PAIRS_NEED[node.method]:
+                yield RequiredInput(port, f"`method: {node.method}` needs it")
+        case RewardNode() | VerifierNode():
+            yield from _of_scorer(facts, name, node)
+        case ReferenceNode() if facts.is_used(name, "log_probs"):
+            if not facts.is_connected(name, "pairs"):
+                yield RequiredInput("rollouts", f"`{name}.log_probs` is used")
+        case FilterNode():
+            yield from _of_filter(facts, name, node)
+        case ToolNode(type="search"):
+            yield RequiredInput("documents", "a search tool needs it")
+        case ToolNode(type="model"):
+            yield RequiredInput("policy", "a model tool needs it")
+        case SearchNode():
+            port = "tools" if node.method == "and_or" else "outcome"
+            yield RequiredInput(port, f"`method: {node.method}` needs it")
+
+
+def _of_scorer(facts: Facts, name: str, node: RewardNode | VerifierNode) -> Iterator[RequiredInput]:
+    outputs = [out for out in PORTS[node.kind].outputs if out not in ("check", "policy")]
+    used = [out for out in outputs if facts.is_used(name, out)]
+    if not used:
+        return
+    source = node.source if isinstance(node, RewardNode) else None
+    if source is not None and source.type == "builtin" and source.name in SCORE_TO_SCORE:
+        yield RequiredInput("scores", f"`{source.name}` combines scores")
+        return
+    inputs = ("rollouts", "rows", "comparisons", "scores")
+    if not any(facts.is_connected(name, port) for port in inputs):
+        yield RequiredInput("rollouts", f"`{name}.{used[0]}` is used")
+    is_implicit = isinstance(node, VerifierNode) and node.method == "implicit_prm"
+    if is_implicit and not facts.is_connected(name, "labels"):
+        yield RequiredInput("prior", "`method: implicit_prm` needs it")
+
+
+def _of_filter(facts: Facts, name: str, node: FilterNode) -> Iterator[RequiredInput]:
+    for rule in node.keep:
+        if rule.rule not in (*GROUP_RULES, "score"):
+            continue
+        of = getattr(rule, "of", None)
+        if of is None:
+            yield RequiredInput("scores", f"the rule `{rule.rule}` needs scores")
+        elif not facts.is_connected(name, "by") and not facts.is_connected(name, "scores"):
+            yield RequiredInput("by", f"the rule `{rule.rule}` needs scores of `{of}`")
+    if node.per_group is not None and node.per_group.pick in ("best", "worst"):
+        yield RequiredInput("scores", f"`per_group.pick: {node.per_group.pick}` needs scores")
+    if node.resample is not None:
+        yield RequiredInput("scores", "`resample` needs scores")

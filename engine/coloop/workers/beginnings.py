@@ -29,8 +29,7 @@ from coloop.plan.settings.settings import SPLIT_FAMILIES
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import training_of
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of, training_of
 from coloop.spec.nodes import model_of
 from coloop.spec.rollout import Rollout
 from coloop.workers.frozen_model import FrozenModel
@@ -40,7 +39,7 @@ from coloop.workers.trainer import Trainer
 from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks
 from coloop.workers.training.adapters import Spread, beside
 from coloop.workers.training.frozen_adapters import FrozenAdapter
-from coloop.workers.training.precision import place_weights
+from coloop.workers.training.states import place_weights
 from coloop.workers.weights import HeldWeights
 
 Home = Trainer | FrozenModel

@@ -17,8 +17,8 @@ from coloop.spec.heads import Reading
 from coloop.workers.messages import AtOnce
 from coloop.workers.training import Hooks, Scorer
 from coloop.workers.training.frozen_adapters import FrozenAdapter
-from coloop.workers.training.precision import autocast_of
-from coloop.workers.training.spread_scorer import SpreadScorer
+from coloop.workers.training.scorer import SpreadScorer
+from coloop.workers.training.states import autocast_of
 from coloop.workers.weights import HeldWeights
 
 

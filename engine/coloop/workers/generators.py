@@ -1,16 +1,50 @@
 """The rollout generators of a worker: which of them writes, which part of the texts is this rank's,
 and from which weights one is built when it writes first."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
+from coloop.algorithms.batch import Prompt
 from coloop.data.arrays import Ids
 from coloop.workers.beginnings import Home
-from coloop.workers.call_progress import CallProgress
 from coloop.workers.messages import Finished, Observation, Poll, PromptRequest, Reply, Sampling
 from coloop.workers.rollout_generator import RolloutGenerator
-from coloop.workers.shares import own_part, own_requests
-from coloop.workers.training import Ranks
+from coloop.workers.training import Hooks, Ranks
+
+# How far the running call of a worker is, and whether it is to be given up; another thread reads
+# it.
+
+
+class CallProgress:
+    """Of one worker, whose calls come one by one."""
+
+    def __init__(self) -> None:
+        self.interrupted = threading.Event()
+        """Set where the running call is to be given up."""
+        self.now = (0, 0, "")
+        """Done, of how many, of what."""
+        self.others = 0
+        """Texts of the running call that other ranks write."""
+
+    def begin(self) -> None:
+        """A call begins."""
+        self.interrupted.clear()
+        self.now = (0, 0, "")
+
+    @property
+    def hooks(self) -> Hooks:
+        """For what learns or scores."""
+        return Hooks(progress=self._count_rows, should_stop=self.interrupted.is_set)
+
+    def count_texts(self, *, rows_done: int, rows_total: int, tokens_done: int) -> None:
+        """For what writes; see `coloop.workers.rollout.Progress`."""
+        del tokens_done
+        self.now = (rows_done, rows_total + self.others, "rows")
+
+    def _count_rows(self, done: int, total: int) -> None:
+        self.now = (done, total, "rows")
 
 
 class Generators:
@@ -123,3 +157,61 @@ class Generators:
 def _texts_of(requests: Iterable[PromptRequest]) -> int:
     """Texts that requests ask for."""
     return sum(len(request.seeds) for request in requests)
+
+
+# Which part of a stage's texts a rank of a pool works on.
+#
+# Every rank is given the whole stage and finds its part by itself: texts in their order, cut
+# where the expected lengths add up to equal parts. A prompt's completions stay together but where
+# a cut falls between them, so a prompt is read by one rank; and a rank without a part does
+# nothing.
+
+
+def own_requests(
+    requests: Sequence[PromptRequest],
+    max_new_tokens: int,
+    ranks: Ranks,
+    *,
+    is_whole: bool = False,
+) -> dict[int, PromptRequest]:
+    """What this rank writes: requests by their places, with the seeds of its own completions.
+
+    Args:
+        is_whole: all completions of a request belong to one rank.
+    """
+    every = list(enumerate(requests))
+    if ranks.size == 1:
+        return dict(every)
+    if is_whole:
+        lengths = [
+            len(one.seeds) * (characters_of(one.prompt) + max_new_tokens) for one in requests
+        ]
+        return dict(every[own_part(lengths, ranks)])
+    texts = [(place, seed) for place, one in enumerate(requests) for seed in one.seeds]
+    lengths = [characters_of(one.prompt) + max_new_tokens for one in requests for _ in one.seeds]
+    seeds: dict[int, list[int]] = {}
+    for place, seed in texts[own_part(lengths, ranks)]:
+        seeds.setdefault(place, []).append(seed)
+    return {place: replace(requests[place], seeds=tuple(own)) for place, own in seeds.items()}
+
+
+def own_part(lengths: Sequence[int], ranks: Ranks) -> slice:
+    """This rank's texts among those of these expected lengths, one part beside the other.
+
+    A text belongs to the part in which its middle lies.
+    """
+    total = sum(lengths)
+    ends = accumulate(lengths)
+    owners = [
+        min((2 * end - length) * ranks.size // (2 * total), ranks.size - 1) if total else 0
+        for length, end in zip(lengths, ends, strict=True)
+    ]
+    first = sum(owner < ranks.rank for owner in owners)
+    return slice(first, first + owners.count(ranks.rank))
+
+
+def characters_of(prompt: Prompt) -> int:
+    """Characters of a prompt: hardly fewer than its tokens, and known without encoding it."""
+    if isinstance(prompt, str):
+        return len(prompt)
+    return sum(len(str(message.get("content", ""))) for message in prompt)

@@ -8,7 +8,7 @@ import torch
 
 from coloop.plan.types import WeightsPlan
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import DEFAULT_POOL
+from coloop.spec.groups import DEFAULT_POOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,23 +1,26 @@
 """The home of weights that learn: the model with its optimizer and schedule, in a backend."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from coloop.algorithms.batch import Pair, Unit
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.data.arrays import Numbers
+from coloop.algorithms.recipes import recipe_of
+from coloop.algorithms.recipes.rows import rows_of_algorithm
+from coloop.data.arrays import Numbers, numbers_of
 from coloop.models import ONLY
 from coloop.plan.settings.settings import UpdateSettings
+from coloop.spec.algorithm import Sft, node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
-from coloop.spec.heads import Reading
+from coloop.spec.heads import Reading, scored_at
 from coloop.spec.training import Training
-from coloop.workers.messages import AtOnce, LearnReply, LearnRequest, TaughtRow
-from coloop.workers.taught import taught_rows
-from coloop.workers.train_batches import TrainBatches
-from coloop.workers.training import Hooks, TrainBackend
+from coloop.workers.encoder import Encoder
+from coloop.workers.messages import AtOnce, LearnReply, LearnRequest, PortBatch, TaughtRow, TooLong
+from coloop.workers.training import Hooks, Seen, TrainBackend, TrainBatch
 from coloop.workers.weights import MODEL, HeldWeights
 
 
@@ -146,3 +149,119 @@ class Trainer:
 
 def _never() -> bool:
     return False
+
+
+# What a learner is given, as its backend learns from it: rows encoded by the learner's tokenizer,
+# each with its recipe; rows that the model cannot read are left out and counted.
+
+REWARDS = "rewards"
+"""The port of whose rows each algorithm has advantages of its own."""
+
+
+class TrainBatches:
+    """The batches of one request to learn."""
+
+    def __init__(self, spec: LoopSpec, weights: HeldWeights) -> None:
+        """
+        Args:
+            spec: with the values of the moment.
+        """
+        self._spec = spec
+        self._weights = weights
+        self.too_long: dict[str, tuple[TooLong, ...]] = {}
+        """By role, of what was asked for so far."""
+
+    def of(self, loads: Sequence[PortBatch]) -> list[TrainBatch]:
+        """One batch for each algorithm of these."""
+        return [one for load in loads for one in self._of(load)]
+
+    def in_order(self, loads: Sequence[PortBatch], order: Sequence[str]) -> list[list[TrainBatch]]:
+        """One joint part, or a part for each role in the given order, the others joined last."""
+        if not order:
+            return [self.of(loads)]
+        parts = [[load for load in loads if load.node == node] for node in order]
+        rest = [load for load in loads if load.node not in order]
+        return [self.of(part) for part in (*parts, rest) if part]
+
+    def _of(self, load: PortBatch) -> list[TrainBatch]:
+        rollout = getattr(self._spec.nodes[load.node], "rollout", None)
+        longest = rollout.max_new_tokens if rollout is not None else None
+        encoder = self._weights.encoder(load.node)
+        every = [encoder.encoded(item) for item in load.items]
+        refused = self._weights.too_long([_length(row) for row in every])
+        found = tuple(one for one in refused if one is not None)
+        if found:
+            self.too_long[load.node] = (*self.too_long.get(load.node, ()), *found)
+        rows = [
+            self._readable(row)
+            for row, problem in zip(every, refused, strict=True)
+            if problem is None
+        ]
+        loads = []
+        entries = node_algorithms(self._spec, load.node)[load.port]
+        for number, entry in enumerate(entries):
+            settings = resolve_algorithm(entry, max_new_tokens=longest)
+            own = rows
+            if load.port == REWARDS and len(entries) > 1:
+                own = [*rows_of_algorithm(rows, number)]  # type: ignore[arg-type]
+            if isinstance(entry, Sft) and entry.mask:
+                own = [encoder.without_tagged(row, entry.mask) for row in own]  # type: ignore[arg-type]
+            loads.append(
+                TrainBatch(
+                    role=load.node,
+                    port=load.port,
+                    recipe=recipe_of(settings, scored_at(self._spec.nodes[load.node])),
+                    settings=settings,
+                    rows=own,  # type: ignore[arg-type]
+                    weight=float(entry.weight),
+                    temperature=[1.0 if isinstance(row, Pair) else row.temperature for row in own],
+                    number=number,
+                )
+            )
+        return loads
+
+    def _readable(self, row: Unit) -> Unit:
+        """The row without those of its further texts that the model cannot read."""
+        if not isinstance(row, Pair) or not row.extra:
+            return row
+        refused = self._weights.too_long([len(one.token_ids) for one in row.extra])
+        read = (one for one, why in zip(row.extra, refused, strict=True) if why is None)
+        return replace(row, extra=tuple(read))
+
+
+def _length(row: Unit) -> int:
+    """Tokens of a row, of a pair those of its longer side."""
+    if isinstance(row, Pair):
+        return max(len(row.chosen.token_ids), len(row.rejected.token_ids))
+    return len(row.token_ids)
+
+
+# Rows as a loss saw them, with the text of each token: what people look at beside a sample.
+
+
+def taught_rows(
+    loads: Sequence[TrainBatch], seen: Seen, encoder_of: Callable[[str], Encoder]
+) -> list[TaughtRow]:
+    """The completions of the rows that were kept. Of a row that several algorithms of one port
+    learn, what the first one saw."""
+    found: dict[tuple[str, str, str], TaughtRow] = {}
+    for load in loads:
+        numbers = seen.get(load.name, {})
+        for row in load.rows:
+            key = load.role, load.port, row.id
+            if isinstance(row, TokenSequence) and row.id in numbers and key not in found:
+                start = row.prompt_length
+                ids = row.token_ids[start:]
+                found[key] = TaughtRow(
+                    role=load.role,
+                    port=load.port,
+                    algorithm=load.settings.name,
+                    row=row.id,
+                    token_ids=tuple(ids.tolist()),
+                    pieces=tuple(encoder_of(load.role).pieces(ids)),
+                    numbers={
+                        name: numbers_of(one[start:].copy())
+                        for name, one in numbers[row.id].items()
+                    },
+                )
+    return list(found.values())

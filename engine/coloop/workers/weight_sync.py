@@ -18,16 +18,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from coloop.errors import ColoopError, WeightsNotUpdated
+from coloop.plan.portions import CPU_BYTES
 from coloop.plan.settings.settings import Channel
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.spec.model import ComputeDtype
-from coloop.workers.relay import carry, landing
 from coloop.workers.sync import (
     CHANNELS,
     MEETINGS,
@@ -273,3 +273,40 @@ def _forget(call: PoolCall, transfers: Mapping[str, WeightTransfer]) -> None:
             call(pool, WorkerApi.forget, transfer)
         except ColoopError as error:
             logger.warning("weights on their way are left in pool %s: %s", pool, error)
+
+
+# Weights between machines that share no folder: their files are carried by the driver.
+#
+#     home's folder ──part──> driver ──part──> folder of the pool that takes them
+#
+# Either end has files in the memory of its own machine, as where a folder is shared; the driver
+# holds one part of one file at a time, and whatever carries calls carries it (Ray: its object
+# store). All weights pass the driver once for each pool, so a folder that all see is faster.
+
+
+def landing(call: PoolCall, transfer: WeightTransfer, pool: str) -> WeightTransfer:
+    """The transfer as another pool will have it, in a folder of its own; nothing is there yet.
+
+    Args:
+        call: a method of a pool's workers.
+    """
+    folder, files = transfer.place
+    own = call(pool, WorkerApi.own_place, transfer.size_bytes, transfer.version)
+    return replace(transfer, place=(str(own / Path(folder).name), files))
+
+
+def carry(
+    call: PoolCall,
+    transfers: Mapping[str, WeightTransfer],
+    home: str,
+    pool: str,
+    *,
+    part_bytes: int = CPU_BYTES,
+) -> None:
+    """Bring the files of a transfer from the pool in which they are to where another has it."""
+    folder, files = transfers[home].place
+    target = transfers[pool].place[0]
+    for name, size in files:
+        for start in range(0, size, part_bytes):
+            part = call(home, WorkerApi.read_part, Path(folder) / name, start, part_bytes)
+            call(pool, WorkerApi.write_part, Path(target) / name, start, part)

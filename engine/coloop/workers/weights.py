@@ -51,13 +51,12 @@ from coloop.workers.sync import (
     WeightTransfer,
     checksum_of_model,
 )
-from coloop.workers.sync.buckets import bytes_of
 from coloop.workers.sync.checksums import WHOLE, Part, Probe, probe_of, score_source
+from coloop.workers.sync.protocol import bytes_of
 from coloop.workers.training import ALONE, Ranks
 from coloop.workers.training.adapters import Adapted
 from coloop.workers.training.frozen_adapters import FrozenAdapter, blended
-from coloop.workers.training.precision import autocast_of
-from coloop.workers.training.states import blend
+from coloop.workers.training.states import autocast_of, blend
 
 STATE_FILE = "trainer.pt"
 REPLACED = "replaced"

@@ -37,9 +37,8 @@ from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
 from coloop.workers.answers import Ends
 from coloop.workers.beginnings import Beginnings, Home
-from coloop.workers.call_progress import CallProgress
 from coloop.workers.frozen_model import FrozenModel
-from coloop.workers.generators import Generators
+from coloop.workers.generators import CallProgress, Generators
 from coloop.workers.messages import (
     DRIVERS_WORD,
     AtOnce,

@@ -4,7 +4,10 @@ engines in the pools where they write, and new weights go from one to the other.
 Two pools may be asked at the same time, from two threads; one pool does one thing at a time.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+import platform
+import shutil
+import uuid
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,10 +18,11 @@ from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Ids, Numbers
 from coloop.data.files.marks import Mark
-from coloop.errors import StopRequested
+from coloop.errors import CheckpointError, StopRequested, StorageFull
 from coloop.spec.heads import Reading
 from coloop.workers.listeners import Listeners
 from coloop.workers.messages import (
+    DRIVERS_WORD,
     Answer,
     Finished,
     HandOn,
@@ -33,11 +37,48 @@ from coloop.workers.messages import (
     TooLong,
     Word,
 )
-from coloop.workers.replacing import Irreplaceable, Replacements
-from coloop.workers.shared_folder import check_shared
-from coloop.workers.shortage import Tell, untold
+from coloop.workers.shortage import Shortages, Tell, untold
 from coloop.workers.weight_sync import WeightSync
 from coloop.workers.worker_api import PoolCall, Tick, WorkerApi
+
+# What the hosts' callers need where the processes of a pool are replaced while a run goes on.
+
+
+class Replacements(Protocol):
+    """Gives pools new processes in place of those that have died or hang."""
+
+    @property
+    def shortages(self) -> Shortages:
+        """What the new ones are to hold at once."""
+        ...
+
+    def lives(self) -> Mapping[str, int]:
+        """How often each pool was given new processes so far."""
+        ...
+
+    def replaced(self, error: Exception, lives: Mapping[str, int]) -> str | None:
+        """The pool that an error says has died, once it has new processes that hold what the old
+        ones held; None where the error says nothing of the kind, or the pool held what is lost.
+
+        Args:
+            lives: before the call that broke; another caller may have met the same dead pool.
+        """
+        ...
+
+
+class Irreplaceable:
+    """No process is replaced."""
+
+    def __init__(self) -> None:
+        self.shortages = Shortages()
+
+    def lives(self) -> Mapping[str, int]:
+        return {}
+
+    def replaced(self, error: Exception, lives: Mapping[str, int]) -> str | None:
+        del error, lives
+        return None
+
 
 R = TypeVar("R")
 
@@ -308,3 +349,40 @@ class WorkerGroup:
             raise error
         self._weight_sync.pool_is_new(pool)
         self._replacements.shortages.again(self._ask, pool)
+
+
+# Whether the pools that save and the driver see the same folder: one that only looks the same, on
+# a machine of its own, would hold checkpoints that nobody can put together.
+
+
+def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
+    """Driver and pools each write a word that the other reads.
+
+    Args:
+        ask: calls a method of a pool's workers.
+
+    Raises:
+        CheckpointError: a pool writes elsewhere, or cannot read what is written here.
+        StorageFull: nothing can be written here.
+    """
+    word = uuid.uuid4().hex
+    place = folder / f".seen-{word}"
+    try:
+        place.mkdir(parents=True)
+        (place / DRIVERS_WORD).write_text(word, encoding="utf-8")
+        for pool in pools:
+            sight = ask(pool, WorkerApi.see, place)
+            if sight.word != word or _word_of(place / pool) != word:
+                raise CheckpointError(
+                    f"pool {pool}, on {sight.machine}, does not see the folder of the checkpoints, "
+                    f"{folder} on {platform.node()}: set `run.storage` to a folder on a disk that "
+                    "all machines of the cluster share"
+                )
+    except OSError as error:
+        raise StorageFull(f"nothing can be written to {folder}: {error}") from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _word_of(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

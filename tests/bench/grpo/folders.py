@@ -8,8 +8,8 @@ from tests.bench.grpo.work import SIZES
 from tests.bench.results import STORE
 
 from coloop.models import load_weights
+from coloop.models.build import build_config, build_scratch
 from coloop.models.folder import save_hf
-from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import character_tokenizer, encode_completion, encode_prompt
 
 PLACE = STORE / "grpo"

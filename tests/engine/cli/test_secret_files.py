@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coloop.cli.secret_files import take_secrets
+from coloop.cli.serving import take_secrets
 from coloop.errors import SettingInvalid
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coloop.cli.waiting import LOADING, Waiting, awaited, tell_waiting
+from coloop.cli.run import LOADING, Waiting, awaited, tell_waiting
 from coloop.workers.ray import ray_settings
 
 

@@ -36,9 +36,9 @@ from coloop.workers.cluster.fork_server import ForkServer
 from coloop.workers.cluster.local import LocalCluster
 from coloop.workers.cluster.processes import start_fork_server
 from coloop.workers.cluster.ranks import Pools, RankEnded
+from coloop.workers.generators import own_part, own_requests
 from coloop.workers.messages import LearnRequest, Poll, PortBatch, PromptRequest, Sampling, TooLong
 from coloop.workers.settings import HostSettings
-from coloop.workers.shares import own_part, own_requests
 from coloop.workers.sync import WeightChecksum
 from coloop.workers.training import Ranks
 from coloop.workers.worker import Worker

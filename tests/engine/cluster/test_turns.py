@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from coloop.errors import StopRequested
-from coloop.workers.cluster.turns import Turns
+from coloop.workers.cluster.ranks import Turns
 
 PATIENCE = 60.0
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from coloop.data.cursor import DataCursor, steps_for
+from coloop.data.sources import DataCursor, steps_for
 from coloop.errors import CheckpointError
 
 

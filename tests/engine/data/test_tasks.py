@@ -19,7 +19,7 @@ from coloop.data.tasks import (
     split_of,
     task_rows,
 )
-from coloop.data.tasks.draw import permuted
+from coloop.data.tasks.base import permuted
 from coloop.spec import tasks as spec_tasks
 
 PRINTABLE = set(string.printable) - set("\t\r\x0b\x0c")

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.data.parsing import column_of, json_values
-from coloop.data.template import TemplateProgram, TemplateRow, Written
+from coloop.data.template import TemplateProgram, TemplateRow, Written, column_of, json_values
 from coloop.errors import UserCodeError
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coloop.data.verdicts import numbers_in, words_in
+from coloop.data.prompting import numbers_in, words_in
 from coloop.spec.reading import Read
 
 WORDS = {"right": 1, "wrong": -1, "correct": 1, "incorrect": 0}

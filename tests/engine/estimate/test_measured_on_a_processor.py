@@ -11,7 +11,7 @@ import pytest
 from tests.engine.estimate.conftest import loop_of, stage_of
 
 from coloop.plan.cost import Estimate, estimate
-from coloop.plan.settings import conditions
+from coloop.plan.settings import processor
 from coloop.plan.settings.processor import Processor
 
 GIB = 2**30
@@ -41,7 +41,7 @@ STAGES = {
 def estimated(tmp_path, monkeypatch):
     """Estimates of loops with a model in a folder, on the processor of the figures."""
     here = Processor(cores=2, has_bf16=False, reason="AVX2", product_share=0.3)
-    monkeypatch.setattr(conditions, "processor_here", lambda: here)
+    monkeypatch.setattr(processor, "processor_here", lambda: here)
     (tmp_path / "config.json").write_text(json.dumps(SMOLLM2), encoding="utf-8")
     model = {"type": "pretrained", "path": str(tmp_path)}
 

@@ -4,7 +4,7 @@ import pytest
 from tests.engine.estimate.conftest import parts_of
 
 from coloop.plan.cost import estimate
-from coloop.plan.settings import conditions
+from coloop.plan.settings import processor
 from coloop.plan.settings.processor import Processor
 
 GIB = 2**30
@@ -35,7 +35,7 @@ def test_a_processor_has_one_place_for_each_worker(tiny):
 
 def test_processes_of_a_pool_share_the_work_as_far_as_there_are_cores(tiny, monkeypatch):
     here = Processor(cores=2, has_bf16=False, reason="plain")
-    monkeypatch.setattr(conditions, "processor_here", lambda: here)
+    monkeypatch.setattr(processor, "processor_here", lambda: here)
 
     def of(workers):
         pools = {"main": {"workers": workers}, "rest": {"workers": 1}}

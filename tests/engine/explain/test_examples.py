@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.explain.codes import explain
-from coloop.explain.edits import Document, Edit, changed
+from coloop.explain.codes import Document, Edit, changed, explain
 from coloop.explain.pages import Page, all_codes, page_of
 from coloop.plan.refused import outlook_of
 from coloop.runtime.health.symptom import Look

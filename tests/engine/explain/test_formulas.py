@@ -5,11 +5,10 @@ from typing import Any, get_args
 
 import pytest
 
-from coloop.explain.algorithm import algorithm_names, explain_algorithm
-from coloop.explain.curves import OTHERWISE
+from coloop.explain.algorithm import OTHERWISE, algorithm_names, explain_algorithm
 from coloop.explain.maths import MathElement
 from coloop.spec.algorithm_fields import Advantage, Aggregation, PolicyLoss, PreferenceLoss
-from coloop.spec.algorithm_presets import PREFERENCE_BASE, REWARDS_BASE
+from coloop.spec.algorithms.registry import PREFERENCE_BASE, REWARDS_BASE
 from coloop.spec.metrics import METRICS
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from coloop.data.tables import Tokens
 from coloop.errors import CheckpointError, ModelUnavailable
 from coloop.models import read_adapter, weights_in
-from coloop.models.adapters import is_own
+from coloop.models.adapter_folder import is_own
 from coloop.plan.compile import compile_plan
 from coloop.plan.settings.survey import Survey
 from coloop.runtime.roles.rows.texts import drawn_sequence

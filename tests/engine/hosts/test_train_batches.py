@@ -11,7 +11,7 @@ from coloop.models.tokenizer import character_tokenizer
 from coloop.spec.io import parse
 from coloop.workers.encoder import Encoder
 from coloop.workers.messages import PortBatch
-from coloop.workers.train_batches import TrainBatches
+from coloop.workers.trainer import TrainBatches
 
 TOKENIZER = character_tokenizer()
 

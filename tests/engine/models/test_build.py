@@ -10,8 +10,8 @@ import torch
 from coloop.errors import CheckpointError, ModelUnavailable
 from coloop.models import LoadedModel, build_model, copy_model, save_hf
 from coloop.models.folder import load_weights
+from coloop.models.on_disk import damage_of_weights
 from coloop.models.pretrained import find_source
-from coloop.models.weights_file import damage_of_weights
 from coloop.spec import presets
 from coloop.spec.model import PretrainedModel, ScratchModel, SnapshotModel
 from coloop.workers.fingerprint import fingerprint

@@ -9,8 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused
 from coloop.models import character_tokenizer, decode, encode_completion, encode_prompt, encode_text
-from coloop.models.characters import ASCII, SYMBOLS, VOCABULARY
-from coloop.models.tokenizer import byte_tokenizer
+from coloop.models.tokenizer import ASCII, SYMBOLS, VOCABULARY, byte_tokenizer
 
 
 def test_it_has_exactly_the_128_tokens_that_tiny_architectures_have_room_for() -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from coloop.errors import PlanInconsistent
-from coloop.plan.compile import compile_plan
-from coloop.plan.invariants import check_stages
-from coloop.plan.order import in_order
+from coloop.plan.compile import check_stages, compile_plan
+from coloop.plan.stages import in_order
 from coloop.plan.types import Plan
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse

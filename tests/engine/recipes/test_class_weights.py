@@ -5,8 +5,8 @@ import math
 import pytest
 from tests.engine.numerics import near
 
-from coloop.algorithms.recipes.balance import balanced_counts
 from coloop.algorithms.recipes.class_weights import class_weights, moved_frequencies
+from coloop.algorithms.recipes.rows import balanced_counts
 
 
 def test_frequencies_are_a_moving_average_that_begins_with_the_first_step() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from coloop.algorithms.recipes.protocol import Score
-from coloop.algorithms.recipes.rounds import returns_over_rounds
+from coloop.algorithms.recipes.rows import returns_over_rounds
 
 
 def returns(

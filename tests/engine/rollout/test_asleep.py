@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import WeightsNotUpdated
 from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
-from coloop.workers.rollout.aside import Aside
+from coloop.workers.rollout.torch_engine import Aside
 
 MIB = 2**20
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from coloop.workers.rollout.counter import uniforms
-from coloop.workers.rollout.sampling import KEEP_ALL, Draw, Settings, draw
+from coloop.workers.rollout.sampling import KEEP_ALL, Draw, Settings, draw, uniforms
 
 VOCABULARY = 50
 ONE_WAY, SWAP = "one way", "swap"

@@ -8,8 +8,15 @@ import torch
 from tests.engine.numerics import assert_near, forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.workers.cpu.lean_weights import LeanWeights, shape_of
-from coloop.workers.cpu.packed import WORTH_TOKENS, added, can_pack, packed, product
+from coloop.workers.cpu.lean_weights import (
+    WORTH_TOKENS,
+    LeanWeights,
+    added,
+    can_pack,
+    packed,
+    product,
+    shape_of,
+)
 from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, generate
 
 Models = Callable[[str], PreTrainedModel]

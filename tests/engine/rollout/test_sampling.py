@@ -8,8 +8,7 @@ from tests.engine.numerics import assert_near
 from tests.engine.rollout.tape import Counting
 from torch import Tensor
 
-from coloop.workers.rollout.counter import uniforms
-from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw
+from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw, uniforms
 
 TERMS, LOGITS = 32, 4.0
 """Roundings of a draw from up to sixteen tokens, and their greatest log-prob."""

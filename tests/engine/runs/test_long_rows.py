@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coloop.runtime.roles.rows.fits import Fits
+from coloop.runtime.roles.rows.texts import Fits
 from coloop.runtime.run_files.events import RunStateName
 from coloop.workers.messages import TooLong
 from coloop.workers.weights import HeldWeights

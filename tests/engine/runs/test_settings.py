@@ -14,7 +14,7 @@ from coloop.plan.unrolled import Unrolled
 from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
-from coloop.spec.logits import loss_chunk
+from coloop.spec.table_sizes import loss_chunk
 from coloop.workers.rollout import ENGINES, TorchEngine
 from coloop.workers.training import BACKENDS, SingleBackend
 from coloop.workers.training.forward import TokenModel

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from coloop.runtime.health.doctor import Doctor, Finding
+from coloop.runtime.health.doctor import Doctor, Finding, Truth
 from coloop.runtime.health.symptoms import SYMPTOMS
-from coloop.runtime.health.truths import Truth
 
 HEALTHY = {
     "loss": 0.02,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from coloop.runtime.run_files.event_file import GAUGE_LINES, cut_end, has_line
 from coloop.runtime.run_files.events import Gauges, LogEvent, RunStateName, StepGauges
-from coloop.runtime.run_files.gauge_file import GAUGE_LINES, cut_end, has_line
 from coloop.runtime.run_files.recorder import Recorder
 
 

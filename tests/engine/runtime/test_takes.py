@@ -2,7 +2,7 @@
 
 from coloop.data.tables import Row, Table
 from coloop.data.tables.row import child_row, root_row
-from coloop.runtime.schedule.takes import RoundTables, all_rounds, selected, taken
+from coloop.runtime.schedule.rounds import RoundTables, all_rounds, selected, taken
 
 KEY = ("a", "rollouts")
 

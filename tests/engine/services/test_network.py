@@ -48,7 +48,7 @@ def leading(monkeypatch: pytest.MonkeyPatch, *addresses: list[str]) -> list[str]
             for one in next(answers)
         ]
 
-    monkeypatch.setattr("coloop.data.services.network.socket.getaddrinfo", getaddrinfo)
+    monkeypatch.setattr("coloop.data.services.endpoint.socket.getaddrinfo", getaddrinfo)
     return asked
 
 
@@ -199,7 +199,7 @@ def test_a_resolver_that_hangs_ends_at_the_timeout(
         web.ended.wait(60)
         return []
 
-    monkeypatch.setattr("coloop.data.services.network.socket.getaddrinfo", hang)
+    monkeypatch.setattr("coloop.data.services.endpoint.socket.getaddrinfo", hang)
 
     message = refused(called("http://scores.example.org/", timeout_seconds=0.2))
 
@@ -214,7 +214,7 @@ def test_a_name_that_is_not_resolved_is_told(
     def fail(host: str, port: int, **options: Any) -> list[Any]:
         raise socket.gaierror(-2, "Name or service not known")
 
-    monkeypatch.setattr("coloop.data.services.network.socket.getaddrinfo", fail)
+    monkeypatch.setattr("coloop.data.services.endpoint.socket.getaddrinfo", fail)
 
     assert "the name `scores.example.org` is not resolved" in refused(
         called("http://scores.example.org/")

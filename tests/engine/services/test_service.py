@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from tests.engine.web_service import Asked, WebService, whole
 
-from coloop.data.services.circuit import Circuit
-from coloop.data.services.service import Service, collect
+from coloop.data.services.service import Circuit, Service, collect
 from coloop.errors import ServiceFailed, StopRequested
 
 Served = Callable[..., WebService]

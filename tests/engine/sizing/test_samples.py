@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.settings.samples import SAMPLE_BYTES, SAMPLE_ROWS, Sample, sample_file
+from coloop.plan.settings.rows import SAMPLE_BYTES, SAMPLE_ROWS, Sample, sample_file
 from coloop.spec.data import FileSource
 
 TWO = [{"prompt": "ab", "answer": "xyz"}, {"prompt": "abcd", "answer": "x"}]

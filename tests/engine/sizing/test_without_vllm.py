@@ -6,7 +6,7 @@ import pytest
 
 from coloop.errors import BackendMissing
 from coloop.plan.compile import compile_plan
-from coloop.plan.settings import Conditions, conditions, conditions_here
+from coloop.plan.settings import Conditions, conditions_here, processor
 from coloop.plan.settings.processor import Processor
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
@@ -35,7 +35,7 @@ PROCESSOR = Processor(cores=2, has_bf16=False, reason="plain")
 
 def engine_of(spec: LoopSpec, *, lacks_vllm: bool) -> tuple[str, str]:
     """The engine of the actor, and why."""
-    plan = compile_plan(spec, conditions=Conditions(processor=PROCESSOR, lacks_vllm=lacks_vllm))
+    plan = compile_plan(spec, processor=Conditions(processor=PROCESSOR, lacks_vllm=lacks_vllm))
     [engine] = plan.weights[0].engines
     reasons = {one.path: one.reason for one in plan.decisions}
     return engine.engine, reasons.get("nodes.actor.rollout.engine", "")
@@ -69,8 +69,8 @@ def test_a_machine_without_gpus_says_nothing_of_the_one_that_runs_it(
     driver = tmp_path / "nvidiactl"
     if has_gpu:
         driver.touch()
-    monkeypatch.setattr(conditions, "GPU_DRIVER", driver)
-    monkeypatch.setattr(conditions, "find_spec", lambda _: object() if has_vllm else None)
+    monkeypatch.setattr(processor, "GPU_DRIVER", driver)
+    monkeypatch.setattr(processor, "find_spec", lambda _: object() if has_vllm else None)
 
     assert conditions_here().lacks_vllm is lacks
 

@@ -7,8 +7,8 @@ from tests.bench.grpo.parity import THEIRS, UPDATES, compare
 from tests.bench.grpo.turns import OTHER_VENV
 from tests.bench.grpo.work import SIZES
 
+from coloop.models.build import build_config, build_scratch
 from coloop.models.folder import save_hf
-from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import character_tokenizer
 
 pytestmark = [

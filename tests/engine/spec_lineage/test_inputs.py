@@ -1,6 +1,6 @@
 """What kinds say of their inputs agrees with their ports."""
 
-from coloop.spec.lineage.inputs import SCORE_INPUTS
+from coloop.spec.lineage.walk import SCORE_INPUTS
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import HANDLES, PORTS, PortType
 

@@ -37,9 +37,9 @@ from coloop.workers.sync import (
 )
 from coloop.workers.sync import folders as folders_module
 from coloop.workers.sync import group as group_module
-from coloop.workers.sync.buckets import in_buckets
 from coloop.workers.sync.checksums import score_source
 from coloop.workers.sync.folders import PREFIX, TransferFolders, can_use
+from coloop.workers.sync.protocol import in_buckets
 
 LOGITS = 10.0
 """Greatest logit of the model."""

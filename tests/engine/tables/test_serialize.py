@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 
 from coloop.data.tables import Row, Tokens
 from coloop.data.tables.row import child_row, joined_row, root_row
-from coloop.data.tables.serialize import ROW_KINDS, from_plain, to_plain
+from coloop.data.tables.rowfile import ROW_KINDS, from_plain, to_plain
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from coloop.data.templates import budget
-from coloop.data.templates.names import names_of
+from coloop.data.templates.grammar import names_of
 from coloop.data.templates.rendering import RenderProblem, render_text
 
 NAMES = names_of(

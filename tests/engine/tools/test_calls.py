@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from coloop.data.tools.calls import CUT, ToolCall, call_in, limited, pauses_of, worded
-from coloop.data.tools.endings import endings_of
+from coloop.data.tools.calls import CUT, ToolCall, call_in, endings_of, limited, pauses_of, worded
 from coloop.data.tools.protocol import ToolFailure
 from coloop.spec.nodes import ToolNode
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from coloop.errors import CheckpointError, ModelUnavailable
 from coloop.models import LoadedModel, filled, outline_of
-from coloop.models.adapters import is_own
+from coloop.models.adapter_folder import is_own
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
 from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks, Scorer, TrainBackend, leave

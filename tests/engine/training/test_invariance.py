@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from coloop.algorithms.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes import RECIPES, ModelOutputs, Needs
-from coloop.algorithms.recipes.shown import OF_WORDS
+from coloop.algorithms.recipes.protocol import OF_WORDS
 from coloop.spec.algorithm_fields import PreferenceLoss
 from coloop.spec.heads import Head
 from coloop.workers.training import SingleBackend, TrainBatch

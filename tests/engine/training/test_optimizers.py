@@ -13,7 +13,7 @@ from coloop.errors import BackendMissing
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.training import Optimizer, Training
 from coloop.workers.training.optimizers import GroupOptimizer
-from coloop.workers.training.precision import autocast_of, check_trainable, place_weights
+from coloop.workers.training.states import autocast_of, check_trainable, place_weights
 
 Build = Callable[..., PreTrainedModel]
 

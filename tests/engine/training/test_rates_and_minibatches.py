@@ -3,8 +3,8 @@
 import pytest
 
 from coloop.spec.training import Optimizer
-from coloop.workers.training.minibatches import plan_steps
-from coloop.workers.training.rates import learning_rate
+from coloop.workers.training.optimizers import learning_rate
+from coloop.workers.training.shares import plan_steps
 
 
 def rates(total: int, **fields: object) -> list[float]:

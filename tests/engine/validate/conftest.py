@@ -1,7 +1,7 @@
 """Loops to check and ways to spoil them.
 
 A variant is one of the loops that help is explained with, and changes of it
-(`coloop.explain.edits`).
+(`coloop.explain.codes`).
 """
 
 import io
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.explain.edits import LOOPS, changed, ends, split
+from coloop.explain.codes import LOOPS, changed, ends, split
 from coloop.spec.diagnostics import Diagnostic, Report
 from coloop.spec.io import parse
 from coloop.validate import validate

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.explain.edits import LOOPS
+from coloop.explain.codes import LOOPS
 from coloop.spec.diagnostics import Report
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from coloop.plan.cost import estimate
 from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.start import run
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of
 from coloop.spec.io import dump
 from coloop.spec.nodes import DatasetNode, EvaluateNode, RewardNode, model_of
 from coloop.spec.paths import apply_overrides

@@ -19,7 +19,7 @@ from coloop.runtime.roles.credit.credit_rows import credit_of, score_rows
 from coloop.runtime.roles.protocol import Input
 from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of
 from coloop.spec.io import parse
 from coloop.spec.nodes import RewardNode
 from coloop.spec.paths import apply_overrides

@@ -14,7 +14,7 @@ from coloop.models.tokenizer import decode
 from coloop.runtime.roles.rows.texts import as_pair, as_sequence, prompt_of, tools_of
 from coloop.spec.algorithm import Sft, node_algorithms
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import model_of
 from coloop.workers.encoder import Encoder
 from coloop_server.previews.inside.sources import dataset_of, opened, rows_of

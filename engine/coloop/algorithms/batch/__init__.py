@@ -13,8 +13,7 @@ Knows nothing of algorithms, models or tables. Invariants:
 
 from coloop.algorithms.batch.collating import collate, collate_pairs
 from coloop.algorithms.batch.padded import Batch, PairBatch, concat
-from coloop.algorithms.batch.passes import Packed, pack, split_units
-from coloop.algorithms.batch.prompts import Prompts, prompts_of
+from coloop.algorithms.batch.passes import Packed, Prompts, pack, prompts_of, split_units
 from coloop.algorithms.batch.sequences import (
     TOKEN_FIELDS,
     Choice,

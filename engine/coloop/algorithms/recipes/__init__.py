@@ -6,8 +6,7 @@ A parity preset (`trl-grpo`) is a setting of its family (`grpo`).
 from dataclasses import replace
 from typing import Any
 
-from coloop.algorithms.recipes.choices import ChoiceRecipe
-from coloop.algorithms.recipes.labels import LabelRecipe
+from coloop.algorithms.recipes.labels import ChoiceRecipe, LabelRecipe
 from coloop.algorithms.recipes.protocol import (
     CreditInput,
     CreditOutput,

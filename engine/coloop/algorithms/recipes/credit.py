@@ -11,7 +11,7 @@ it and nothing more. KL in the reward is part of that sum where a group has a ba
 row, as in verl and in TRL's RLOO); else, and where the preset penalizes after the baseline (as
 OpenRLHF), it is taken from the reward of each token.
 Does not know how groups are formed: callers pass group keys, after all filters; nor rounds: scores
-come with what later rounds add to them (`coloop.algorithms.recipes.rounds`).
+come with what later rounds add to them (`coloop.algorithms.recipes.rows`).
 """
 
 import math
@@ -25,14 +25,15 @@ from torch import Tensor
 from coloop.algorithms import advantages as estimate
 from coloop.algorithms.kl import kl_divergence
 from coloop.algorithms.masks import masked_mean, masked_sum
-from coloop.algorithms.recipes.combine import (
+from coloop.algorithms.recipes.estimators import (
+    Events,
     clip_events,
+    last_of_rows,
     normalise_rows,
     rows_that_stay,
     sum_of_edges,
     sum_of_normalised_edges,
 )
-from coloop.algorithms.recipes.estimators import Events, last_of_rows
 from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
 from coloop.algorithms.recipes.rows import StayingRows, gather_rows
 from coloop.data.arrays import Mask, Numbers

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from coloop.algorithms.aggregation import divisor, token_weights
 from coloop.algorithms.batch import Batch, PairBatch
 from coloop.algorithms.masks import masked_sum
-from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs
-from coloop.algorithms.recipes.shown import shown_of_words, tokens_of_words
+from coloop.algorithms.recipes.protocol import (
+    LossOutput,
+    ModelOutputs,
+    Needs,
+    shown_of_words,
+    tokens_of_words,
+)
 from coloop.spec.algorithm import Sft
 
 

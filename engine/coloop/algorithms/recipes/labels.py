@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import log_softmax, one_hot
 
 from coloop.algorithms.batch import Batch, PairBatch
-from coloop.algorithms.labels import agreement, outcome_losses, squared_errors
-from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs
-from coloop.spec.algorithm import Outcome, Regression
+from coloop.algorithms.masks import masked_sum, wide
+from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs, shown_of_words
+from coloop.algorithms.value import agreement, outcome_losses, squared_errors
+from coloop.spec.algorithm import ImplicitPrm, LabelCrossEntropy, Outcome, Regression
 from coloop.spec.heads import Reading
 
 LABEL = "label"
@@ -100,3 +102,128 @@ def one_score(outputs: ModelOutputs) -> Tensor:
     if scores.shape[1] != 1:
         raise ValueError(f"one score a text is wanted, the model has {scores.shape[1]} classes")
     return scores.squeeze(1)
+
+
+# Learning outcomes with a language model that is then read token by token (implicit PRM).
+#
+# Legend: ``B`` sequences, ``T`` token positions. s = β Σ_t (log π_t − log prior_t) is the logit
+# of the outcome; each of its terms is a token's reward (arXiv 2412.01981, 2502.01456). The prior
+# is the reference that stands with the rows.
+
+PRIOR = "log_probs_reference"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImplicitPrmRecipe:
+    """The algorithm of port `labels` of a language model; mean over rows."""
+
+    name: str = "implicit_prm"
+    port: str = "labels"
+
+    def refusal(self, settings: ImplicitPrm) -> str | None:
+        del settings
+        return None
+
+    def needs(self, settings: ImplicitPrm) -> Needs:
+        del settings
+        return Needs(reads=frozenset({LABEL, PRIOR}), entropy=True)
+
+    def count(self, batch: Batch | PairBatch, settings: ImplicitPrm) -> float:
+        del settings
+        return float(batch.row_counts.double().sum())
+
+    def loss(
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ImplicitPrm
+    ) -> LossOutput:
+        assert isinstance(batch, Batch)
+        labels, prior = batch.given(LABEL), batch.given(PRIOR)
+        if labels is None or prior is None or outputs.log_probs is None:
+            raise ValueError("rows of port 'labels' need labels and log-probs of a prior")
+        ratios = masked_sum(outputs.log_probs - prior, batch.loss_mask, dim=1)  # (B,)
+        logits = settings.beta * ratios
+        losses = outcome_losses(logits, labels, soft=settings.soft)
+        shown, size = logits.detach(), float(batch.size)
+        return LossOutput(
+            total=(batch.row_weights * batch.row_counts * losses).sum(),
+            metrics={
+                "accuracy": (agreement(shown, labels).sum(), size),
+                "score/mean": (shown.sum(), size),
+                "log_ratio": (
+                    masked_sum(ratios.detach(), labels >= 0.5),
+                    float((labels >= 0.5).sum()),
+                ),
+                **shown_of_words(outputs, batch.loss_mask, prior),
+            },
+        )
+
+
+# Learning which of a few labels to say: cross-entropy restricted to them, in words or by a head.
+#
+# Legend: ``B`` sequences, ``C`` labels.
+
+TWO = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceRecipe:
+    """−Σ_c q_c log p_c over the labels alone, mean over texts (arXiv 2506.14175).
+
+    q is the label with a share s = `label_smoothing` moved to the others: (1 − s) q + s (1 − q) /
+    (C − 1). Of pairs each text is a row of its own.
+    """
+
+    name: str = "label_ce"
+    port: str = "labels"
+    reading: Reading = "scores"
+    """What says them: `choices` behind a prompt, or `scores`, one for each class."""
+
+    def refusal(self, settings: LabelCrossEntropy) -> str | None:
+        del settings
+        return None
+
+    def needs(self, settings: LabelCrossEntropy) -> Needs:
+        del settings
+        is_in_words = self.reading == "choices"
+        return Needs(
+            log_probs=False,
+            choices=is_in_words,
+            scores=not is_in_words,
+            reads=frozenset({LABEL}),
+        )
+
+    def count(self, batch: Batch | PairBatch, settings: LabelCrossEntropy) -> float:
+        del settings
+        return float(batch.row_counts.double().sum())
+
+    def loss(
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: LabelCrossEntropy
+    ) -> LossOutput:
+        assert isinstance(batch, Batch)
+        said = outputs.choices if self.reading == "choices" else outputs.scores
+        labels = batch.given(LABEL)
+        if said is None or labels is None:
+            raise ValueError("rows that choose among labels need what a model says, and a label")
+        log_probs = log_softmax(wide(said), dim=1)  # (B, C)
+        wanted = shares_of(labels, said.shape[1]).to(log_probs.dtype)
+        smoothed = _smoothed(wanted, settings.label_smoothing)
+        losses = -(smoothed * log_probs).sum(1)
+        right = (log_probs.argmax(1) == wanted.argmax(1)).float()
+        size = float(batch.size)
+        chance = log_probs.detach()[:, 0].exp()
+        return LossOutput(
+            total=(batch.row_weights * batch.row_counts * losses).sum(),
+            metrics={"accuracy": (right.sum(), size), "score/mean": (chance.sum(), size)},
+        )
+
+
+def shares_of(labels: Tensor, classes: int) -> Tensor:
+    """What each class is to get: of two the chance of the first, of more the place of the right
+    one. (B,) -> (B, C)."""
+    if classes == TWO:
+        return wide(labels)[:, None] * labels.new_tensor([1.0, -1.0]) + labels.new_tensor([0, 1.0])
+    return one_hot(labels.long(), classes)
+
+
+def _smoothed(wanted: Tensor, share: float) -> Tensor:
+    others = (1 - wanted) / (wanted.shape[1] - 1)
+    return (1 - share) * wanted + share * others

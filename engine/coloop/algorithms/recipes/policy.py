@@ -26,9 +26,11 @@ from coloop.algorithms.recipes.protocol import (
     LossOutput,
     ModelOutputs,
     Needs,
+    Shown,
+    shown_of_words,
+    tokens_of_words,
 )
-from coloop.algorithms.recipes.several import OF_OTHERS, own_tokens
-from coloop.algorithms.recipes.shown import Shown, shown_of_words, tokens_of_words
+from coloop.algorithms.recipes.rows import OF_OTHERS, own_tokens
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 

@@ -5,9 +5,11 @@ What is of rows is known at once; (B, T) is made only where somebody asks for nu
 """
 
 import math
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import fmean
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coloop.algorithms.recipes.protocol import CreditInput
+from coloop.algorithms.batch import Batch
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.algorithms.recipes.protocol import CreditInput, Score
 from coloop.data.arrays import Mask, Numbers, mask_of, numbers_of
 
 T = TypeVar("T")
@@ -129,3 +133,101 @@ def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
     for place, row in enumerate(rows):
         view[place, : len(row)] = row
     return full
+
+
+# The same number of rows for each group of an update: more are cut, fewer are repeated.
+
+
+def balanced_counts(
+    counts: Sequence[int], sizes: Sequence[float], *, to: int, by: str, seed: int
+) -> list[int]:
+    """How often each row of a group stands in the update, `to` in all; 0: it leaves.
+
+    Args:
+        counts: how often each was drawn.
+        sizes: how much each would teach, the greatest first where `by` is `advantage`; with
+            `random` the seed decides.
+    """
+    draws = [row for row, count in enumerate(counts) for _ in range(count)]
+    if not draws:
+        return [0] * len(counts)
+    if by == "advantage":
+        order = sorted(draws, key=lambda row: -sizes[row])
+    else:
+        order = random.Random(seed).sample(draws, len(draws))
+    rounds, rest = divmod(to, len(order))
+    found = [0] * len(counts)
+    for place, row in enumerate(order):
+        found[row] += rounds + (place < rest)
+    return found
+
+
+# Names of the numbers with which a row of `rewards` says for whom it is: of several algorithms
+# each has advantages of its own, and a row that others wrote is learned in another way.
+
+ADVANTAGES = "advantages"
+OF_OTHERS = "of_others"
+"""1 for a row that others wrote, 0 for an own one."""
+
+
+def advantages_of(number: int) -> str:
+    """Where the advantages of the algorithm at this place stand."""
+    return ADVANTAGES if number == 0 else f"{ADVANTAGES}.{number}"
+
+
+def rows_of_algorithm(rows: Sequence[TokenSequence], number: int) -> list[TokenSequence]:
+    """The rows that the algorithm at this place learns from, with its advantages."""
+    if number == 0:
+        return [row for row in rows if row.advantages is not None]
+    name = advantages_of(number)
+    return [replace(row, advantages=row.numbers[name]) for row in rows if name in row.numbers]
+
+
+def own_tokens(batch: Batch) -> Tensor:
+    """Trained tokens of rows that the learner wrote. (B, T) bool."""
+    of_others = batch.given(OF_OTHERS)
+    return batch.loss_mask if of_others is None else batch.loss_mask & (of_others == 0)[:, None]
+
+
+# Credit over rounds: what a row earned with what its conversation earned after it.
+#
+#     R = own + discount * mean of R over the next round's rows below it
+#
+# as MAGRPO's returns over a tree of turns (arXiv 2508.04652). Baselines are taken on R. A row
+# without a score of its own has what comes from below alone; with neither it stays without.
+
+
+def returns_over_rounds(
+    scores: Sequence[Score],
+    *,
+    rounds: Sequence[int],
+    below: Sequence[Sequence[int]],
+    last_tokens: Sequence[int],
+    discount: float,
+) -> list[Score]:
+    """R of each row of one role.
+
+    Args:
+        rounds: in which the rows were written.
+        below: of each row the places of the next round's rows that descend from it.
+        last_tokens: of each completion the position of the last trained token, on which what comes
+            later lands where a row's own score is one by the token.
+    """
+    found = list(scores)
+    for place in sorted(range(len(scores)), key=lambda one: -rounds[one]):
+        later = [total for one in below[place] if (total := _total(found[one])) is not None]
+        if later and discount:
+            found[place] = _plus(found[place], discount * fmean(later), last_tokens[place])
+    return found
+
+
+def _plus(score: Score, more: float, position: int) -> Score:
+    if score is None or isinstance(score, float | int):
+        return (score or 0.0) + more
+    return {**score, position: score.get(position, 0.0) + more}
+
+
+def _total(score: Score) -> float | None:
+    if score is None or isinstance(score, float | int):
+        return score
+    return float(sum(score.values()))

@@ -8,14 +8,11 @@ names the recipe that carries it out. A parity preset (`trl-grpo`) is a setting 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from coloop.algorithms.recipes.choices import ChoiceRecipe
 from coloop.algorithms.recipes.imitation import ImitationRecipe
-from coloop.algorithms.recipes.implicit import ImplicitPrmRecipe
-from coloop.algorithms.recipes.labels import LabelRecipe
+from coloop.algorithms.recipes.labels import ChoiceRecipe, ImplicitPrmRecipe, LabelRecipe
 from coloop.algorithms.recipes.policy import PolicyRecipe
-from coloop.algorithms.recipes.preference import PreferenceRecipe
+from coloop.algorithms.recipes.preference import BradleyTerryRecipe, PreferenceRecipe
 from coloop.algorithms.recipes.protocol import Recipe
-from coloop.algorithms.recipes.scores import BradleyTerryRecipe
 from coloop.algorithms.recipes.value import ValueRecipe
 from coloop.spec.algorithms.record import RecipeName
 from coloop.spec.algorithms.registry import families

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
-from coloop.data.files.problem import RowProblem
 from coloop.spec.data import compression_of
 
 Buffer = bytes | mmap.mmap
@@ -71,3 +70,14 @@ def _decompressed(raw: IO[bytes], suffix: str | None) -> Any:
 
             return pa.CompressedInputStream(raw, "zstd")
     return raw
+
+
+# What is wrong in a file of rows.
+
+
+class RowProblem(ValueError):
+    """What is wrong in a file; `line` counts from 1 and is None where the whole file is meant."""
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line

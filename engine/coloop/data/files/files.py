@@ -20,9 +20,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from coloop.data.files.compressed import Buffer, mapped
-from coloop.data.files.documents import documents_in
-from coloop.data.files.problem import RowProblem
+from coloop.data.files.compressed import Buffer, RowProblem, mapped
+from coloop.data.files.links import documents_in
 from coloop.spec.data import FileFormat
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"

@@ -8,9 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from coloop.data.files.compressed import plain
+from coloop.data.files.compressed import RowProblem, plain
 from coloop.data.files.files import open_buffer
-from coloop.data.files.problem import RowProblem
 from coloop.spec.data import FileFormat
 
 

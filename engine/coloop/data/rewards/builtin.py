@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from coloop.data.rewards import combine, language, programs, shapes, texts
+from coloop.data.rewards import combine, programs, shapes, texts
 from coloop.data.rewards.judging import Judge, LibraryJudge, Tick, Verdict
 from coloop.data.rewards.scoring import Question, Score, Scorer, ScoringRow
 from coloop.data.rewards.user_code import OnError, RowFailure
@@ -61,7 +61,7 @@ OWN_BUILTINS: Final[Mapping[str, BuiltinReward]] = {
     "regex": _of(shapes.regex, "rows"),
     "json_schema": _of(texts.json_schema, "rows", _library("schema", "jsonschema")),
     "ngram_repetition": _of(shapes.ngram_repetition, "rows"),
-    "language": _of(language.language, "rows"),
+    "language": _of(texts.language, "rows"),
     "overlong": _of(shapes.overlong, "rollouts"),
     "column": _of(texts.column, "rows"),
     "weighted": _of(combine.weighted, "scores"),

@@ -14,15 +14,14 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Final, TypeVar
 
 import httpcore2
 
 from coloop.data.seeds import derive_seed
-from coloop.data.services.circuit import Circuit
-from coloop.data.services.endpoint import Endpoint
-from coloop.data.services.network import CheckedNetwork
+from coloop.data.services.endpoint import CheckedNetwork, Endpoint
 from coloop.data.services.replies import Busy, Nonsense, check_status, parse, read_body
 from coloop.errors import ServiceFailed
 from coloop.spec.remotes import AllowedRemotes
@@ -217,3 +216,63 @@ def _headers(endpoint: Endpoint) -> list[tuple[str, str]]:
         ("User-Agent", AGENT),
     ]
     return found + ([("Authorization", authorization)] if authorization else [])
+
+
+# When a service is asked no more for a while.
+#
+#     closed --FAILURES requests given up in a row--> open --pause is over--> one request tries
+#      ^                                              ^                         |
+#      '------------ it was answered -----------------+---- it was given up ----'  (twice the pause)
+#
+# A pure state: who owns it tells it of the time. A request counts as given up after its last
+# attempt, so that a short outage, which retries outlast, opens nothing. An answer that is
+# nonsense closes the circuit like any other: somebody is there.
+
+FAILURES: Final = 3
+"""So many requests in a row are given up before the circuit opens."""
+FIRST_REST_SECONDS: Final = 5.0
+LONGEST_REST_SECONDS: Final = 60.0
+
+
+@dataclass(slots=True)
+class Circuit:
+    """See the module."""
+
+    failures: int = 0
+    """Requests given up in a row."""
+    opens_at: float = 0.0
+    """While open: when one request may try."""
+    is_trying: bool = False
+    pause_seconds: float = FIRST_REST_SECONDS
+    last: str = ""
+    """Why the last request was given up."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.failures >= FAILURES
+
+    def admit(self, now: float) -> bool:
+        """Whether a request may be sent; of an open circuit one at a time, when its pause is
+        over."""
+        if not self.is_open:
+            return True
+        if self.is_trying or now < self.opens_at:
+            return False
+        self.is_trying = True
+        return True
+
+    def answered(self) -> None:
+        """A request got an answer."""
+        self.failures, self.is_trying, self.pause_seconds = 0, False, FIRST_REST_SECONDS
+
+    def given_up(self, now: float, why: str) -> None:
+        """A request was given up after its last attempt."""
+        if self.is_trying:
+            self.pause_seconds = min(2 * self.pause_seconds, LONGEST_REST_SECONDS)
+        self.failures, self.is_trying, self.last = self.failures + 1, False, why
+        if self.is_open:
+            self.opens_at = now + self.pause_seconds
+
+    def left(self) -> None:
+        """A request was taken back before it had an end."""
+        self.is_trying = False

@@ -8,11 +8,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coloop.data.tasks.arithmetic import ARITHMETIC
-from coloop.data.tasks.base import Part, Split, Task, TaskProblem
+from coloop.data.tasks.base import (
+    Part,
+    Split,
+    Task,
+    TaskProblem,
+    TooFewProblems,
+    draw_rows,
+    split_of,
+)
 from coloop.data.tasks.calculator import CALCULATOR
 from coloop.data.tasks.countdown import COUNTDOWN
 from coloop.data.tasks.counting import COUNTING
-from coloop.data.tasks.draw import TooFewProblems, draw_rows, split_of
 from coloop.data.tasks.images import IMAGES
 from coloop.data.tasks.knights import KNIGHTS
 from coloop.data.tasks.knowledge import KNOWLEDGE

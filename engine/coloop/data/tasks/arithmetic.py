@@ -15,8 +15,8 @@ from coloop.data.tasks.base import (
     Task,
     decode,
     each_of,
+    stable_hash,
 )
-from coloop.data.tasks.draw import stable_hash
 from coloop.spec.tasks import ArithmeticTask
 
 REVERSED_TASK: Final = "arithmetic?reverse"

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from coloop.data.answers import says
-from coloop.data.tasks.base import Part, Problem, Stratum, Task, decode
-from coloop.data.tasks.draw import stable_hash
+from coloop.data.tasks.base import Part, Problem, Stratum, Task, decode, stable_hash
 from coloop.spec.tasks import ImagesTask
 
 LETTERS: Final = "ABCD"

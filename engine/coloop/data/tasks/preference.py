@@ -19,8 +19,8 @@ from coloop.data.tasks.base import (
     count_selections,
     decode_selection,
     each_of,
+    stable_hash,
 )
-from coloop.data.tasks.draw import stable_hash
 from coloop.spec.tasks import PreferenceTask
 
 FORBIDDEN: Final = "x"

@@ -12,7 +12,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, Undefined
 
 from coloop.data.chats import written_value
-from coloop.data.templates.names import NodeView, ScoredView
+from coloop.data.templates.grammar import NodeView, ScoredView
 
 SECONDS: Final = 1.0
 """Longest time for one text: of computing, so that a busy machine ends no run."""

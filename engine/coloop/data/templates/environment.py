@@ -29,7 +29,7 @@ from coloop.data.templates.budget import (
     written_inside,
 )
 from coloop.data.templates.filters import build_filters, build_tests, compared
-from coloop.data.templates.names import NodeView, ScoredView
+from coloop.data.templates.grammar import NodeView, ScoredView
 from coloop.data.templates.operators import (
     STRING_METHODS,
     joined,

@@ -14,7 +14,7 @@ from typing import Any
 from coloop.explain.rehearsal.patterns import SENTENCE, group_count, text_around, text_for
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import (
     FilterNode,
     Node,

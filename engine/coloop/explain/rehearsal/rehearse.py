@@ -1,17 +1,21 @@
 """From a loop to its rehearsal: one small change after another to its plain document."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from coloop.explain.rehearsal.lines import scripted
-from coloop.explain.rehearsal.machine import on_a_desk
-from coloop.explain.rehearsal.models import tiny_models
-from coloop.explain.rehearsal.rows import made_rows
-from coloop.explain.rehearsal.schedule import short_schedule
-from coloop.explain.rehearsal.services import without_services
 from coloop.explain.rehearsal.sizes import few_rows
+from coloop.plan.settings.architecture import UnknownArchitecture, count_parameters
+from coloop.plan.settings.facts import architecture_of
+from coloop.spec.data import FileSource, HubSource
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, require, to_dict
+from coloop.spec.model import Model, PretrainedModel, RunModel, ScratchModel
+from coloop.spec.nodes import DatasetNode, TemplateNode, model_of
+from coloop.validate.text_names import names_in_function
 
 STEPS = 2
 """Most steps of a phase."""
@@ -43,3 +47,250 @@ def rehearsed(spec: LoopSpec, *, steps: int = STEPS, root: Path | None = None) -
     short_schedule(document, steps)
     notes += [*without_services(document), *on_a_desk(document)]
     return Rehearsal(spec=require(from_dict(document)), notes=tuple(notes))
+
+
+# Where a rehearsal runs: the same pools, of one process each, on a CPU.
+
+FREE_TRAINING = (
+    *("backend", "micro_batch", "dtype", "master_weights", "gradient_checkpointing"),
+    *("zero_stage", "offload", "tensor_parallel", "expert_parallel", "reshard_after_forward"),
+)
+"""Settings of `training` that say how a machine is used; left open, the compiler decides."""
+FREE_ROLLOUT = ("max_num_seqs", "gpu_memory_utilization", "tensor_parallel", "url")
+"""The same of `rollout`."""
+KEPT_IN_RUN = ("seed", "best")
+"""What a rehearsal keeps of `run`: it leaves nothing behind."""
+
+
+def on_a_desk(document: dict[str, Any]) -> list[str]:
+    """Take the loop off its machines; what that leaves out is told."""
+    before = document.get("hardware", {})
+    pools = before.get("pools") or {"main": {}}
+    document["hardware"] = {"preset": "cpu", "pools": {name: {"workers": 1} for name in pools}}
+    document["run"] = {
+        name: value for name, value in document.get("run", {}).items() if name in KEPT_IN_RUN
+    }
+    notes = []
+    for name, node in document["nodes"].items():
+        notes += _weights_on_a_desk(name, node)
+    return notes
+
+
+def _weights_on_a_desk(name: str, node: dict[str, Any]) -> list[str]:
+    notes = []
+    training, rollout, model = (node.get(key) for key in ("training", "rollout", "model"))
+    if training is not None:
+        for field in FREE_TRAINING:
+            training.pop(field, None)
+        if training.get("optimizer", {}).get("name") == "adamw8bit":
+            training["optimizer"]["name"] = "adamw"
+            notes.append(f"`{name}`: `adamw` in place of `adamw8bit`, which wants a GPU")
+    if rollout is not None:
+        for field in FREE_ROLLOUT:
+            rollout.pop(field, None)
+        rollout["engine"] = "torch"
+    if model is not None and model.pop("quantization", None) is not None:
+        notes.append(f"`{name}`: its weights are not quantized")
+    return notes
+
+
+# When what happens in a rehearsal: every phase once, a few steps each.
+
+ENDS = ("next_phase", "stop")
+FILLING = 4
+"""A phase that ends when a buffer is full takes at most so many times the steps of another."""
+
+
+def short_schedule(document: dict[str, Any], steps: int) -> None:
+    """Cut the schedule to every phase once, of at most so many steps."""
+    schedule = document["schedule"]
+    for field in ("steps", "epochs"):
+        if schedule.pop(field, None) is not None:
+            schedule["steps"] = steps
+    for item in schedule.get("phases", ()):
+        _cut(item, steps)
+    for rule in schedule.get("learn", {}).values():
+        _hurry(rule, steps)
+    if "triggers" in schedule:
+        schedule["triggers"] = [*_without_ends(schedule["triggers"])]
+    for anneal in schedule.get("anneal", ()):
+        for field in ("steps", "cycle"):
+            if field in anneal:
+                anneal[field] = min(anneal[field], steps)
+
+
+def _cut(item: dict[str, Any], steps: int) -> None:
+    if "phases" in item:
+        item["repeat"] = 1
+        for inner in item["phases"]:
+            _cut(inner, steps)
+    elif "steps" in item:
+        item["steps"] = min(item["steps"], steps)
+    else:
+        most = steps * FILLING if "until" in item else steps
+        item["max_steps"] = min(item.get("max_steps", most), most)
+
+
+def _without_ends(triggers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Triggers that end no phase and no run: a rehearsal goes through all of them."""
+    for trigger in triggers:
+        does = {key: value for key, value in trigger["do"].items() if key not in ENDS}
+        if does:
+            yield trigger | {"do": does}
+
+
+def _hurry(rule: dict[str, Any], steps: int) -> None:
+    """A learner that would begin later, or with more rows, learns in a rehearsal as well."""
+    for field, most in (("every", 1), ("after", steps - 1), ("updates", 2), ("rows", 4)):
+        if rule.get(field) is not None:
+            rule[field] = min(rule[field], most)
+
+
+# What a rehearsal puts in the place of services: it reaches no other machine.
+
+MADE_NUMBERS = """\
+def reward(prompts, completions, **columns):
+    return [float(len(completion) % 2) for completion in completions]
+"""
+"""Numbers that differ between texts, so that groups have something to learn."""
+
+
+def without_services(document: dict[str, Any]) -> list[str]:
+    """Score here what a service would score; which, is told."""
+    notes = []
+    for name, node in document["nodes"].items():
+        source = node.get("source", {})
+        if node["kind"] == "reward" and source.get("type") == "remote":
+            node["source"] = {"type": "python", "code": MADE_NUMBERS}
+            host = urlsplit(source["url"]).hostname
+            notes.append(f"`{name}`: made numbers in place of the service at {host}")
+    return notes
+
+
+# Weights of a rehearsal: what is large or lies elsewhere becomes a tiny model made on the spot.
+#
+# Who shares, copies or follows whom stays as it is, and so do heads and adapters. Where one model
+# of a loop is replaced all are, so that nodes go on having one tokenizer.
+
+ANY_TEXT = "tiny-bytes"
+"""The architecture whose tokenizer holds any text."""
+RANK = 8
+"""Greatest rank of an adapter."""
+TINY_PARAMETERS = 3_000_000
+"""A model made on the spot of up to so many stays as it is."""
+
+
+def tiny_models(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
+    """Put tiny models in the place of others; what was said of each is told."""
+    own = dict(_own_weights(spec))
+    if all(_is_tiny(model, root) for model in own.values()):
+        return []
+    for name in own:
+        section: dict[str, Any] = {"type": "scratch", "architecture": ANY_TEXT}
+        lora = document["nodes"][name]["model"].get("lora")
+        if lora is not None:
+            section["lora"] = lora | {"rank": min(RANK, lora.get("rank", RANK))}
+        document["nodes"][name]["model"] = section
+    for node in document["nodes"].values():
+        node.get("model", {}).pop("dtype", None)
+    names = ", ".join(f"`{name}` ({_origin(model)})" for name, model in own.items())
+    return [f"models: `{ANY_TEXT}`, random weights and a token a byte, in place of {names}"]
+
+
+def _own_weights(spec: LoopSpec) -> Iterator[tuple[str, Model]]:
+    """Nodes whose section names weights itself."""
+    for name, node in spec.nodes.items():
+        model = model_of(node)
+        if isinstance(model, PretrainedModel | RunModel | ScratchModel):
+            yield name, model
+
+
+def _is_tiny(model: Model, root: Path | None) -> bool:
+    if not isinstance(model, ScratchModel):
+        return False
+    try:
+        return count_parameters(architecture_of(model, root)).total <= TINY_PARAMETERS
+    except UnknownArchitecture:
+        return False
+
+
+def _origin(model: Model) -> str:
+    match model:
+        case PretrainedModel():
+            return model.path
+        case RunModel():
+            return f"run {model.run}"
+        case ScratchModel():
+            return model.architecture
+    raise AssertionError(model.type)
+
+
+# Rows of a rehearsal: those of tasks and of files that are there; made ones for the others.
+#
+# A made row has every column that the dataset's `columns` name and every one that the loop reads
+# of it by name; numbers, where the meaning of a column wants them.
+
+COUNT = 8
+NUMBERS = {"margin": 1.0, "probability": 0.75}
+"""Columns whose meaning is a number."""
+PLAIN = ("prompt", "target", "answer")
+SIDES = ("chosen", "rejected")
+MESSAGES = "messages"
+"""A chat, by the name that data sets give it."""
+
+
+def made_rows(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
+    """Put made rows in the place of what is not here; which, is told."""
+    notes = []
+    for name, node in spec.nodes.items():
+        if not isinstance(node, DatasetNode) or _is_here(node, root):
+            continue
+        columns = list(_columns(spec, name, node))
+        rows = [{column: _value(column, node, k) for column in columns} for k in range(COUNT)]
+        document["nodes"][name]["source"] = {"type": "inline", "rows": rows}
+        where = getattr(node.source, "path", "")
+        names = ", ".join(columns)
+        notes.append(f"`{name}`: {COUNT} made rows ({names}) in place of {where}")
+    return notes
+
+
+def _is_here(node: DatasetNode, root: Path | None) -> bool:
+    match node.source:
+        case HubSource():
+            return False
+        case FileSource():
+            return root is not None and (root / node.source.path).exists()
+    return True
+
+
+def _columns(spec: LoopSpec, name: str, node: DatasetNode) -> Iterator[str]:
+    """Columns of the source: those that the loop maps, those of its ports, those that it names."""
+    wanted = dict.fromkeys(node.columns)
+    outputs = {edge.source.port for edge in spec.graph.edges_out_of(name)}
+    wanted |= dict.fromkeys(PLAIN)
+    if "pairs" in outputs:
+        wanted |= dict.fromkeys(SIDES)
+    if node.unfold is not None:
+        wanted[node.unfold] = None
+    for edge in spec.graph.edges_out_of(name):
+        reader = spec.nodes[edge.target.node]
+        if isinstance(reader, TemplateNode) and reader.code is not None:
+            wanted |= dict.fromkeys(names_in_function(reader.code, "write").parameters)
+    for column in wanted:
+        yield node.columns.get(column, column)
+
+
+def _value(column: str, node: DatasetNode, k: int) -> Any:
+    meaning = next((ours for ours, theirs in node.columns.items() if theirs == column), column)
+    if meaning in NUMBERS:
+        return NUMBERS[meaning]
+    if meaning == node.unfold:
+        return [f"{column} {k}.{place}" for place in range(2)]
+    if meaning == MESSAGES:
+        said = {"user": f"What is {k} + {k}?", "assistant": str(2 * k)}
+        return [{"role": role, "content": text} for role, text in said.items()]
+    if meaning == "prompt":
+        return f"What is {k} + {k}?"
+    if meaning in ("answer", "target", "chosen"):
+        return str(2 * k)
+    return f"{2 * k + 1}" if meaning == "rejected" else f"{column} {k}"

@@ -1,8 +1,9 @@
 """Puts survey, memory and times together into one estimate."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from coloop.plan.cost.advice import advise
 from coloop.plan.cost.missing import missing_times, starved_engines, starved_words, unknown_in
@@ -20,7 +21,6 @@ from coloop.plan.cost.report import (
     StageEstimate,
     UnknownModel,
 )
-from coloop.plan.cost.timeline import Span, spans_of
 from coloop.plan.settings.facts import origin_of
 from coloop.plan.settings.memory import Part, PoolMemory, peak_of
 from coloop.plan.settings.survey import PhaseLoad
@@ -28,6 +28,61 @@ from coloop.plan.settings.throughput import Clock, StageTime
 from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.graph import LoopSpec
+
+# From stage times to a step: who waits for whom.
+#
+# Stages of one pool take turns, stages of different pools and of the driver run side by side as
+# soon as what they wait for is done. With staleness a step takes as long as its busiest pool.
+# Knows times and orders only.
+
+DRIVER = ""
+
+
+class Waiting(Protocol):
+    """A stage and those that it waits for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def after(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """When a stage runs in a step."""
+
+    stage: str
+    pool: str
+    """Empty: the driver's."""
+    start: float
+    end: float
+
+
+def spans_of(
+    stages: Iterable[Waiting],
+    seconds: Mapping[str, float],
+    pools: Mapping[str, str],
+    *,
+    is_asynchronous: bool = False,
+) -> tuple[Span, ...]:
+    """When the stages of one step run, which come in an order in which they can run; `pools` maps
+    their names to pools, the driver's are left out. Where steps overlap, no stage waits for those
+    of the same step."""
+    spans: list[Span] = []
+    ends: dict[str, float] = {}
+    free: dict[str, float] = {}
+    for stage in stages:
+        pool = pools.get(stage.name, DRIVER)
+        ready = max((ends.get(before, 0.0) for before in stage.after), default=0.0)
+        if is_asynchronous:
+            start = free.get(pool, 0.0)
+        else:
+            start = ready if pool == DRIVER else max(ready, free.get(pool, 0.0))
+        ends[stage.name] = free[pool] = start + seconds[stage.name]
+        spans.append(Span(stage=stage.name, pool=pool, start=start, end=ends[stage.name]))
+    return tuple(spans)
+
 
 PLACES_LISTED = 512
 """GPUs of a pool that are listed one by one; all are alike."""

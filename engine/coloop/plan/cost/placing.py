@@ -18,8 +18,14 @@ from coloop.plan.cost.relaxing import FitChange, over_of, value_at
 from coloop.plan.cost.report import Explanation
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import WeightsGroup, weights_groups
-from coloop.spec.homes import DEFAULT_POOL, holding_pool, rollout_of, writing_pools
+from coloop.spec.groups import (
+    DEFAULT_POOL,
+    WeightsGroup,
+    holding_pool,
+    rollout_of,
+    weights_groups,
+    writing_pools,
+)
 from coloop.spec.model import SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.spec.paths import apply_overrides

@@ -7,7 +7,7 @@ those in which the system describes the processor. Works on half-drawn loops: wh
 left out.
 """
 
-from coloop.plan.settings.conditions import Begun, Conditions, conditions_here
+from coloop.plan.settings.processor import Begun, Conditions, conditions_here
 from coloop.plan.settings.resolver import Resolved, resolve
 from coloop.plan.settings.settings import Decision, EngineSettings, UpdateSettings
 

@@ -13,7 +13,7 @@ from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.outline import Outline
 from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EngineSettings
 from coloop.plan.settings.weights import Weights
-from coloop.spec.homes import writing_pools
+from coloop.spec.groups import writing_pools
 from coloop.spec.rollout import Engine as EngineKind
 
 NO_VLLM = (

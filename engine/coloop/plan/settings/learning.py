@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from coloop.plan.settings.activations import LOSS_BYTES
-from coloop.plan.settings.overhead import fragmentation_bytes, heap_bytes
+from coloop.plan.settings.activations import LOSS_BYTES, fragmentation_bytes, heap_bytes
 from coloop.plan.settings.settings import PLAIN_FAMILIES
 from coloop.plan.settings.states import WHOLE
 from coloop.plan.settings.survey import PhaseLoad, Survey
@@ -18,8 +17,7 @@ from coloop.plan.settings.training import Instant, TrainingStep, offloaded_bytes
 from coloop.plan.settings.weights import Weights
 from coloop.spec.algorithm import measures_others, node_algorithms
 from coloop.spec.groups import updates_of
-from coloop.spec.logits import logits_at_once, loss_chunk
-from coloop.spec.table_sizes import TableSize
+from coloop.spec.table_sizes import TableSize, logits_at_once, loss_chunk
 from coloop.spec.training import Checkpointing
 
 Port = tuple[str, str]

@@ -11,13 +11,17 @@ from math import ceil, floor
 from typing import Any, Literal
 
 from coloop.plan.portions import GPU_BYTES, gathering_bytes
-from coloop.plan.settings.activations import SCORE_BYTES, forward_bytes
+from coloop.plan.settings.activations import (
+    CPU_PROCESS_BYTES,
+    SCORE_BYTES,
+    forward_bytes,
+    process_bytes,
+)
 from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.cores import PACKED_BYTES, PACKED_TOKENS
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.learning import Update, held_beside, plan_update
 from coloop.plan.settings.machine import PoolShare
-from coloop.plan.settings.overhead import CPU_PROCESS_BYTES, process_bytes
 from coloop.plan.settings.serving import (
     PREFILL_TOKENS,
     Serving,
@@ -31,7 +35,7 @@ from coloop.plan.settings.settings import PLAIN_FAMILIES, Sleep
 from coloop.plan.settings.survey import Survey
 from coloop.plan.settings.weights import Weights
 from coloop.spec.heads import head_of
-from coloop.spec.logits import loss_chunk
+from coloop.spec.table_sizes import loss_chunk
 
 Part = Literal[
     "weights",

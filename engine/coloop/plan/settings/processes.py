@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
-from coloop.plan.settings.conditions import Conditions
 from coloop.plan.settings.memory import Memory, compute_memory, peak_of
+from coloop.plan.settings.processor import Conditions
 from coloop.plan.settings.settings import Decision
 from coloop.plan.settings.survey import Survey
 from coloop.plan.settings.throughput import Clock

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coloop.plan.settings.conditions import Conditions, conditions_here
 from coloop.plan.settings.memory import Memory
 from coloop.plan.settings.processes import settle
+from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.settings import Decision, EngineSettings, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.spec.dtypes import Dtypes

@@ -3,10 +3,10 @@
 Knows one group at a time, and its settings as they were decided elsewhere.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount, count_parameters
-from coloop.plan.settings.bases import Base
 from coloop.plan.settings.facts import adapter_parameters
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.outline import Outline
@@ -19,11 +19,59 @@ from coloop.plan.settings.states import (
     resting_bytes_per_parameter,
     sum_states,
 )
+from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import DTYPE_BYTES, Dtypes
-from coloop.spec.groups import training_of
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import holding_pool, training_of, weights_groups
 from coloop.spec.heads import classes_of, head_of_group, scorers_of
+from coloop.spec.model import Lora
 from coloop.spec.nodes import model_of
-from coloop.spec.training import Training
+from coloop.spec.training import Backend, Training
+
+# Which adapters stand on the same frozen weights, and who of them holds these in each pool.
+#
+# Weights can be used by several where they lie in the same process, in the same types, and spread
+# in the same way; elsewhere they are there again.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What an adapter stands on."""
+
+    lora: Lora
+    holder: str
+    """The group that brings it."""
+    beside: str | None
+    """The group that has it in memory for this one; None: this one has."""
+
+
+def bases_of(
+    spec: LoopSpec, dtypes: Mapping[str, Dtypes], backends: Mapping[str, Backend]
+) -> dict[str, Base]:
+    """The base of each weights group that is an adapter.
+
+    Args:
+        dtypes: of every group.
+        backends: of those that train.
+    """
+    groups = weights_groups(spec)
+    asked = {name: standing_of(spec, name) for name in groups}
+    standings = {name: one for name, one in asked.items() if one is not None}
+    holders = {one.holder: 0 for one in standings.values()}
+    steps = {**holders, **{name: one.steps for name, one in standings.items()}}
+    keepers: dict[tuple[str, ...], str] = {}
+    found: dict[str, Base] = {}
+    for name in sorted(steps, key=lambda name: steps[name]):
+        holder = standings[name].holder if name in standings else name
+        how = backends.get(name, "single")
+        spread = f"{how} of {name}" if how == "deepspeed" else how
+        held = dtypes[name].matrices, dtypes[name].rest
+        place = holder, holding_pool(spec, groups[name]), *held, spread
+        keeper = keepers.setdefault(place, name)
+        if name in standings:
+            beside = None if keeper == name else keeper
+            found[name] = Base(lora=standings[name].lora, holder=holder, beside=beside)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

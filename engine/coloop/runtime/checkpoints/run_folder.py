@@ -1,9 +1,11 @@
 """What is asked of a run, and the folder that it lives in."""
 
 import os
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +14,6 @@ from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
 from coloop.runtime.checkpoints.storage import Storage, is_address
 from coloop.runtime.run_files.origin import ORIGIN_FILE, write_origin
 from coloop.runtime.run_files.recorder import Sink
-from coloop.runtime.run_files.run_ids import new_run_id
 from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
@@ -160,3 +161,11 @@ def transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
     storage = storage_place(request)
     shared = folder if storage is None or is_address(storage) else Path(storage)
     return [SHARED_MEMORY, shared.resolve()]
+
+
+# Names of runs: the loop's name, the time, and four random digits.
+
+
+def new_run_id(name: str) -> str:
+    """A name that no other run has."""
+    return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

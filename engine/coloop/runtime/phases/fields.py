@@ -9,12 +9,15 @@ same spec object.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from coloop.errors import SpecProblem
 from coloop.runtime.phases.timeline import Entry, StepPosition
+from coloop.runtime.roles.protocol import Context
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
+from coloop.spec.lineage import Lineages
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.schedule import Anneal
 
@@ -149,3 +152,31 @@ def _mix(a: float, b: float, share: float) -> float:
 
 def _phases_of(anneal: Anneal, entries: Sequence[Entry]) -> set[str]:
     return set(as_tuple(anneal.over)) if anneal.over else {entry.plan.name for entry in entries}
+
+
+# The loop as it is at a moment: the spec with the values that hold there, and the lineage of the
+# edges that live there.
+
+
+class Moments:
+    """Makes the context of each moment; `now` is the one at which the run stands."""
+
+    def __init__(self, start: Context, lineages: Lineages, fields: Fields) -> None:
+        """
+        Args:
+            start: the loop as it was given.
+        """
+        self._start = start
+        self._lineages = lineages
+        self._fields = fields
+        self.now = start
+
+    def stand_at(self, position: StepPosition | None) -> Context:
+        """The run stands at this moment now."""
+        self.now = replace(
+            self._start,
+            spec=self._fields.at(position),
+            lineage=self._lineages.at(position.phase.overrides if position else {}),
+            overrides=self._fields.overrides(position),
+        )
+        return self.now

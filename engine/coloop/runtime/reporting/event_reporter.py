@@ -9,6 +9,7 @@ from coloop.runtime.health.doctor import Finding
 from coloop.runtime.phases.timeline import Entry, Timeline
 from coloop.runtime.reporting.pace import Pace
 from coloop.runtime.roles.protocol import Outcome
+from coloop.runtime.run_files.event_file import has_line
 from coloop.runtime.run_files.events import (
     AlertEvent,
     EditEvent,
@@ -25,7 +26,6 @@ from coloop.runtime.run_files.events import (
     StageStarted,
     utc_now,
 )
-from coloop.runtime.run_files.gauge_file import has_line
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.calls import StepContext
 from coloop.runtime.schedule.flights import Work

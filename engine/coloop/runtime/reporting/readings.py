@@ -9,8 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from coloop.runtime.health.doctor import Doctor, Finding
-from coloop.runtime.health.truths import Truth
+from coloop.runtime.health.doctor import Doctor, Finding, Truth
 from coloop.runtime.phases.triggers import TriggerWatch
 from coloop.spec.schedule import Trigger
 

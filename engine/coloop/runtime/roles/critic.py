@@ -10,9 +10,8 @@ from typing import Any
 from coloop.data.tables import Row, Table, concat_rows
 from coloop.runtime.roles.credit.credit_rows import Prompts
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.roles.rows.finite import check_tokens
-from coloop.runtime.roles.rows.fits import rows_of
-from coloop.runtime.roles.rows.texts import as_read
+from coloop.runtime.roles.rows.scored import check_tokens
+from coloop.runtime.roles.rows.texts import as_read, rows_of
 from coloop.spec.algorithm import off_policy_of
 from coloop.workers.messages import TooLong
 

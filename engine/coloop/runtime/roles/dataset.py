@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from coloop.data.cursor import DataCursor, Draw, steps_for
 from coloop.data.seeds import derive_seed
-from coloop.data.sources import Source, mark_of, open_source, unfolded
+from coloop.data.sources import DataCursor, Draw, Source, mark_of, open_source, steps_for, unfolded
 from coloop.data.tables import Row, Table
 from coloop.data.tables.row import child_row, root_row
 from coloop.plan.types import PhasePlan

@@ -2,16 +2,18 @@
 with `of`, the loss and accuracy of teaching ports without learning."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
+from coloop.data.contests import Game, result_of
 from coloop.data.metrics import Group, measure, read_metric
 from coloop.data.seeds import derive_seed
-from coloop.data.tables import Row, Table, concat_rows
-from coloop.runtime.roles.credit.games import games_of
+from coloop.data.tables import Row, Table, Tokens, concat_rows
 from coloop.runtime.roles.credit.teaching import teaching_items
 from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
-from coloop.runtime.roles.verifiers.comparing import leads_of, orders_of
+from coloop.runtime.roles.rows.texts import SIDES
+from coloop.runtime.roles.verifiers.turning import is_pair, judged_orders, leads_of, middle_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.workers.messages import LearnRequest, PortBatch
 
@@ -99,7 +101,7 @@ class EvaluateRole(Stateless):
                 lengths=[length for row in members if (length := _tokens_of(row)) is not None],
                 leads=[] if said is None else leads_of(members, scores, said),
                 games=[] if said is None else games_of(members, scores, said),
-                orders=[] if said is None else orders_of(members, scores, said),
+                orders=[] if said is None else judged_orders(members, scores, said),
                 steps=[
                     (scores[row.id], labels[row.id])
                     for row in members
@@ -161,3 +163,39 @@ def _tokens_of(row: Row) -> int | None:
 
 def _number(score: Any) -> float | None:
     return float(score) if isinstance(score, float | int) else None
+
+
+# Comparisons between those who wrote: of judged pairs the two sides, else every two texts that
+# different writers wrote for one problem.
+
+
+def games_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> list[Game]:
+    """Of the rows of one problem; what has no score took part in none.
+
+    Args:
+        table: the scores as they came in.
+    """
+    said = [(row, scores.get(row.id)) for row in rows]
+    graded = [(row, float(score)) for row, score in said if isinstance(score, float | int)]
+    middle = middle_of(table)
+    judged = [(row, score - middle) for row, score in graded if is_pair(row)]
+    if judged:
+        return [_judged(row, lead) for row, lead in judged]
+    return [
+        Game(first=one.writer, second=other.writer, result=result_of(score - other_score))
+        for (one, score), (other, other_score) in combinations(graded, 2)
+        if one.writer is not None and other.writer is not None and one.writer != other.writer
+    ]
+
+
+def _judged(row: Row, lead: float) -> Game:
+    chosen, rejected = (_writer(row, side) for side in SIDES)
+    if chosen == rejected:
+        chosen, rejected = SIDES
+    return Game(first=chosen, second=rejected, result=result_of(lead))
+
+
+def _writer(row: Row, side: str) -> str:
+    """Who drew the text of a side; a text that nobody drew goes by the name of its side."""
+    tokens = row.columns.get(f"{side}_tokens")
+    return (tokens.writer or side) if isinstance(tokens, Tokens) else side

@@ -9,7 +9,7 @@ from functools import cache, partial
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, concat_rows, join_rows
-from coloop.runtime.roles.credit.grouping import group_keys
+from coloop.runtime.roles.credit.credit_rows import group_keys
 from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.runtime.roles.rows.inputs import deliver, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox

@@ -14,8 +14,8 @@ from coloop.runtime.roles.credit.teaching import (
     teaching_items,
 )
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.fits import Fits, rows_of
 from coloop.runtime.roles.rows.kept import Kept
+from coloop.runtime.roles.rows.texts import Fits, rows_of
 from coloop.spec.groups import updates_of
 from coloop.spec.schedule import LearnRule
 from coloop.workers.messages import LearnReply, LearnRequest, PortBatch

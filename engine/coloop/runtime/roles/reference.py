@@ -8,10 +8,8 @@ from typing import Any
 from coloop.data.arrays import Numbers
 from coloop.data.tables import OTHER, Row, Table, concat_rows
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.roles.rows.finite import check_tokens
-from coloop.runtime.roles.rows.fits import rows_of
-from coloop.runtime.roles.rows.log_probs import log_probs_of
-from coloop.runtime.roles.rows.texts import as_pair, as_stranger, strangers
+from coloop.runtime.roles.rows.scored import check_tokens
+from coloop.runtime.roles.rows.texts import as_pair, as_stranger, log_probs_of, rows_of, strangers
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught
 from coloop.spec.algorithm import asks_of_others
 from coloop.workers.messages import TooLong

@@ -3,7 +3,7 @@ come back with the rows they were made for, and stand in those rows under the no
 one number a step; its numbers land on the tokens in which the steps end."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,17 +13,16 @@ from coloop.data.rewards.judging import Judge
 from coloop.data.rewards.scoring import ScoringRow
 from coloop.data.rewards.user_code import RowFailure
 from coloop.data.tables import Row, Score
+from coloop.data.tables.join import gathered_members
 from coloop.errors import DataError, ServiceFailed, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.roles.rows.apart import taken_apart
-from coloop.runtime.roles.rows.early import Begun, families
-from coloop.runtime.roles.rows.fits import rows_of
-from coloop.runtime.roles.rows.inputs import scored_rows
+from coloop.runtime.roles.rows.inputs import scored_rows, single_rows
 from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.steps import StepScores, at_ends, listed, step_ends
-from coloop.runtime.roles.verifiers.classifier import Classifier, bounds_of
-from coloop.runtime.roles.verifiers.reading import finished
+from coloop.runtime.roles.rows.texts import rows_of
+from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
+from coloop.runtime.roles.verifiers.judge import finished
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.plugin_records import Builtin
@@ -267,3 +266,75 @@ def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
 def _plain(row: Row) -> dict[str, Any]:
     """Bare columns, and the nearest names that user code may want; tokens stay here."""
     return {name: value for name, value in row.columns.items() if not name.endswith("_tokens")}
+
+
+# Rows that a node has worked on before its table was whole.
+
+
+def families(rows: Sequence[Row]) -> list[list[int]]:
+    """Places of the rows that were written to the same rows, in order; the greedy extra of a prompt
+    stands alone, as it counts in no group."""
+    found: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+    for place, row in enumerate(rows):
+        found.setdefault((row.is_greedy, row.parents or (row.id,)), []).append(place)
+    return list(found.values())
+
+
+class Begun:
+    """What a node found for single rows before it saw all of them."""
+
+    def __init__(self, parts: Iterable[Mapping[str, tuple[Row, Any]]]) -> None:
+        """
+        Args:
+            parts: by row id, the row as it was then and what was found for it.
+        """
+        self._known = {name: one for part in parts for name, one in part.items()}
+
+    def of(self, rows: Sequence[Row]) -> list[Any] | None:
+        """What was found for these rows; None where one of them was not seen, or has been written
+        again since."""
+        found = [self._known.get(row.id) for row in rows]
+        known = [one for one in found if one is not None]
+        is_same = [one[0].tokens is row.tokens for one, row in zip(known, rows, strict=False)]
+        return [one[1] for one in known] if len(known) == len(rows) and all(is_same) else None
+
+
+# Scores of gathered rows, one for each row that was gathered (`per: row`).
+
+
+def taken_apart(
+    node: str, call: Call, ports: Sequence[str], rows: Sequence[Row], said: Sequence[object]
+) -> tuple[list[Row], list[Score]]:
+    """The rows that were gathered, each with its number.
+
+    Args:
+        ports: that brought them.
+        rows: gathered ones.
+        said: of each a list, in the order of its rows, or one number or None for all of them.
+
+    Raises:
+        DataError: a list of another length.
+    """
+    inputs = [one for port in ports for one in call.inputs.get(port, ())]
+    known = {row.id: row for row in single_rows(node, call.context, inputs)}
+    members: list[Row] = []
+    scores: list[Score] = []
+    for row, one in zip(rows, said, strict=True):
+        own = gathered_members(row)
+        members += [known[name] for name in own]
+        scores += _each(node, row, one, len(own))
+    return members, scores
+
+
+def _each(node: str, row: Row, said: object, count: int) -> Sequence[float | None]:
+    if said is None or isinstance(said, float | int):
+        return [None if said is None else float(said)] * count
+    found: StepScores = [] if not isinstance(said, list) else said
+    if isinstance(said, Mapping) or len(found) != count:
+        raise DataError(
+            f"{node}: row {row.id} gathers {count} rows and was given {len(found)} numbers; with "
+            "`per: row` a list has one number (or None) for each row gathered, in their order",
+            node,
+            "per",
+        )
+    return found

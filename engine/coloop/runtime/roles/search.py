@@ -13,12 +13,10 @@ from coloop.runtime.roles.rows.inputs import joined_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.searching import METHODS
 from coloop.runtime.roles.searching.graders import Grader, Valuer
-from coloop.runtime.roles.searching.labels import labels_of
-from coloop.runtime.roles.searching.method import Findings, Labels, Method
-from coloop.runtime.roles.searching.search_budget import SearchBudget
+from coloop.runtime.roles.searching.method import Findings, Labels, Method, labels_of
 from coloop.runtime.roles.searching.search_environment import SearchEnvironment
-from coloop.runtime.roles.searching.tree_expansion import TreeExpansion
-from coloop.spec.homes import rollout_of
+from coloop.runtime.roles.searching.tree_expansion import SearchBudget, TreeExpansion
+from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import SearchNode
 
 LATE = "search.out_of_time"

@@ -13,7 +13,7 @@ from coloop.data.tools.protocol import Tool
 from coloop.data.tools.python import PythonTool
 from coloop.data.tools.search import Index, Search, texts_of
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.roles.rows.code import read_code_of
+from coloop.runtime.roles.rows.outside import read_code_of
 from coloop.runtime.roles.writing.policy_tool import PolicyTool
 from coloop.sandbox.code_files import CodeFile
 from coloop.spec.installed import load

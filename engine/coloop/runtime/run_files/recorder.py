@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.errors import StorageFull
-from coloop.runtime.run_files.event_file import EVENT_FILE, mend
+from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, cut_end, mend
 from coloop.runtime.run_files.events import (
     MARK,
     CheckpointEvent,
@@ -29,7 +29,6 @@ from coloop.runtime.run_files.events import (
     StepGauges,
     utc_now,
 )
-from coloop.runtime.run_files.gauge_file import GAUGE_LINES, cut_end
 
 logger = logging.getLogger(__name__)
 

@@ -7,13 +7,14 @@ stands beside its own rows; all rows of it carry its number. What is outside see
 tables once its last round is over. Rounds end early where nobody goes on.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from coloop.data.tables import Table
+from coloop.data.tables import Row, Table, born_at
+from coloop.data.tables.table import concat_tables
 from coloop.plan.types import Rounds
-from coloop.runtime.schedule.calls import StepContext, Unrolled
-from coloop.runtime.schedule.takes import RoundTables, all_rounds, selected, taken
+from coloop.runtime.schedule.calls import StepContext, Tables, Taken, Unrolled
 from coloop.runtime.schedule.units import Place, Task, Together, Tree, UnitsOf
 from coloop.spec.graph import Edge
 
@@ -133,3 +134,130 @@ class Region:
         self.is_done = True
         assert self.home is not None
         self.home.unit_ended()
+
+
+# What goes on from one round to the next, and what leaves a region of rounds: pure functions over
+# the tables of rounds (language.md 8).
+#
+#     closing rows ──branch──> rows that go on      one: the first of each conversation, which is
+#                                                   that of the first samples, filters aside
+#                                                   all, lines: every row
+#     tables of rounds ──> all, last, ends
+#
+# A greedy extra is scored and compared with, but nothing follows it: it goes on in no branch.
+
+Branch = Literal["one", "all", "lines"]
+Rows = Mapping[str, Row]
+"""By their ids."""
+OUTPUT = "rollouts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTables:
+    """One round that is over."""
+
+    tables: Tables
+    """Of the region's nodes."""
+    closing: Rows
+    """Rows that came to its end."""
+    going_on: Rows = field(default_factory=dict)
+    """Those of them that go into the next round."""
+
+
+def selected(
+    closing: Mapping[str, Table], tables: Tables, entered: Collection[str], branch: Branch
+) -> dict[str, Table]:
+    """What goes on over each closing edge.
+
+    Args:
+        closing: by the key of the edge, what it brings.
+        tables: of the region's nodes in this round.
+        entered: ids of the rows that entered the region.
+    """
+    written = [_Written.of(node, table) for (node, port), table in tables.items() if port == OUTPUT]
+    found = {}
+    for key, table in closing.items():
+        rows = [row for row in table.rows if all(one.leads_to(row) for one in written)]
+        if branch == "one":
+            rows = _first_of_each(rows, frozenset(entered))
+        found[key] = table.restricted_to(row.id for row in rows)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """Ids of what a node wrote in a round."""
+
+    all: frozenset[str]
+    sampled: frozenset[str]
+    """Without greedy extras."""
+
+    @classmethod
+    def of(cls, node: str, table: Table) -> "_Written":
+        own = [row for row in table.rows if born_at(row.id) == node]
+        sampled = frozenset(row.id for row in own if not row.is_greedy)
+        return cls(all=frozenset(row.id for row in own), sampled=sampled)
+
+    def leads_to(self, row: Row) -> bool:
+        """Whether a row descends from nothing of this, or from a sample."""
+        mine = self.all.intersection(row.trail)
+        return not mine or not mine.isdisjoint(self.sampled)
+
+
+def _first_of_each(rows: Sequence[Row], entered: frozenset[str]) -> list[Row]:
+    """The first row of each conversation, which is what descends from the same rows that
+    entered."""
+    found: dict[frozenset[str], Row] = {}
+    for row in rows:
+        found.setdefault(entered.intersection(row.trail) or frozenset({row.id}), row)
+    return list(found.values())
+
+
+def all_rounds(rounds: Sequence[RoundTables]) -> dict[tuple[str, str], Table]:
+    """Tables of all rounds, one after another; what was done with a row again stands in place of
+    what was done before."""
+    keys = dict.fromkeys(key for one in rounds for key in one.tables)
+    return {key: _stacked([one.tables[key] for one in rounds if key in one.tables]) for key in keys}
+
+
+def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> Taken:
+    """What `take: last` and `take: ends` say of one table.
+
+    ends: rows after which the same table has no row of the same conversation. last: those of them
+    that did not stay behind where a conversation went on through another sample.
+    """
+    ends, last = [], []
+    later: set[str] = set()
+    for place, one in reversed([*enumerate(rounds)]):
+        table = one.tables.get(key, Table())
+        followed = _Kin({name: row for name, row in one.going_on.items() if name in later})
+        came, went_on = _Kin(one.closing), _Kin(one.going_on)
+        is_last = place == len(rounds) - 1
+        ended = [row for row in table.rows if not followed.has(row)]
+        own = [row for row in ended if is_last or not came.has(row) or went_on.has(row)]
+        ends.append(table.restricted_to(row.id for row in ended))
+        last.append(table.restricted_to(row.id for row in own))
+        later.update(name for row in table.rows for name in row.trail)
+    return Taken(last=_stacked(last[::-1]), ends=_stacked(ends[::-1]))
+
+
+class _Kin:
+    """Some rows, and what stands above or below them."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._ids = rows.keys()
+        self._above = frozenset().union(*(row.trail for row in rows.values()))
+
+    def has(self, row: Row) -> bool:
+        """Whether a row is one of them, or stands above or below one."""
+        return row.id in self._above or not self._ids.isdisjoint(row.trail)
+
+
+def _stacked(tables: Sequence[Table]) -> Table:
+    """Tables one after another; of a row that comes again the last counts."""
+    known: set[str] = set()
+    kept = []
+    for table in reversed(tables):
+        kept.append(table.restricted_to(row.id for row in table.rows if row.id not in known))
+        known.update(row.id for row in table.rows)
+    return concat_tables(kept[::-1]) if kept else Table()

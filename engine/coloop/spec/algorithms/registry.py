@@ -5,7 +5,9 @@ these records. To add an algorithm: a record here, its mathematics in `algos` an
 setting says it, and a test with literal numbers.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from coloop.spec.algorithms.frameworks import (
@@ -23,9 +25,13 @@ from coloop.spec.plugin_records import AlgorithmPlugin
 
 __all__ = [
     "ADVANTAGES",
+    "AFTER_BASELINE",
     "ALGORITHMS",
     "ESTIMATORS_OF_PLUGINS",
     "FRAMEWORKS",
+    "PREFERENCE_BASE",
+    "PRESETS",
+    "REWARDS_BASE",
     "AdvantageRecord",
     "AlgorithmRecord",
     "advantages_that_need",
@@ -129,3 +135,20 @@ def title_of(name: str) -> str:
 def advantages_that_need(what: str) -> frozenset[str]:
     """The advantages that read a group, the values of a critic, or a greedy row."""
     return frozenset(record.name for record in ADVANTAGES.values() if record.needs == what)
+
+
+# What an algorithm's name stands for: presets of advantage, loss, aggregation and their numbers.
+#
+# A record (`spec.algorithms`) has the values that differ from `REWARDS_BASE` or
+# `PREFERENCE_BASE`. Our own defaults are deliberate: global token mean, unbiased group deviation
+# with 1e-6, dual clip off, KL off, token TIS with cap 2 where engine and trainer differ.
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    record.name: record.preset for record in ALGORITHMS.values() if record.fields != "own"
+}
+"""By name, what differs from `REWARDS_BASE` or `PREFERENCE_BASE`; the records have it."""
+
+AFTER_BASELINE: frozenset[str] = frozenset(
+    record.name for record in ALGORITHMS.values() if record.framework == "openrlhf"
+)
+"""Presets whose rewards are clipped, and lose the KL of each token, after the baseline."""

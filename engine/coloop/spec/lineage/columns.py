@@ -14,8 +14,8 @@ from typing import Final
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import Level, Relation, ancestors, match
 from coloop.spec.lineage.descent import Descent
-from coloop.spec.lineage.inputs import ROW_OUTPUTS
 from coloop.spec.lineage.joins import Join
+from coloop.spec.lineage.walk import ROW_OUTPUTS
 from coloop.spec.names import ANYTHING, NOTHING, Names, NamesOf, merged, shared
 from coloop.spec.written import ROLLOUT_COLUMNS
 

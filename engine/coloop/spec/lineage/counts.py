@@ -21,8 +21,8 @@ from coloop.spec.levels import (
     common_ancestor,
     ordered,
 )
-from coloop.spec.lineage.inputs import ALWAYS_CONCAT
 from coloop.spec.lineage.lineage import Lineage
+from coloop.spec.lineage.walk import ALWAYS_CONCAT
 from coloop.spec.ports import PORTS
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import (

@@ -31,10 +31,15 @@ from coloop.spec.levels import (
     ordered,
     relate,
 )
-from coloop.spec.lineage.inputs import OWN_ROLLOUT_INPUTS, ROW_OUTPUTS
 from coloop.spec.lineage.joins import EMPTY_JOIN, Join, join_inputs
-from coloop.spec.lineage.rounds import RoundsFlow, Take
-from coloop.spec.lineage.walk import RoundsRegion, Walk
+from coloop.spec.lineage.walk import (
+    OWN_ROLLOUT_INPUTS,
+    ROW_OUTPUTS,
+    RoundsFlow,
+    RoundsRegion,
+    Take,
+    Walk,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

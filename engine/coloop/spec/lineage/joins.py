@@ -23,7 +23,7 @@ from coloop.spec.levels import (
     join_levels,
     ordered,
 )
-from coloop.spec.lineage.inputs import ALWAYS_CONCAT
+from coloop.spec.lineage.walk import ALWAYS_CONCAT
 from coloop.spec.training import Gather
 
 if TYPE_CHECKING:

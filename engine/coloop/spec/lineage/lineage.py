@@ -18,7 +18,7 @@ from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import Level, Levels, Relation
 from coloop.spec.lineage.columns import Columns
 from coloop.spec.lineage.descent import Attachment, Descent
-from coloop.spec.lineage.inputs import OWN_ROLLOUT_INPUTS
+from coloop.spec.lineage.walk import OWN_ROLLOUT_INPUTS
 from coloop.spec.training import Gather
 
 

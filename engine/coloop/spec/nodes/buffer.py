@@ -11,9 +11,17 @@ from coloop.spec.base import Text, Whole, problem, setting
 from coloop.spec.data import BufferBalance, BufferClear
 from coloop.spec.levels import LevelsByPort, born
 from coloop.spec.names import NamesByPort, NamesOf, rooted
-from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InMode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+)
 from coloop.spec.row_counts import Count, Counts
 from coloop.spec.table_sizes import Sizes, TableSize
 

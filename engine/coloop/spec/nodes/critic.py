@@ -7,9 +7,18 @@ from typing import ClassVar, Literal
 from coloop.spec.algorithm import CriticAlgorithm
 from coloop.spec.base import setting
 from coloop.spec.model import Model
-from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType
-from coloop.spec.nodes.texts import LEARNS_BY, MODEL_PATHS, KindText, Telling
+from coloop.spec.nodes.kind import (
+    LEARNS_BY,
+    MODEL_PATHS,
+    BaseNode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+)
 from coloop.spec.training import Training
 
 

@@ -8,9 +8,16 @@ from coloop.spec.base import Flag, Text, Whole, setting
 from coloop.spec.data import RowTokens, Source
 from coloop.spec.levels import LevelsByPort, born
 from coloop.spec.names import NOTHING, NamesByPort, NamesOf
-from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
-from coloop.spec.nodes.ports import OutPort, PortType
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InMode,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+)
 from coloop.spec.row_counts import UNKNOWN, Count, Counts
 from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.written import own_columns

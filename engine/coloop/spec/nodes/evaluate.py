@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from coloop.spec.base import Flag, NodeId, Number, PortName, Text, Whole, setting
-from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, PortType
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InMode,
+    InPort,
+    KindText,
+    NodeKind,
+    PortType,
+    Stage,
+    Telling,
+)
 
 
 class EvaluateNode(BaseNode):

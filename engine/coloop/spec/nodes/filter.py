@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from coloop.spec.base import Whole, setting
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf, merged
-from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InMode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+)
 from coloop.spec.row_counts import Count, Counts, at_most, times
 from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
 from coloop.spec.table_sizes import Sizes, TableSize

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from coloop.spec.base import Name, Section, setting
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf
-from coloop.spec.nodes.ports import HANDLES, InPort, KindPorts, OutPort
-from coloop.spec.nodes.texts import KindText
 from coloop.spec.row_counts import Counts
 from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.training import Join
@@ -25,6 +24,142 @@ if TYPE_CHECKING:
     from coloop.spec.lineage.counts import RowCounts
     from coloop.spec.lineage.descent import Descent
     from coloop.spec.lineage.joins import Join as JoinedRows
+
+# How a node kind presents itself: title, help, icon, words, values on its card.
+
+
+# Ports: what flows along an edge, and what a node kind says of its inputs and outputs.
+#
+# Inputs have a type, a greatest number of edges (`None`: any), the phase in which the port is
+# read, and may teach (a phase's `learn` may name them) or be required. A port of which only some
+# settings of its node make use says which (`when`). This module knows nothing of nodes or edges.
+
+
+class PortType(StrEnum):
+    """What flows along an edge."""
+
+    ROWS = "Rows"
+    ROLLOUTS = "Rollouts"
+    PAIRS = "Pairs"
+    SCORES = "Scores"
+    LOG_PROBS = "LogProbs"
+    VALUES = "Values"
+    POLICY = "Policy"
+    CHECK = "Check"
+    TOOL = "Tool"
+
+
+PortPhase = Literal["generate", "score", "learn"]
+When = Mapping[str, tuple[str | None, ...]]
+"""By the path of a setting, its values for which a port is of use; None: it is not set."""
+HANDLES = frozenset({PortType.POLICY, PortType.CHECK, PortType.TOOL})
+"""Types by which a node calls another inside its own loop; drawn dashed."""
+
+
+def accepts(target: PortType, source: PortType) -> bool:
+    """Whether a port of type `target` takes an edge from one of type `source`."""
+    return source == target or (source == PortType.ROLLOUTS and target == PortType.ROWS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPort:
+    """One input of a kind."""
+
+    type: PortType
+    phase: PortPhase
+    max: int | None = None
+    teaching: bool = False
+    required: bool | str = False
+    """`True`, or the condition in words (then `required_where_used` lists the outputs)."""
+    required_where_used: tuple[str, ...] = ()
+    of: str | None = None
+    when: When = field(default_factory=dict)
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutPort:
+    """One output of a kind."""
+
+    type: PortType
+    when: When = field(default_factory=dict)
+    help: str = ""
+
+
+def is_of_use(port: InPort | OutPort, node: object) -> bool:
+    """Whether a node makes anything of its port with the settings that it has."""
+    for path, values in port.when.items():
+        value: object = node
+        for name in path.split("."):
+            value = getattr(value, name, None)
+        if value not in values:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindPorts:
+    """The stages, inputs and outputs of one kind."""
+
+    stages: tuple[str, ...]
+    inputs: dict[str, InPort]
+    outputs: dict[str, OutPort]
+
+    @property
+    def teaching(self) -> tuple[str, ...]:
+        """The ports that a phase's `learn` may name."""
+        return tuple(name for name, port in self.inputs.items() if port.teaching)
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A value that a node shows on its card and lets people edit there."""
+
+    label: str
+    """One to three short words."""
+    paths: tuple[str, ...]
+    """Where the value may stand: the first of these that is set, else the first with a default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """Where a kind that can be taught says how it learns."""
+
+    algorithm: str
+    """The setting; without it and without a teaching edge the node is no learner."""
+    names: tuple[str, ...]
+    """Paths of the names of its algorithms; `*` is any key."""
+    rate: str
+    """Path of its learning rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindText:
+    """How a node kind presents itself."""
+
+    title: str
+    group: str
+    icon: str
+    help: str
+    template: dict[str, Any]
+    synonyms: str
+    """Other words under which it is looked for, with commas between them."""
+    summary: tuple[str, ...]
+    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
+    telling: tuple[Telling, ...]
+    """At most three further values, most telling first."""
+    learning: Learning | None = None
+
+
+LEARNS_BY: Final = Learning(
+    "algorithm",
+    ("algorithm.name", "algorithm.*.name", "algorithm.*.*.name"),
+    "training.optimizer.lr",
+)
+"""How the kinds learn that have weights."""
+MODEL_PATHS: Final = ("model.architecture", "model.path", "model.run", "model.of", "model.with")
+"""Where the weights of a model come from."""
+
 
 ModeName = Literal["online", "offline", "reward_modeling"]
 

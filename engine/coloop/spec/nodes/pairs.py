@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from coloop.spec.base import Flag, Number, setting
 from coloop.spec.levels import Level, Levels, LevelsByPort, align, born
 from coloop.spec.names import NOTHING, Found, Names, NamesByPort, NamesOf, merged
-from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType, When, is_of_use
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+    When,
+    is_of_use,
+)
 from coloop.spec.row_counts import UNKNOWN, Count, Counts, add_up, at_most, largest
 from coloop.spec.shaping import SideColumns, Soft
 from coloop.spec.table_sizes import Sizes, TableSize, joined

@@ -6,9 +6,17 @@ from typing import ClassVar, Literal
 
 from coloop.spec.base import setting
 from coloop.spec.model import Model
-from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType
-from coloop.spec.nodes.texts import MODEL_PATHS, KindText, Telling
+from coloop.spec.nodes.kind import (
+    MODEL_PATHS,
+    BaseNode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+)
 
 
 class ReferenceNode(BaseNode):

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from coloop.spec.base import Flag, Number, Text, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.names import NOTHING, NamesByPort, NamesOf
-from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+    When,
+)
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
 from coloop.spec.table_sizes import Sizes, TableSize, mean_written
 from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS

@@ -11,9 +11,16 @@ from pydantic import model_validator
 from coloop.spec.base import PlainValue, Text, problem, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.names import NamesByPort, NamesOf
-from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+)
 from coloop.spec.reading import Message
 from coloop.spec.row_counts import Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse

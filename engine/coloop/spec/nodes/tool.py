@@ -9,9 +9,16 @@ from pydantic import model_validator
 from coloop.spec.base import Name, Number, Text, Whole, problem, setting
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf
-from coloop.spec.nodes.kind import BaseNode, NodeKind
-from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Telling,
+    When,
+)
 from coloop.spec.reading import PromptTemplate
 from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
 

@@ -9,9 +9,20 @@ from coloop.spec.base import Name, OneOrMany, Text, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.model import Model
 from coloop.spec.names import NamesByPort, NamesOf
-from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType, When
-from coloop.spec.nodes.texts import LEARNS_BY, MODEL_PATHS, KindText, Telling
+from coloop.spec.nodes.kind import (
+    LEARNS_BY,
+    MODEL_PATHS,
+    BaseNode,
+    InMode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+    When,
+)
 from coloop.spec.reading import PromptTemplate, Read
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Counts

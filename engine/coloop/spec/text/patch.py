@@ -16,14 +16,11 @@ from typing import Any
 from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, apply_changes, normal_change, same_documents
 from coloop.spec.diagnostics import Change, Diagnostic
-from coloop.spec.documents import look_along
+from coloop.spec.documents import Parts, look_along
 from coloop.spec.migrate import VERSION, migrate
-from coloop.spec.text.edits import Editor
-from coloop.spec.text.emit import to_yaml
-from coloop.spec.text.opening import opened
-from coloop.spec.text.reader import data_of
-from coloop.spec.text.sharing import set_apart
-from coloop.spec.text.stretches import read, replaced
+from coloop.spec.text.edits import Edit, Editor, chain_of, content_start, read, replaced
+from coloop.spec.text.emit import WIDTH, flow, is_leaf, to_yaml
+from coloop.spec.text.reader import Place, Reading, data_of
 
 MOST_EDITS = 100
 """Edits one after another, each with a reading of the text. For more of them it is written anew."""
@@ -118,3 +115,162 @@ def _edited(text: str, document: dict[str, Any], batch: list[Change], in_blocks:
         )
     ]
     return replaced(text, edits)
+
+
+# Flow collections that become blocks when something larger comes in, so that it has lines.
+#
+# `nodes: {a: {...}}` with a new node becomes a line for each node; what was written of the others
+# stays as it stood. A collection with comments, anchors or aliases inside is left alone.
+#
+# Invariant: an opened text says the same as before.
+
+LISTS_OF_THINGS = frozenset({("nodes",), ("edges",), ("schedule", "phases")})
+"""Collections whose entries have a line each, however short."""
+
+
+def opened(text: str, parts: Parts, value: Any) -> str:
+    """The text with the flow collections open that a new value at a place does not fit into."""
+    for _ in parts:
+        reading = read(text)
+        if reading.place is None:
+            return text
+        edits = next(_openings(text, reading.place, parts, value), None)
+        if edits is None:
+            return text
+        text = replaced(text, edits)
+    return text
+
+
+def _openings(text: str, root: Place, parts: Parts, value: Any) -> Iterator[list[Edit]]:
+    chain = list(chain_of(root, parts))
+    if len(chain) > len(parts):
+        return
+    for depth in range(1, len(chain)):
+        place, parent = chain[depth], chain[depth - 1].content
+        if not place.flow or parent.flow or parent.kind != "mapping":
+            continue
+        if not (place.values or place.items) or not _is_plain(text, place):
+            return
+        is_direct = depth == len(parts) - 1
+        is_wide = len(_line(text, place)) + len(flow(value)) + 4 > WIDTH
+        if is_wide or parts[:depth] in LISTS_OF_THINGS or (is_direct and not is_leaf(value)):
+            yield _block_of(text, place, parent.keys[str(parts[depth - 1])])
+        return
+
+
+def _is_plain(text: str, place: Place) -> bool:
+    """Whether entries can be moved to lines of their own as they stand."""
+    stretch = text[place.start : place.end]
+    return place.anchor is None and not any(mark in stretch for mark in "#&*\n")
+
+
+def _line(text: str, place: Place) -> str:
+    start = text.rfind("\n", 0, place.start) + 1
+    end = text.find("\n", place.end)
+    return text[start : end if end >= 0 else len(text)]
+
+
+def _block_of(text: str, place: Place, key: Place) -> list[Edit]:
+    """The collection with an entry a line, each as it was written; a comment behind it stays with
+    the key."""
+    lead = " " * (key.column + 1)
+    if place.kind == "sequence":
+        entries = [f"- {text[item.start : item.end]}" for item in place.items]
+    else:
+        pairs = ((name, place.values[word]) for word, name in place.keys.items())
+        entries = [
+            f"{text[name.start : name.end]}: {text[item.start : item.end]}" for name, item in pairs
+        ]
+    start = place.start - (text[place.start - 1] == " ")
+    found = text.find("\n", place.end)
+    below = len(text) if found < 0 else found + 1
+    lines = "".join(f"{lead}{entry.rstrip()}\n" for entry in entries)
+    return [Edit(start, place.end, ""), Edit(below, below, lines if found >= 0 else f"\n{lines}")]
+
+
+# Takes what is about to change out of what aliases share.
+#
+# An alias on the way to the change is written out; the anchor of what changes, or goes, moves to
+# its first alias outside. The document says the same before and after.
+
+
+def set_apart(text: str, op: str, parts: Parts) -> str:
+    """The same document, in which no alias shares what is about to change."""
+    for _ in range(1000):
+        reading = read(text)
+        assert reading.place is not None
+        chain = list(chain_of(reading.place, parts))
+        edit = _write_out_alias(text, reading, chain, parts, op) or _move_anchor(
+            text, reading, chain, op
+        )
+        if edit is None:
+            return text
+        text = replaced(text, edit)
+    return text
+
+
+def _write_out_alias(
+    text: str, reading: Reading, chain: list[Place], parts: Parts, op: str
+) -> list[Edit] | None:
+    is_whole = len(chain) == len(parts) + 1 and op in ("set", "remove", "insert", "rename")
+    for depth, place in enumerate(chain):
+        if place.kind != "alias" or (is_whole and depth == len(chain) - 1):
+            continue
+        value = look_along(reading.data, parts[:depth])
+        return [Edit(place.start, place.end, _content_text(text, place.content, value))]
+    return None
+
+
+def _move_anchor(text: str, reading: Reading, chain: list[Place], op: str) -> list[Edit] | None:
+    """Give the anchor of what changes to its first alias outside."""
+    assert reading.place is not None
+    last = chain[-1]
+    goes = list(_all_places(last)) if op in ("set", "remove") else []
+    anchors = [place for place in (*chain, *goes) if place.anchor and place.kind != "alias"]
+    if not anchors:
+        return None
+    held = {id(place) for place in goes}
+    aliases = [place for place in _all_places(reading.place) if place.kind == "alias"]
+    for anchored in anchors:
+        users = [a for a in aliases if a.target is anchored and id(a) not in held]
+        if not users:
+            continue
+        first = min(users, key=lambda alias: alias.start)
+        name = f"&{anchored.anchor} "
+        value = _value_of(reading, anchored)
+        start = content_start(text, anchored)
+        return [
+            Edit(anchored.start, start, ""),
+            Edit(first.start, first.end, name + _content_text(text, anchored, value)),
+        ]
+    return None
+
+
+def _all_places(place: Place) -> Iterator[Place]:
+    waiting = [place]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting += [*here.values.values(), *here.items]
+
+
+def _value_of(reading: Reading, wanted: Place) -> Any:
+    """The data that stands at a place."""
+    waiting: list[tuple[Place, Any]] = [(reading.place, reading.data)] if reading.place else []
+    while waiting:
+        place, value = waiting.pop()
+        if place is wanted:
+            return value
+        waiting += [(inner, value[key]) for key, inner in place.values.items()]
+        waiting += list(zip(place.items, value if place.items else (), strict=False))
+    return None
+
+
+def _content_text(text: str, place: Place, value: Any) -> str:
+    """A value on one line, in its own words where they are on one line."""
+    own = text[content_start(text, place) : place.end]
+    is_simple = place.flow or (place.kind == "scalar" and place.style not in ("|", ">"))
+    has_marks = any(inner.anchor is not None for inner in _all_places(place) if inner is not place)
+    if is_simple and "\n" not in own and not has_marks and own:
+        return own
+    return flow(value)

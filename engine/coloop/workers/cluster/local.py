@@ -13,9 +13,9 @@ from coloop.plan.types import Plan, PoolPlan
 from coloop.workers import collecting
 from coloop.workers.cluster.environment import keep_memory
 from coloop.workers.cluster.fork_server import ForkServer, RankHandle
-from coloop.workers.cluster.last_words import LastWords
 from coloop.workers.cluster.processes import (
     LOCALHOST,
+    LastWords,
     ProcessCrew,
     start_alone,
     start_fork_server,

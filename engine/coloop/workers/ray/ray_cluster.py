@@ -41,7 +41,6 @@ from coloop.workers.cluster.ranks import Crew, Pools, RankEnded
 from coloop.workers.messages import Poll
 from coloop.workers.packing import pack, unpack
 from coloop.workers.ray.ray_joining import join, kept_signals, named_ray
-from coloop.workers.ray.ray_patience import wait_for_slow_nodes
 from coloop.workers.ray.ray_remains import RayWatcher
 from coloop.workers.ray.ray_settings import (
     AT_EVEN_PRIORITY,
@@ -50,9 +49,9 @@ from coloop.workers.ray.ray_settings import (
     busy_words,
     default_ray_folder,
     ray_folder,
+    wait_for_slow_nodes,
 )
-from coloop.workers.ray.ray_spares import SPARES
-from coloop.workers.ray.ray_worker import RayWorker
+from coloop.workers.ray.ray_spares import SPARES, RayWorker
 from coloop.workers.settings import HostSettings, compute_with
 
 logger = logging.getLogger(__name__)

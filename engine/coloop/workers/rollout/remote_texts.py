@@ -22,9 +22,8 @@ from transformers import PreTrainedTokenizerBase
 from coloop.data.services.replies import Nonsense
 from coloop.data.services.service import Service
 from coloop.workers.rollout.protocol import GenerationRequest, Reason
-from coloop.workers.rollout.requirements import takes_likeliest
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import Text
+from coloop.workers.rollout.texts import Text, takes_likeliest
 
 MOMENT_SECONDS: Final = 0.05
 """For so long a step waits for something to end."""

@@ -20,10 +20,9 @@ from coloop.workers.rollout.decoder import Decoder, Lines
 from coloop.workers.rollout.graphs import StepGraphs, step_size
 from coloop.workers.rollout.kept import KeptTexts
 from coloop.workers.rollout.protocol import GenerationRequest
-from coloop.workers.rollout.requirements import SLACK, Requirements
 from coloop.workers.rollout.slots import Slots
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import Group, Queue, Text, are_siblings
+from coloop.workers.rollout.texts import SLACK, Group, Queue, Requirements, Text, are_siblings
 
 WORTHWHILE = 16
 """Ended rows are taken out when they are one in so many of the running ones, or have waited for

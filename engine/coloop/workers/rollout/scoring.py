@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from coloop.spec.logits import loss_chunk
+from coloop.spec.table_sizes import loss_chunk
 
 
 def token_log_probs(

@@ -15,12 +15,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from coloop.workers.rollout.counter import uniforms
 from coloop.workers.rollout.protocol import GenerationRequest, Reason
-from coloop.workers.rollout.requirements import SLACK, Requirements, takes_likeliest
-from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw
+from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw, uniforms
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import Text
+from coloop.workers.rollout.texts import SLACK, Requirements, Text, takes_likeliest
 
 _COUNTERS = (
     "last",

@@ -15,18 +15,20 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed import distributed_c10d
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.errors import BackendMissing, WeightsNotUpdated
 from coloop.models import outline_of, positions_of, to_disk, vocabulary_of
 from coloop.workers.cpu.lean_weights import names_differ
 from coloop.workers.rollout.kept import KeptTexts
-from coloop.workers.rollout.own_world import OwnWorld
 from coloop.workers.rollout.stops import StopTexts, end_tokens
 from coloop.workers.rollout.text_engine import TextEngine
 from coloop.workers.rollout.vllm_texts import VllmTexts
@@ -302,3 +304,44 @@ def _cpu_options(
         "block_size": CPU_BLOCK,
         "kv_cache_memory_bytes": max(wanted, 2 * row),
     }
+
+
+# Processes of torch that belong to one library alone.
+#
+# torch keeps one default group of processes and a table of all others, for whoever asks in a
+# process. vLLM makes a default group of its own (of one process, where it writes alone), and
+# takes down whatever is there when it ends; beside learners that have met it must see none of
+# theirs, and they none of its. torch names the table as the place to put another one
+# (`distributed_c10d._world`).
+
+_firsts = count(1_000_000, 1_000_000)
+"""Groups are known by number to all of a process: each world counts from elsewhere."""
+
+
+class OwnWorld(distributed_c10d._World):
+    """A table of groups beside that of the process."""
+
+    pg_map: Any = None
+    pg_names: Any = None
+    pg_group_ranks: Any = None
+    pg_backend_config: Any = None
+    group_count: Any = 0
+    tags_to_pg: Any = None
+    pg_to_tag: Any = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.group_count = next(_firsts)
+        self.pg_map, self.pg_names, self.pg_group_ranks = {}, {}, {}
+        self.pg_backend_config, self.tags_to_pg, self.pg_to_tag = {}, {}, {}
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """What is asked of `torch.distributed` meanwhile is asked of this table. One thread at a
+        time."""
+        before = distributed_c10d._world
+        distributed_c10d._world = self
+        try:
+            yield
+        finally:
+            distributed_c10d._world = before

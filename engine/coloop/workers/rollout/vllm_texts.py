@@ -14,10 +14,9 @@ from typing import Any
 from torch import Tensor
 
 from coloop.workers.rollout.kept import KeptTexts
-from coloop.workers.rollout.requirements import takes_likeliest
 from coloop.workers.rollout.stops import StopTexts
 from coloop.workers.rollout.text_engine import is_cut
-from coloop.workers.rollout.texts import Text
+from coloop.workers.rollout.texts import Text, takes_likeliest
 
 
 @dataclass(slots=True)

@@ -22,8 +22,7 @@ from torch import Tensor
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 from vllm.v1.sample.logits_processor import BatchUpdate, LogitsProcessor, MoveDirectionality
 
-from coloop.workers.rollout.counter import uniforms
-from coloop.workers.rollout.sampling import KEEP_ALL, Settings, draw
+from coloop.workers.rollout.sampling import KEEP_ALL, Settings, draw, uniforms
 from coloop.workers.rollout.scoring import scaled_log_softmax
 
 DRAW = "coloop_draw"

@@ -20,8 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from coloop.errors import StorageFull, WeightsNotUpdated, is_full
 from coloop.plan.portions import CPU_BYTES
-from coloop.workers.sync.buckets import bytes_of, in_buckets
-from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer
+from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_of, in_buckets
 
 HEADERS_SHARE = 1.02
 """Files are a little larger than the weights in them."""

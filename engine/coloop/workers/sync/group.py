@@ -35,8 +35,7 @@ from torch._C._distributed_c10d import BroadcastOptions, PrefixStore, TCPStore
 
 from coloop.errors import WeightsNotUpdated
 from coloop.plan.portions import portion_bytes
-from coloop.workers.sync.buckets import bytes_of, in_buckets
-from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer
+from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_of, in_buckets
 
 T = TypeVar("T")
 ALIGNMENT = 16

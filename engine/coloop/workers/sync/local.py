@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from coloop.workers.sync.buckets import bytes_of
-from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer
+from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_of
 
 
 class LocalChannel:

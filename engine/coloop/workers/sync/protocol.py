@@ -66,7 +66,7 @@ class WeightChecksum:
 
     version: int
     fingerprint: int | None
-    """`coloop.workers.fingerprint`, in the type that the weights have on the way; None where an
+    """`coloop.workers.sync.checksums`, in the type that the weights have on the way; None where an
     engine cannot tell its own."""
     probe: tuple[tuple[int, ...], ...] = ()
     """Token ids of the rows that were scored, (B, T)."""
@@ -153,3 +153,34 @@ class MeetingChannel(WeightChannel, Protocol):
     def close(self) -> None:
         """Leave the others."""
         ...
+
+
+# Weights in portions: a transfer never holds more than one portion twice.
+
+
+def in_buckets(
+    weights: Iterable[tuple[str, Tensor]],
+    bucket_bytes: int,
+    dtype: torch.dtype | None = None,
+) -> Iterator[list[tuple[str, Tensor]]]:
+    """The weights in order, at most so many bytes at a time; a larger weight comes alone.
+
+    Args:
+        dtype: that they are counted in; None: the one that each has.
+    """
+    bucket: list[tuple[str, Tensor]] = []
+    size = 0
+    for name, weight in weights:
+        own = bytes_of(weight, dtype or weight.dtype)
+        if bucket and size + own > bucket_bytes:
+            yield bucket
+            bucket, size = [], 0
+        bucket.append((name, weight))
+        size += own
+    if bucket:
+        yield bucket
+
+
+def bytes_of(weight: Tensor, dtype: torch.dtype) -> int:
+    """Of a weight, in a type."""
+    return weight.numel() * dtype.itemsize

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from coloop.errors import BackendMissing, ModelUnavailable
 from coloop.models import LoadedModel
-from coloop.models.adapters import (
+from coloop.models.adapter_folder import (
     ADAPTER,
     FIRST,
     SECOND,

@@ -28,9 +28,15 @@ from coloop.workers.training.forward import (
 )
 from coloop.workers.training.learner import Learner
 from coloop.workers.training.optimizers import GroupOptimizer
-from coloop.workers.training.precision import check_trainable, place_weights
 from coloop.workers.training.ranks import ALONE, Ranks
-from coloop.workers.training.states import Keep, ModelStates, blend, everything
+from coloop.workers.training.states import (
+    Keep,
+    ModelStates,
+    blend,
+    check_trainable,
+    everything,
+    place_weights,
+)
 
 OPTIMIZERS = ("adamw", "lion")
 """Those whose step is one of the flat parts that ZeRO makes of the weights."""

@@ -30,25 +30,30 @@ from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 
 from coloop.algorithms.batch import Batch, Prompts, pack, split_units
+from coloop.algorithms.masks import wide
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
-from coloop.algorithms.shapes import wide
 from coloop.errors import BackendMissing
 from coloop.models import ONLY, has_words, score_head, score_heads, vocabulary_of
-from coloop.spec.logits import loss_chunk
+from coloop.spec.table_sizes import loss_chunk
 from coloop.spec.training import Training
 from coloop.workers.cpu.lean import learn_lean
 from coloop.workers.cpu.products import attend_by_products
 from coloop.workers.cpu.shared import shared
 from coloop.workers.cpu.slabs import Layout
 from coloop.workers.training import packing
-from coloop.workers.training.fused import PLAIN, Finish, finish_of, log_probs_of_states
+from coloop.workers.training.fused import (
+    PLAIN,
+    Finish,
+    finish_of,
+    log_probs_of,
+    log_probs_of_states,
+)
 from coloop.workers.training.vocabulary import (
     EntropyMode,
     OwnLogits,
     log_probs_together,
     own_logits,
 )
-from coloop.workers.training.words import log_probs_of
 
 TOKENS_AT_ONCE = 1 << 14
 """Most tokens of a micro-batch where none is set: more in one pass make nothing faster."""
@@ -74,7 +79,7 @@ class ForwardOptions:
     """How a forward pass spends memory."""
 
     loss_chunk: int | None = None
-    """Trained tokens whose logits are held at once; None: as `coloop.spec.logits` says."""
+    """Trained tokens whose logits are held at once; None: as `coloop.spec.table_sizes` says."""
     autocast: torch.dtype | None = None
     """Type of the matrix products; None: that of the weights."""
     tokens_at_once: int = TOKENS_AT_ONCE

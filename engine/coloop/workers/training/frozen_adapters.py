@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from coloop.models.adapters import is_moved, is_own, merged, plain_name
+from coloop.models.adapter_folder import is_moved, is_own, merged, plain_name
 from coloop.workers.training.adapters import Adapter, add_adapter, check_fits, is_second
 
 

@@ -24,9 +24,8 @@ from coloop.algorithms.batch import Batch
 from coloop.algorithms.kl import kl_divergence
 from coloop.algorithms.masks import masked_sum
 from coloop.algorithms.recipes.kl_control import KlController
-from coloop.algorithms.recipes.protocol import LossOutput
-from coloop.algorithms.recipes.several import own_tokens
-from coloop.algorithms.recipes.shown import OF_WORDS
+from coloop.algorithms.recipes.protocol import OF_WORDS, LossOutput
+from coloop.algorithms.recipes.rows import own_tokens
 from coloop.data.seeds import derive_seed
 from coloop.errors import CheckpointError, StopRequested
 from coloop.spec.training import Training
@@ -34,14 +33,17 @@ from coloop.workers.training.adapters import Adapted, AdaptedStates
 from coloop.workers.training.dropout import Dropout, drops
 from coloop.workers.training.forward import TokenModel
 from coloop.workers.training.meter import Meter
-from coloop.workers.training.minibatches import Step, plan_steps
-from coloop.workers.training.prepared_batch import PreparedBatch, prepare_batch
+from coloop.workers.training.optimizers import learning_rate
+from coloop.workers.training.prepared_batch import (
+    PreparedBatch,
+    SeenTokens,
+    prepare_batch,
+    together,
+)
 from coloop.workers.training.protocol import Hooks, Seen, TrainBatch, UpdateFailed, UpdateReport
 from coloop.workers.training.ranks import ALONE, Ranks
-from coloop.workers.training.rates import learning_rate
 from coloop.workers.training.scorer import ScoresTexts, measure_outputs
-from coloop.workers.training.seen import SeenTokens, together
-from coloop.workers.training.shares import passes_of
+from coloop.workers.training.shares import Step, passes_of, plan_steps
 from coloop.workers.training.states import ModelStates, WholeStates
 
 STATE_VERSION = 1

@@ -5,6 +5,7 @@ biases. Muon takes hidden matrices; embeddings, head, norms and biases go to Ada
 Does not know losses or schedules: the rate is set before each update.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,8 +14,8 @@ from torch import Tensor, nn
 
 from coloop.errors import BackendMissing
 from coloop.models import score_heads
+from coloop.spec.training import Optimizer, OtherMatrices
 from coloop.spec.training import Optimizer as OptimizerSection
-from coloop.spec.training import OtherMatrices
 
 DECAYED = "decayed"
 KEPT = "kept"
@@ -214,3 +215,41 @@ def _decay(optimizer: torch.optim.Optimizer) -> None:
         if shrink:
             trained: list[Tensor] = [p for p in group["params"] if p.grad is not None]
             torch._foreach_mul_(trained, 1 - shrink)
+
+
+# Learning rates: warm-up, then constant, linear or cosine, over the updates of one phase's entry.
+#
+# Does not know optimizers. The rate is one for all optimizer steps of an update.
+
+
+def learning_rate(optimizer: Optimizer, *, done: int, total: int | None) -> float:
+    """The rate of update number `done` (from 0) of a phase's `total`.
+
+    Warm-up rises in equal parts from above 0 to `lr`, which the first update after it gets; then
+    the rate decays to `min_lr`, which the update after the last would get.
+    """
+    warmup = warmup_updates(optimizer, total)
+    if done < warmup:
+        return optimizer.lr * (done + 1) / (warmup + 1)
+    if optimizer.schedule == "constant":
+        return optimizer.lr
+    if total is None:
+        raise ValueError(
+            f"schedule {optimizer.schedule!r} decays over a phase, "
+            "but this phase does not say how many steps it has"
+        )
+    share = min((done - warmup) / max(total - warmup, 1), 1.0)
+    if optimizer.schedule == "cosine":
+        share = (1 - math.cos(math.pi * share)) / 2
+    return optimizer.lr + (optimizer.min_lr - optimizer.lr) * share
+
+
+def warmup_updates(optimizer: Optimizer, total: int | None) -> int:
+    """Updates of rising rate; a share below 1 is of the phase's updates."""
+    if optimizer.warmup >= 1 or optimizer.warmup == 0:
+        return int(optimizer.warmup)
+    if total is None:
+        raise ValueError(
+            f"warmup {optimizer.warmup} is a share of a phase that does not say its steps"
+        )
+    return math.ceil(optimizer.warmup * total)

@@ -1,7 +1,7 @@
 """What the weights as they are say of texts: what an order is prepared with, and scores by
 references, critics, scorers, snapshots and frozen policies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -12,7 +12,7 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
 from coloop.data.arrays import Numbers, numbers_of
 from coloop.errors import StopRequested
-from coloop.models import ONLY
+from coloop.models import ONLY, WeightsToCome
 from coloop.spec.heads import Reading
 from coloop.workers.training.forward import (
     CPU_TOKENS_AT_ONCE,
@@ -24,6 +24,7 @@ from coloop.workers.training.forward import (
 )
 from coloop.workers.training.protocol import Hooks
 from coloop.workers.training.ranks import ALONE, Ranks
+from coloop.workers.training.shards import blend_parts, gathered, give, let_go, part_of, spread
 from coloop.workers.training.shares import passes_of
 
 NEEDS: Mapping[Reading, Needs] = {
@@ -228,3 +229,56 @@ def _bare(sequence: TokenSequence) -> TokenSequence:
         loss_mask=sequence.loss_mask,
         choices=sequence.choices,
     )
+
+
+# A frozen model that scores while its weights lie spread over ranks, gathered block by block.
+
+
+class SpreadScorer(Scorer):
+    """See the module. All ranks call alike."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        autocast: torch.dtype | None = None,
+        ranks: Ranks,
+        device: torch.device | None = None,
+        to_come: WeightsToCome | None = None,
+    ) -> None:
+        """
+        Args:
+            model: whole and alike on every rank; it holds parts afterwards. It may be in the host's
+                memory.
+            device: of the parts; None: where the model is.
+            to_come: the weights of a model that is spread before it has them; None: they are there.
+        """
+        device = device or device_of(model)
+        waits = to_come is not None
+        super().__init__(model, autocast=autocast, ranks=ranks, device=device, waits=waits)
+        places = {} if to_come is None else to_come.places_in(model)
+        mesh = ranks.mesh(device.type)
+        self._groups = spread(
+            self._tokens.net, mesh, compute=None, is_freed=True, is_root_freed=True
+        )
+        if to_come is not None:
+            give(self._tokens, self._groups, to_come, places, device)
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, by its Hugging Face name, a portion at a time in memory."""
+        let_go(self._groups)
+        named = self._tokens.model.named_parameters()
+        yield from gathered((name, one.detach()) for name, one in named)
+
+    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """See `ModelStates`."""
+        let_go(self._groups)
+        return blend_parts(dict(self._tokens.model.named_parameters()), given, ema)
+
+    @torch.no_grad()
+    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Whole weights, by their names, in place of those that are held."""
+        let_go(self._groups)
+        for name, parameter in self._tokens.model.named_parameters():
+            if name in weights:
+                parameter.copy_(part_of(weights[name], parameter))

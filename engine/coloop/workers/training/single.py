@@ -15,9 +15,14 @@ from coloop.workers.training.forward import (
     recompute_blocks,
 )
 from coloop.workers.training.learner import Learner
-from coloop.workers.training.precision import autocast_of, check_trainable, place_weights
 from coloop.workers.training.ranks import ALONE, Ranks
-from coloop.workers.training.states import ModelStates, WholeStates
+from coloop.workers.training.states import (
+    ModelStates,
+    WholeStates,
+    autocast_of,
+    check_trainable,
+    place_weights,
+)
 
 
 class SingleBackend(Learner):

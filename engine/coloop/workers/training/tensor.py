@@ -31,8 +31,7 @@ from torch.utils._pytree import tree_map_only
 
 from coloop.errors import BackendMissing
 from coloop.workers.training.forward import Heads
-from coloop.workers.training.sums import summed, summed_behind
-from coloop.workers.training.vocabulary import first_word
+from coloop.workers.training.vocabulary import first_word, summed, summed_behind
 
 WHOLE, BY_COLUMNS, BY_ROWS, OF_HEADS = "", "colwise", "rowwise", "replicated_with_grad_allreduce"
 KNOWN = {BY_COLUMNS, BY_ROWS, OF_HEADS, "embedding_rowwise"}

@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.base import Whole, setting
-from coloop.spec.nodes.kind import BaseNode, NodeKind, Stage
-from coloop.spec.nodes.ports import InPort, OutPort, PortType
-from coloop.spec.nodes.texts import KindText, Telling
+from coloop.spec.nodes.kind import (
+    BaseNode,
+    InPort,
+    KindText,
+    NodeKind,
+    OutPort,
+    PortType,
+    Stage,
+    Telling,
+)
 from coloop.spec.row_counts import Count, Counts
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from coloop.runtime.roles.credit.credit_rows import (
     Prompts,
     ScoredRows,
     credit_of,
+    group_keys,
     own_rows,
     score_rows,
     with_rows_of_others,
 )
-from coloop.runtime.roles.credit.grouping import group_keys
 from coloop.runtime.roles.protocol import Call, Context
 from coloop.runtime.roles.rows.texts import is_masked
 from coloop.spec.algorithm import ResolvedRewards, lambda_of

@@ -22,7 +22,7 @@ from coloop.runtime.roles.credit.credit_rows import ScoredRows, credit_of, own_r
 from coloop.runtime.roles.credit.teaching import LEFT_OUT
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
-from coloop.spec.homes import rollout_of
+from coloop.spec.groups import rollout_of
 from coloop.spec.training import ClassWeights
 
 PORT = "rewards"

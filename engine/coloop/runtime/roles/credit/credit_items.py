@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.recipes.balance import balanced_counts
-from coloop.algorithms.recipes.several import ADVANTAGES, OF_OTHERS, advantages_of
+from coloop.algorithms.recipes.rows import ADVANTAGES, OF_OTHERS, advantages_of, balanced_counts
 from coloop.data.arrays import Numbers
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row
 from coloop.runtime.roles.credit.advantage_batch import AdvantageBatch
-from coloop.runtime.roles.credit.grouping import group_keys
+from coloop.runtime.roles.credit.credit_rows import group_keys
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.rows.texts import drawn_sequence, drawn_sequences
 from coloop.spec.training import Balance

@@ -6,17 +6,18 @@ takes rows that others wrote as well: those that an edge without `aggregate` bri
 of that edge alone, as members of the group of the prompt row from which they descend.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import numpy as np
 
 from coloop.algorithms.recipes.protocol import EdgeScores, Score
-from coloop.algorithms.recipes.rounds import returns_over_rounds
+from coloop.algorithms.recipes.rows import returns_over_rounds
 from coloop.data.arrays import Ids
 from coloop.data.tables import Row
 from coloop.data.tables.row import merge_columns
+from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Input
 from coloop.runtime.roles.rows.inputs import deliver
 from coloop.spec.algorithm import ResolvedOffPolicy
@@ -186,3 +187,50 @@ def _edge(given: Input, scores: list[Score]) -> EdgeScores:
 
 def _number(value: object) -> Score:
     return value if isinstance(value, float | int | dict) else None
+
+
+# What a row shares with its group: the row that it was written for, or what `group_by` names.
+
+
+def group_keys(
+    node: str, context: Context, group_by: Sequence[str] | None
+) -> Callable[[Row], Hashable]:
+    """Says of a row of `node` what it shares with its group: the row at the writer's input port, or
+    what `group_by` names."""
+    if not group_by:
+        return lambda row: row.group
+    keys = [_key_of(node, context, name) for name in group_by]
+    return lambda row: tuple(key(row) for key in keys)
+
+
+def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]:
+    match name:
+        case "prompt":
+            return _prompt_of
+        case "role":
+            return lambda row: row.writer
+        case "round":
+            return lambda row: row.round
+    if name not in context.spec.nodes:
+        return lambda row: row.columns.get(name)
+    births = context.lineage.births_of(name)
+
+    def ancestor(row: Row) -> str:
+        found = row.passed.get(name) or row.ancestor_born_at(*births)
+        if found is None:
+            raise DataError(
+                f"{node}: rows are grouped by `{name}`, but row {row.id} descends from no row of "
+                f"`{name}`; name a node from which all of them come, or `prompt`",
+                node,
+            )
+        return found
+
+    return ancestor
+
+
+def _prompt_of(row: Row) -> str:
+    """The first row from which a row descends; of one that a buffer gives, which has no ancestors
+    any more, the row that it was written for."""
+    if not row.parents and row.group is not None:
+        return row.group
+    return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))

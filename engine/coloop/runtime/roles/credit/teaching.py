@@ -14,8 +14,7 @@ from coloop.data.tables import OTHER, Row, Table
 from coloop.errors import DataError
 from coloop.runtime.roles.credit.choices import chooses, chosen_labels, chosen_sides
 from coloop.runtime.roles.protocol import Context, Input
-from coloop.runtime.roles.rows.graded import graded_as_taught, is_graded
-from coloop.runtime.roles.rows.labels import labelled
+from coloop.runtime.roles.rows.labels import graded_as_taught, is_graded, labelled
 from coloop.runtime.roles.rows.texts import (
     SIDES,
     as_pair,

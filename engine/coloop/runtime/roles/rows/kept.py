@@ -7,7 +7,7 @@ from typing import Any
 
 from coloop.algorithms.batch import Choice, Pair, Sequence, Text
 from coloop.data.tables import Row, Score
-from coloop.data.tables.serialize import ROW_KINDS, Kinds
+from coloop.data.tables.rowfile import ROW_KINDS, Kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

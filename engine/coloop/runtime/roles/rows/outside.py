@@ -20,11 +20,10 @@ from coloop.data.rewards.user_code import (
 from coloop.data.seeds import derive_seed
 from coloop.data.services.endpoint import Endpoint
 from coloop.data.tables import Row, Score
-from coloop.errors import UserCodeError
+from coloop.errors import DataError, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context
-from coloop.runtime.roles.rows.code import read_code_of
 from coloop.runtime.roles.rows.steps import StepScores
-from coloop.sandbox.code_files import CodeFile
+from coloop.sandbox.code_files import CodeFile, read_code
 from coloop.sandbox.process import Sandbox
 from coloop.spec.reward import PythonSource, RemoteSource
 
@@ -168,3 +167,19 @@ class Outside:
         if self._sandbox is not None:
             self._sandbox.close()
             self._sandbox = None
+
+
+# Files of the user's Python, as roles read them.
+
+
+def read_code_of(node: str, field: str, path: Path) -> CodeFile:
+    """The file that a field of a node names.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        return read_code(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DataError(f"{node}: {field}: {path} cannot be read: {reason}", node, field) from None

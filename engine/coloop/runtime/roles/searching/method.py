@@ -8,7 +8,7 @@ from coloop.data.tables import Row
 from coloop.runtime.roles.searching.tree_expansion import TreeExpansion
 from coloop.runtime.roles.searching.trees import Chances, Path, chance_of
 from coloop.spec.nodes import SearchNode
-from coloop.spec.search import CompletionsByRate
+from coloop.spec.search import CompletionsByRate, RelativeProgress, StepLabels
 
 CHANCES: Final = (0.0, 1.0)
 """Between which the scores of texts lie."""
@@ -90,3 +90,38 @@ def _in_band(rate: float | None, by: CompletionsByRate) -> int:
     if rate is None:
         return 0
     return next((band.use for band in by.bands if rate < band.below), 0)
+
+
+# Labels of steps from the chances of what was written up to their ends.
+
+
+def labels_of(
+    chances: Chances, rule: StepLabels, *, before: float | None, stop_at_zero: bool
+) -> dict[int, float]:
+    """By the token in which a step ends: `soft` its chance, `hard` whether it has any, or whether
+    it keeps enough of the chance before it.
+
+    Args:
+        before: chance of the first step's beginning, for relative progress.
+        stop_at_zero: steps behind the first one without a chance get no label.
+    """
+    found: dict[int, float] = {}
+    for place, chance in sorted(chances.items()):
+        label = _label(chance, before, rule)
+        if label is not None:
+            found[place] = label
+        if stop_at_zero and chance == 0:
+            break
+        before = chance
+    return found
+
+
+def _label(chance: float, before: float | None, rule: StepLabels) -> float | None:
+    if rule == "soft":
+        return chance
+    if rule == "hard":
+        return float(chance > 0)
+    assert isinstance(rule, RelativeProgress)
+    if before is None:
+        return None
+    return float(before > 0 and chance / before >= rule.relative_progress)

@@ -18,18 +18,23 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.roles.rows.fits import rows_of
 from coloop.runtime.roles.rows.inputs import single_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.steps import at_ends, listed, step_ends, steps_of
+from coloop.runtime.roles.rows.texts import rows_of
 from coloop.runtime.roles.verifiers import choosing
-from coloop.runtime.roles.verifiers.comparing import orders_of
-from coloop.runtime.roles.verifiers.judge import ROW_PORTS, judged_rows, section_of, wants_steps
-from coloop.runtime.roles.verifiers.questions import Questions
-from coloop.runtime.roles.verifiers.reading import finished
+from coloop.runtime.roles.verifiers.judge import (
+    ROW_PORTS,
+    finished,
+    judged_rows,
+    section_of,
+    wants_steps,
+)
+from coloop.runtime.roles.verifiers.taught import Questions
 from coloop.runtime.roles.verifiers.turning import (
     ORDERS,
     SWAPPED,
+    judged_orders,
     opposite,
     read_range,
     score_range,
@@ -206,6 +211,6 @@ def _of_asked(
 
 def _consistent(table: Table) -> dict[str, float]:
     """How often pairs shown in both orders are judged the same way."""
-    orders = orders_of(table.rows, table.scores or {}, table)
+    orders = judged_orders(table.rows, table.scores or {}, table)
     found = swap_consistency([Group(orders=orders)])
     return {} if found is None else {CONSISTENT: found}

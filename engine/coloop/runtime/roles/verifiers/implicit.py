@@ -13,11 +13,15 @@ import numpy as np
 from coloop.data.arrays import Numbers
 from coloop.data.tables import Row, Score
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.fits import rows_of
-from coloop.runtime.roles.rows.log_probs import log_probs_of
 from coloop.runtime.roles.rows.steps import step_ends
-from coloop.runtime.roles.verifiers.judge import judged_rows, judgement, section_of
-from coloop.runtime.roles.verifiers.reading import activated, reduced
+from coloop.runtime.roles.rows.texts import log_probs_of, rows_of
+from coloop.runtime.roles.verifiers.judge import (
+    activated,
+    judged_rows,
+    judgement,
+    reduced,
+    section_of,
+)
 from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
 

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coloop.data.patterns import PatternTimeout
+from coloop.data.prompting import ParsedVerdict, Words, numbers_in, words_in
 from coloop.data.tables import Row
-from coloop.data.verdicts import ParsedVerdict, Words, numbers_in, words_in
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Context
 from coloop.runtime.roles.verifiers import choosing
-from coloop.runtime.roles.verifiers.judge import section_of
-from coloop.runtime.roles.verifiers.reading import finished, reduced
+from coloop.runtime.roles.verifiers.judge import finished, reduced, section_of
 from coloop.runtime.roles.verifiers.turning import SWAPPED, opposite, read_range
 from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read

@@ -6,11 +6,11 @@ can be read has no vote and gets 0; where nobody does, nobody is right and a per
 
 from collections.abc import Hashable, Sequence
 
+from coloop.data.contests import winner
 from coloop.data.patterns import PatternTimeout, pattern
 from coloop.data.tables import Row
-from coloop.data.votes import winner
 from coloop.errors import DataError
-from coloop.runtime.roles.credit.grouping import group_keys
+from coloop.runtime.roles.credit.credit_rows import group_keys
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.roles.verifiers.judge import Incoming, judged_rows, judgement, section_of
 from coloop.spec.base import as_tuple

@@ -25,7 +25,7 @@ from coloop.runtime.roles.writing.conversation import (
 )
 from coloop.runtime.roles.writing.policy_tool import PolicySession, PolicyTool, Wrapped
 from coloop.spec.base import as_tuple
-from coloop.spec.homes import rollout_of, turns_of
+from coloop.spec.groups import rollout_of, turns_of
 from coloop.spec.nodes import ToolNode
 from coloop.workers.messages import Pause, Sampling, TurnEnd, Word
 

@@ -7,15 +7,15 @@ It does not know why a text is wanted, nor what anybody reads in it.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from string import Template
 from typing import Any
 
 from coloop.algorithms.batch import Prompt
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, Tokens
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.finite import check_tokens
-from coloop.runtime.roles.rows.fits import prompts_of
-from coloop.runtime.roles.rows.texts import tools_of
+from coloop.runtime.roles.rows.scored import check_tokens
+from coloop.runtime.roles.rows.texts import prompts_of, tools_of
 from coloop.runtime.roles.writing.conversation import (
     SILENT,
     ConversationResult,
@@ -25,9 +25,8 @@ from coloop.runtime.roles.writing.conversation import (
 from coloop.runtime.roles.writing.conversations import Conversations
 from coloop.runtime.roles.writing.policy_tool import measures_beside, policies_of, tables_beside
 from coloop.runtime.roles.writing.rollouts import rollout_row, sampling_of
-from coloop.runtime.roles.writing.scripts import scripts_of
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import rollout_of, turns_of
+from coloop.spec.groups import rollout_of, turns_of
 from coloop.spec.rollout import OnSync, Rollout
 from coloop.workers.messages import Begun, PromptRequest, Reply, TooLong
 
@@ -295,3 +294,26 @@ def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
 def _by_child(children: Sequence[Row], texts: Sequence[Written]) -> dict[str, ConversationResult]:
     """What came of each text, by the id of its row."""
     return {child.id: one.told for child, one in zip(children, texts, strict=True)}
+
+
+# What completions say in place of what would be drawn: `rollout.script`, a rehearsal's lines.
+
+
+def scripts_of(lines: Sequence[str], row: Row, seeds: Sequence[int]) -> tuple[str | None, ...]:
+    """Of each completion about a row what it says; none without lines.
+
+    The seed of a completion decides: one of the lines, or what is drawn. A line that names what the
+    row does not have is none of them.
+    """
+    if not lines:
+        return ()
+    said = [*(text for line in lines if (text := _filled(line, row)) is not None), None]
+    return tuple(said[seed % len(said)] for seed in seeds)
+
+
+def _filled(line: str, row: Row) -> str | None:
+    known = {name: value for name, value in row.columns.items() if value is not None}
+    try:
+        return Template(line).substitute(known) or None
+    except (KeyError, ValueError):
+        return None
