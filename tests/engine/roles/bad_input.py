@@ -105,7 +105,7 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """By what is wrong."""
 
-HEAD = "| bad input | shown by |"
+HEAD = "| invalid input | tested by |"
 
 
 def written() -> str:
