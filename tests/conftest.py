@@ -156,7 +156,7 @@ def local_ray() -> Iterator[None]:
     """The one Ray of the test session; what a test starts on it, the test ends."""
     os.environ.update(PATIENCE)
     ray = pytest.importorskip("ray")
-    from coloop.workers.ray.ray_settings import wait_for_slow_nodes
+    from coloop.workers.ray.ray_patience import wait_for_slow_nodes
 
     wait_for_slow_nodes()
     before = os.environ.get("PYTHONPATH", "")

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Secrets for docker-compose.yml, in ./secrets: made once, what is there stays.
+# Creates the secrets for docker-compose.yml in ./secrets; existing ones are kept.
 #
-# The folder is closed to other users. Its files are readable to whoever gets them, which is the
-# containers alone: their users have other numbers than yours.
+# Other users cannot open the folder. Its files are world-readable, because the users in the containers
+# that they are mounted into have other user ids than you.
 set -eu
 umask 077
 mkdir -p secrets

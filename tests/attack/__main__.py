@@ -88,7 +88,7 @@ def read(reports: Sequence[Path]) -> dict[str, Line]:
 
 
 def table(lines: dict[str, Line]) -> str:
-    head = "| attacks on | tried | came through | tests | failed | skipped | seconds |"
+    head = "| attacks | tried | succeeded | tests | failed | skipped | seconds |"
     rows = [
         f"| {name} | {line.tried} | {line.through} | {line.tests} | {line.failed} "
         f"| {len(line.skipped)} | {line.seconds:.0f} |"

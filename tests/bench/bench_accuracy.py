@@ -62,12 +62,12 @@ def result_of(record: dict[str, Any]) -> Result:
     rise = mean(found["TRL"].values()) - record["start"]
     furthest = max(one["apart"] for one in theirs)
     return Result(
-        title="GRPO learns what TRL learns",
+        title="GRPO compared with TRL: accuracy",
         tables=(_parity_table(record["parity"]), _seeds_table(found, record["start"])),
         goals=(
             Goal(
-                wanted=f"weights after {UPDATES} updates of TRL on the same rows apart by less "
-                f"than {MOST_APART:g} of their way",
+                wanted=f"weights after {UPDATES} updates on the same rows differ from TRL's by "
+                f"less than {MOST_APART:g} of their change",
                 found=f"{furthest:.1e}",
                 is_reached=furthest < MOST_APART,
             ),
@@ -97,9 +97,9 @@ def _goal(found: Mapping[str, Mapping[str, float]], over: str, under: str) -> Go
 
 def _parity_table(parity: Mapping[str, list[dict[str, float]]]) -> Table:
     return Table(
-        title="Updates of TRL and of ours on the same rows, float32: how far apart the weights "
-        "are, as a share of the way that all have gone.",
-        head=("algorithm", "update", "weights apart", "advantages apart"),
+        title="Updates of TRL and coloop on the same rows, float32: distance between the weights, "
+        "relative to the total change of the weights.",
+        head=("algorithm", "update", "difference of weights", "difference of advantages"),
         rows=tuple(
             (algorithm, str(number), f"{one['apart']:.1e}", f"{one['advantage']:.1e}")
             for algorithm, updates in parity.items()
@@ -112,7 +112,7 @@ def _seeds_table(found: Mapping[str, Mapping[str, float]], start: float) -> Tabl
     seeds = [seed for seed in map(str, SEEDS) if any(seed in own for own in found.values())]
     means = [f"{mean(own.values()):.3f}" if own else "-" for own in found.values()]
     return Table(
-        title=f"Greedy accuracy on held-out sums after {STEPS} steps; {start:.3f} before.",
+        title=f"Greedy accuracy on held-out sums after {STEPS} steps; {start:.3f} at the start.",
         head=("seed", *found),
         rows=(
             *(

@@ -122,7 +122,7 @@ def run() -> Result:
     step, tokens = _preset_step()
     share = per_million * tokens / 1e6 / step
     return Result(
-        title="Driver's share of the tokens' way",
+        title="Driver's CPU time for tokens",
         tables=(
             Table(
                 title=f"{rows} rows; CPU seconds of the driver in a step, median of {ROUNDS}.",

@@ -67,7 +67,7 @@ def run() -> Result:
         tables=(
             Table(
                 title=f"Milliseconds between frames; {nodes} nodes on the page.",
-                head=("while", "median", "95th of 100", "slowest"),
+                head=("while", "median", "95th percentile", "slowest"),
                 rows=tuple(
                     (
                         name,

@@ -40,7 +40,7 @@ def run() -> Result:
         tables=(
             Table(
                 title=f"Median step of `{PHASE}` after {WARM_AFTER} steps, one thread, in turns.",
-                head=("cluster", *(f"turn {n + 1}" for n in range(ROUNDS)), "controller's share"),
+                head=("cluster", *(f"turn {n + 1}" for n in range(ROUNDS)), "driver's share"),
                 rows=tuple(
                     (
                         cluster,
@@ -58,7 +58,7 @@ def run() -> Result:
                 is_reached=ratio <= MOST_RATIO,
             ),
             Goal(
-                wanted=f"controller's share of a step below {MOST_CONTROLLER_SHARE:.0%}",
+                wanted=f"driver's share of a step below {MOST_CONTROLLER_SHARE:.0%}",
                 found=", ".join(f"{name} {100 * share:.2f} %" for name, share in shares.items()),
                 is_reached=max(shares.values()) < MOST_CONTROLLER_SHARE,
             ),

@@ -120,7 +120,10 @@ def run() -> Result:
         tables=(
             Table(
                 title=f"Mean of {STEPS - WARM} steps; scoring and sync take 4 ms each.",
-                head=("generate", "learn", "in turn", "one step ahead", "against the longer side"),
+                head=(
+                    *("generate", "learn", "in turn", "one step ahead"),
+                    "relative to the longer side",
+                ),
                 rows=tuple(rows),
             ),
             Table(
@@ -129,7 +132,7 @@ def run() -> Result:
                     f"{real_sides.STEPS - real_sides.WARM} steps."
                 ),
                 head=(
-                    *("", "generate", "learn", "a step", "against the longer side"),
+                    *("", "generate", "learn", "a step", "relative to the longer side"),
                     "had its core",
                 ),
                 rows=tuple(real),

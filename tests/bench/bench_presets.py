@@ -43,7 +43,7 @@ def run() -> Result:
         tables=(
             Table(
                 title=f"Seed {SEED}; the start is the reading before the phase.",
-                head=("preset", "phase", "reading", "start", "end", "seconds", "CPU seconds"),
+                head=("preset", "phase", "metric", "start", "end", "seconds", "CPU seconds"),
                 rows=tuple(
                     (
                         case.loop,

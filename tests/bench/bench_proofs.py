@@ -24,7 +24,7 @@ from tests.engine.slow.proofs import ARMS, LEAST_RISE, MOST_BY_CHANCE, PROOFS, S
 
 HEAD = (
     "preset",
-    "reading",
+    "metric",
     *(f"seed {seed}" for seed in SEEDS),
     "mean rise",
     "shuffled, seed 1",
@@ -48,8 +48,8 @@ def told() -> Result:
         title="Systems",
         tables=(
             Table(
-                title="Start and end of each reading; the control hands scores, labels or votes to "
-                "other rows.",
+                title="Each metric at the start and at the end; the control assigns scores, "
+                "labels or votes to other rows.",
                 head=HEAD,
                 rows=tuple(_cells(proof, found) for proof in shown),
             ),

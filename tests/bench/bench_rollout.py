@@ -47,8 +47,8 @@ class Work:
 
 
 WORKLOADS = (
-    Work(name="rows end at different places", ends=tuple(range(4, 25))),
-    Work(name="all rows run to 16 tokens", ends=()),
+    Work(name="rows of different lengths", ends=tuple(range(4, 25))),
+    Work(name="all rows have 16 tokens", ends=()),
 )
 
 
@@ -135,7 +135,7 @@ def report(name: str, timing: Timing) -> None:
     best, middle = 1000 * min(timing.seconds), 1000 * timing.middle
     processor = 1000 * statistics.median(timing.processor_seconds)
     print(
-        f"  {name:<24}{best:8.1f} ms best{middle:8.1f} ms median{processor:8.1f} ms of processor"
+        f"  {name:<24}{best:8.1f} ms best{middle:8.1f} ms median{processor:8.1f} ms CPU time"
         f"{timing.tokens / timing.middle:10,.0f} tokens/s"
     )
 
@@ -144,7 +144,7 @@ def ratios(slow: Timing, fast: Timing) -> str:
     middle = slow.middle / fast.middle
     best = min(slow.seconds) / min(fast.seconds)
     processor = min(slow.processor_seconds) / min(fast.processor_seconds)
-    return f"{middle:.2f} of medians, {best:.2f} of best, {processor:.2f} of processor time"
+    return f"{middle:.2f} of medians, {best:.2f} of best, {processor:.2f} of CPU time"
 
 
 def bench_sync(loaded: LoadedModel) -> None:
@@ -153,7 +153,7 @@ def bench_sync(loaded: LoadedModel) -> None:
         ways = {"within a process": LocalChannel(), "between two": FilesChannel(folders.paths)}
         for way, channel in ways.items():
             median = statistics.median(synced(loaded, engine, channel, n) for n in range(1, 31))
-            print(f"sync of new weights {way}, with its proof: {1000 * median:.1f} ms median")
+            print(f"weight sync {way}, with verification: {1000 * median:.1f} ms median")
 
 
 def synced(loaded: LoadedModel, engine: TorchEngine, channel: WeightChannel, version: int) -> float:

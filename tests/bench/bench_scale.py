@@ -60,7 +60,7 @@ class Found:
     driver_seconds: float
     """Of the processor, in one step."""
     step_seconds: float
-    """Of the step as estimated."""
+    """Of the estimated step."""
     peak_bytes: int
 
 
@@ -229,13 +229,13 @@ def run() -> Result:
     asked = found[ASKED]
     share = asked.driver_seconds / asked.step_seconds
     return Result(
-        title="Where a single driver ends",
+        title="Limits of a single driver",
         tables=(
             Table(
                 title=f"GRPO with a KL reference, one step ahead, mean of {STEPS - WARM} steps.",
                 head=(
                     *("rows", "tokens a row", "ranks", "driver's CPU seconds a step"),
-                    *("step as estimated", "share", "peak memory"),
+                    *("estimated step", "share", "peak memory"),
                 ),
                 rows=tuple(
                     (

@@ -22,7 +22,7 @@ def rollout() -> Result:
     said = _said([sys.executable, "tests/bench/bench_rollout.py"])
     ratios = [float(found) for found in re.findall(r"ratio ([\d.]+) of medians[^\n]*goal", said)]
     goal = Goal(
-        wanted="speed against generate() of 3 or more where rows end at different places",
+        wanted="speed-up over generate() of 3 or more for rows of different lengths",
         found=", ".join(f"{ratio:.2f}" for ratio in ratios),
         is_reached=bool(ratios) and all(ratio >= 3 for ratio in ratios),
     )

@@ -73,11 +73,10 @@ def run() -> Result:
             ),
             Table(
                 title=(
-                    "The same start, then the same rows at the same rate with plain imitation "
-                    "(SFT) in place of self-play: as this ends as high, the rise is not "
-                    "self-play's."
+                    "SFT instead of self-play from the same start, on the same rows with the same "
+                    "learning rate. It ends as high, so the rise is not due to self-play."
                 ),
-                head=("seed", "start", "end of self-play", "end of imitation", "lead of self-play"),
+                head=("seed", "start", "end of self-play", "end of SFT", "difference"),
                 rows=tuple(
                     (
                         str(seed),

@@ -103,7 +103,7 @@ def run() -> Result:
         tables=(
             Table(
                 title="Milliseconds to paint: the editor, and a bare text area.",
-                head=("what", "median", "95th of 100", "bare: median", "bare: 95th"),
+                head=("what", "median", "95th percentile", "bare: median", "bare: 95th"),
                 rows=tuple(
                     (name, *_both(editor), *_both(control))
                     for name, (editor, control) in times.items()

@@ -25,7 +25,7 @@ def main() -> None:
     threading.Thread(target=idle_shutdown.run, name="idle-shutdown", daemon=True).start()
     from ray.scripts.scripts import main as ray
 
-    from coloop.workers.ray.ray_settings import wait_for_slow_nodes
+    from coloop.workers.ray.ray_patience import wait_for_slow_nodes
 
     wait_for_slow_nodes()
     try:

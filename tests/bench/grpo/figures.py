@@ -35,11 +35,11 @@ def result_of(records: dict[str, dict[str, Any]]) -> Result:
     found = {name: columns_of(record) for name, record in records.items()}
     tables = [
         _table("Seconds a step, median of interleaved turns", found, lambda one: _s(one.step)),
-        _table("Processor seconds a step", found, lambda one: _s(one.processor_step)),
-        _table("Tokens written a second", found, lambda one: f"{one.tokens_per_second:,.0f}"),
+        _table("CPU seconds a step", found, lambda one: _s(one.processor_step)),
+        _table("Generated tokens per second", found, lambda one: f"{one.tokens_per_second:,.0f}"),
         _table(ONCE, found, lambda one: _mib(one.peak_once_bytes)),
         _table(SUMMED, found, lambda one: _mib(one.peak_bytes)),
-        _table("Warm-up, not counted: seconds", found, lambda one: f"{one.warm_up:.1f}"),
+        _table("Warm-up (not counted), in seconds", found, lambda one: f"{one.warm_up:.1f}"),
     ]
     tables.append(_equal_table(records))
     goals = [*_goals(found, records), *gpu.goals()]
@@ -49,7 +49,7 @@ def result_of(records: dict[str, dict[str, Any]]) -> Result:
         for arm, why in one["failed"].items()
     ]
     if (reason := gpu.why_not()) is not None:
-        failures.append(f"The row of a GPU was not measured: {reason}.")
+        failures.append(f"The GPU row was not measured: {reason}.")
     return Result(
         title="GRPO against TRL and a bare loop",
         tables=tuple(tables),
@@ -112,7 +112,7 @@ def _equal_table(records: dict[str, dict[str, Any]]) -> Table:
         known = {arm: Figures(**one) for arm, one in record["arms"].items()}
         rows += [(name, arm, _s(one.step), _s(one.processor_step)) for arm, one in known.items()]
     return Table(
-        title="Every arm: seconds and processor seconds a step.",
+        title="Every arm: seconds and CPU seconds a step.",
         head=("workload", "arm", "seconds", "processor"),
         rows=tuple(rows),
     )
@@ -141,18 +141,18 @@ def _goals(
     equal += ratios("best", "TRL", lambda one: one.step)
     return [
         most(
-            f"at its best at most {BEST_RATIO} of the bare loop",
+            f"best settings at most {BEST_RATIO} of the bare loop",
             ratios("best", "bare", lambda one: one.step),
             BEST_RATIO,
         ),
         most(
-            f"as it comes at most {DEFAULT_RATIO} of the bare loop",
+            f"default settings at most {DEFAULT_RATIO} of the bare loop",
             ratios("default", "bare", lambda one: one.step),
             DEFAULT_RATIO,
         ),
         most("never slower than TRL at equal precision", equal, 1.0),
         Goal(
-            wanted=f"tokens a second {TOKENS_RATIO:g} times TRL's or more where texts are long",
+            wanted=f"at least {TOKENS_RATIO:g} times TRL's tokens per second for long texts",
             found=", ".join(f"{value:.1f}" for value in writing) or "nothing",
             is_reached=bool(writing) and min(writing) >= TOKENS_RATIO,
         ),
@@ -162,6 +162,9 @@ def _goals(
                 ratios(column, "TRL", lambda one: float(one.peak_once_bytes)),
                 1.0,
             )
-            for column, how in (("default", "as it comes"), ("best", "at its fastest"))
+            for column, how in (
+                ("default", "with default settings"),
+                ("best", "with best settings"),
+            )
         ),
     ]

@@ -26,7 +26,7 @@ BATCH, NEW_TOKENS, PROMPT_TOKENS = 256, 256, 64
 def why_not() -> str | None:
     """Why nothing is measured here."""
     if not torch.cuda.is_available():
-        return "no GPU here"
+        return "this machine has no GPU"
     if facts() is None:
         return f"{torch.cuda.get_device_name()} is not in presets/hardware/gpus.yaml"
     return None

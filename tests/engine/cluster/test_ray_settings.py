@@ -8,6 +8,7 @@ import pytest
 
 from coloop.errors import RayNotStarted
 from coloop.workers.ray import ray_settings
+from coloop.workers.ray.ray_patience import wait_for_slow_nodes
 from coloop.workers.ray.ray_settings import (
     SOCKET,
     SOCKET_BYTES,
@@ -15,7 +16,6 @@ from coloop.workers.ray.ray_settings import (
     fits_sockets,
     ray_folder,
     short_folder,
-    wait_for_slow_nodes,
 )
 
 

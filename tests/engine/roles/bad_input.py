@@ -6,7 +6,7 @@ from typing import Final
 
 WRONG = "validate/test_rules.py::test_a_broken_rule_gets_exactly_its_finding"
 BAD: Final[Mapping[str, tuple[str, ...]]] = {
-    "a verifier that never parses": (
+    "a verifier whose output never parses": (
         "runs/test_judges_in_words.py::test_a_judge_that_never_says_a_verdict_is_told_and_ends_the_run",
         "roles/test_verifiers.py::test_a_group_without_an_answer_gets_nothing_and_a_person_is_told",
     ),
@@ -14,18 +14,18 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         WRONG,
         "recipes/test_credit.py::test_a_group_of_one_gets_nothing_and_an_alert",
     ),
-    "a critic, or a reference, of another tokenizer": (
+    "a critic or reference with another tokenizer": (
         "runs/test_bad_scorers.py::test_a_scorer_of_another_tokenizer_is_named",
         "hosts/test_worker.py::test_token_ids_of_another_tokenizer_are_refused",
     ),
     "a reward model without a head": (
         "runs/test_scorers.py::test_a_frozen_scorer_without_a_head_is_no_scorer",
     ),
-    "a head that a checkpoint lacks": (
+    "a head missing from a checkpoint": (
         "runs/test_earlier_runs.py::test_a_head_that_the_earlier_run_lacks_is_new_and_one_that_it_has_comes_along",
         "runs/test_scorers.py::test_a_head_of_other_classes_than_are_read_is_refused",
     ),
-    "labels outside of the classes": (
+    "labels outside the classes": (
         "runs/test_bad_scorers.py::test_a_label_outside_of_the_classes_is_named",
         "runs/test_scorers.py::test_a_label_that_is_no_chance_ends_the_run_with_its_row",
     ),
@@ -33,11 +33,11 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         "services/test_service.py::test_a_reply_that_trickles_ends_at_the_timeout",
         "runs/test_remote_rewards.py::test_a_stop_is_obeyed_while_a_service_hangs",
     ),
-    "a remote reward that answers nonsense": (
+    "a remote reward with invalid responses": (
         "services/test_service.py::test_nonsense_is_told_and_not_asked_again",
         "rewards/test_remote.py::test_what_is_no_score_is_told",
     ),
-    "a remote reward that answers 500": (
+    "a remote reward that returns 500": (
         "services/test_service.py::test_a_service_that_stays_busy_is_given_up",
         "services/test_service.py::test_a_circuit_opens_after_three_and_closes_with_an_answer",
         "runs/test_remote_rewards.py::test_a_run_that_a_failure_ended_goes_on_bit_for_bit",
@@ -57,25 +57,27 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         "tools/test_python.py::test_a_process_that_ends_itself_is_told",
         "runs/test_tools.py::test_a_broken_tool_is_counted_and_ends_no_run",
     ),
-    "an answer that the template cannot hold": (
+    "a tool result that the chat template cannot render": (
         "tools/test_calls.py::test_a_template_that_cannot_hold_an_answer_is_a_failure",
         "roles/test_conversation.py::test_a_failure_is_read_plainly_where_the_template_cannot_hold_it",
     ),
     "an environment that never ends": (
         "runs/test_tools.py::test_an_environment_that_never_ends_is_cut_and_counted",
     ),
-    "a search whose budget is spent before a leaf": (
+    "a search whose budget runs out before a leaf": (
         "roles/test_search.py::test_a_spent_budget_gives_what_is_known",
         "roles/test_search.py::test_time_that_is_up_is_told",
         "roles/test_trees.py::test_a_budget_that_is_spent_before_a_proof_is_told",
         "roles/test_trees.py::test_a_budget_that_is_spent_before_a_proof_is_told",
     ),
-    "an outcome of a search that is no chance": (
+    "a search outcome that is not a probability": (
         "roles/test_search.py::test_an_outcome_that_is_no_chance_is_refused",
     ),
-    "tactics that lead nowhere": ("roles/test_trees.py::test_tactics_that_lead_nowhere_are_told",),
+    "tactics that are all rejected": (
+        "roles/test_trees.py::test_tactics_that_lead_nowhere_are_told",
+    ),
     "rounds that never close": (WRONG,),
-    "a folder of documents that is empty": (
+    "an empty folder of documents": (
         "data/test_sources.py::test_a_folder_without_documents_is_empty",
         "validate/test_files.py::test_a_folder_without_documents_is_empty",
     ),
@@ -96,7 +98,7 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         "training/test_single.py::test_a_gradient_that_is_not_finite_leaves_the_weights",
         "training/test_backends.py::test_a_stop_and_a_loss_that_is_not_finite_leave_all_ranks_as_they_were",
     ),
-    "an evaluation for which nothing comes": (
+    "an evaluation without rows": (
         "runs/test_evaluations.py::test_what_could_not_be_measured_is_told_once",
     ),
     "NaN in a loop": (
@@ -105,7 +107,7 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """By what is wrong."""
 
-HEAD = "| bad input | shown by |"
+HEAD = "| invalid input | tested by |"
 
 
 def written() -> str:

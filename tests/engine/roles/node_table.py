@@ -30,7 +30,7 @@ MADE = {
 PRESETS = ("dpo-from-file",)
 """Of which a test takes whole steps, beside those that are made tiny."""
 
-HEAD = "| kind | form | contract | on CPU | refused |"
+HEAD = "| kind | variant | contract | on CPU | refused |"
 
 
 def texts_of_runs() -> Iterator[str]:

@@ -13,7 +13,7 @@ from coloop.spec.metrics import METRICS, PROBE_METRICS, Metric
 
 README = Path(__file__).resolve().parents[3] / "engine" / "coloop" / "runtime" / "README.md"
 BEGIN, END = "<!-- signals -->\n", "\n<!-- end of signals -->"
-HEAD = "| alert | looks at | what it should look like | told after |"
+HEAD = "| alert | metric | expected | readings |"
 
 
 def looked_at(symptom: Symptom) -> tuple[str, Metric]:

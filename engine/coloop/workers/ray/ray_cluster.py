@@ -41,6 +41,7 @@ from coloop.workers.cluster.ranks import Crew, Pools, RankEnded
 from coloop.workers.messages import Poll
 from coloop.workers.packing import pack, unpack
 from coloop.workers.ray.ray_joining import join, kept_signals, named_ray
+from coloop.workers.ray.ray_patience import wait_for_slow_nodes
 from coloop.workers.ray.ray_remains import RayWatcher
 from coloop.workers.ray.ray_settings import (
     AT_EVEN_PRIORITY,
@@ -49,7 +50,6 @@ from coloop.workers.ray.ray_settings import (
     busy_words,
     default_ray_folder,
     ray_folder,
-    wait_for_slow_nodes,
 )
 from coloop.workers.ray.ray_spares import SPARES, RayWorker
 from coloop.workers.settings import HostSettings, compute_with

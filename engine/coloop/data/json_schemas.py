@@ -1,0 +1,110 @@
+"""Whether a text is JSON that fits a JSON schema, and what is wrong with a schema, by jsonschema.
+
+The check of a loop imports it; the process that judges what models write runs its text, so it needs
+nothing of coloop. References stay within the schema: nothing is fetched.
+
+The dialect is what `$schema` says, else draft 2020-12. A keyword that the dialect does not know is
+refused, never ignored: a schema with `requird` would let everything pass. So is a `format` that no
+draft has; one that is not in CHECKED is a note, as the standard has it.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import jsonschema.protocols
+from jsonschema import Draft202012Validator, FormatChecker, SchemaError
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+NOTES = {
+    *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$comment", "$defs", "id"),
+    *("$vocabulary", "definitions", "title", "description", "default", "examples", "example"),
+    *("deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType"),
+    *("contentSchema", "then", "else", "minContains", "maxContains", "additionalItems"),
+}
+"""Keywords that restrict nothing, or that another one reads."""
+NAMED = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+"""Keywords whose value has schemas by names."""
+DATA = {"enum", "const", "default", "examples", "example", "required", "dependentRequired"}
+CHECKED = FormatChecker(["date", "email", "idn-email", "ipv4", "ipv6", "regex", "uuid"])
+"""Formats that are checked: what they need is always there."""
+FORMATS = {
+    *(*CHECKED.checkers, "date-time", "time", "duration", "hostname", "idn-hostname", "uri"),
+    *("uri-reference", "uri-template", "iri", "iri-reference", "json-pointer"),
+    *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password"),
+}
+"""Those of the drafts from 4 on, and of OpenAPI."""
+DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _is_date_time(value: object) -> bool:
+    if not isinstance(value, str):
+        return True
+    written = DATE_TIME.fullmatch(value)
+    return written is not None and bool(datetime.fromisoformat(value.upper()))
+
+
+CHECKED.checks("date-time", raises=ValueError)(_is_date_time)
+
+
+def judge(schema: Any, text: str) -> dict[str, Any]:
+    """1 where the text fits, else 0; or what is wrong with the schema."""
+    try:
+        problem = schema_problem(schema)
+        if problem is not None:
+            return {"problem": problem}
+        checks: jsonschema.protocols.Validator = dialect_of(schema)(
+            schema, registry=Registry(), format_checker=CHECKED
+        )
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return {"score": 0.0}
+        return {"score": float(checks.is_valid(value))}
+    except RecursionError:
+        return {"problem": "the schema refers to itself without end, or the text is too deep"}
+    except Exception as error:
+        if isinstance(error.__cause__, Unresolvable) or isinstance(error, Unresolvable):
+            return {"problem": f"the schema refers to what is not in it: {str(error)[:300]}"}
+        raise
+
+
+def dialect_of(schema: Any) -> Any:
+    """The validator class of a schema's draft."""
+    return validator_for(schema, default=Draft202012Validator)
+
+
+def schema_problem(schema: Any) -> str | None:
+    """What is wrong with a schema, or nothing."""
+    kind = dialect_of(schema)
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        return f"the schema's {error.json_path} is wrong: {error.message[:300]}"
+    except RecursionError:
+        return "the schema is too deep"
+    return next(_unknown(schema, kind), None)
+
+
+def _unknown(schema: Any, kind: Any, at: str = "$") -> Iterator[str]:
+    """Keywords that neither restrict nor note anything, and formats that are none."""
+    if isinstance(schema, list):
+        for place, one in enumerate(schema):
+            yield from _unknown(one, kind, f"{at}[{place}]")
+    if not isinstance(schema, Mapping):
+        return
+    for name, value in schema.items():
+        if name not in kind.VALIDATORS and name not in NOTES:
+            yield f"the schema's {at}.{name} is not known"
+        if name == "format" and value not in FORMATS:
+            known = ", ".join(sorted(FORMATS))
+            yield f"the schema's {at}.format is no format: found {value!r}, there are {known}"
+        if name in NAMED and isinstance(value, Mapping):
+            for key, one in value.items():
+                yield from _unknown(one, kind, f"{at}.{name}.{key}")
+        elif name not in DATA:
+            yield from _unknown(value, kind, f"{at}.{name}")

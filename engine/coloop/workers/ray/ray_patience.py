@@ -1,0 +1,48 @@
+"""A Ray that this process starts waits for its node on a busy machine."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ray._private import services
+
+NODE_SECONDS = 150.0
+"""How long a Ray waits for its own node to register. Ray itself waits 30 s, which is no setting."""
+PAUSE_SECONDS = 0.1
+
+
+def wait_for_slow_nodes(seconds: float = NODE_SECONDS) -> None:
+    """Make a Ray that this process starts wait longer for its node, as long as that one runs."""
+    ask = services.get_node
+    if not isinstance(ask, _Patient):
+        services.get_node = _Patient(ask, seconds)
+
+
+class _Patient:
+    """Asks for a node until it has registered: Ray's `get_node` raises RuntimeError before."""
+
+    def __init__(self, ask: Callable[..., Any], seconds: float) -> None:
+        self._ask = ask
+        self._seconds = seconds
+
+    def __call__(self, *args: Any) -> Any:
+        deadline = time.monotonic() + self._seconds
+        while True:
+            try:
+                return self._ask(*args)
+            except RuntimeError:
+                if time.monotonic() > deadline or not _has_child("raylet"):
+                    raise
+            time.sleep(PAUSE_SECONDS)
+
+
+def _has_child(name: str) -> bool:
+    """Whether this process has a child of that name; True where that cannot be told."""
+    try:
+        found = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        numbers = [number for one in found for number in one.read_text().split()]
+        return any(Path(f"/proc/{number}/comm").read_text().strip() == name for number in numbers)
+    except OSError:
+        return True
