@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
+from coloop_server.api_docs import router as api_docs
 from coloop_server.bodies import PlainBodies
 from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
@@ -42,7 +43,7 @@ from coloop_server.settings import Settings
 SIGNED_OUT = "signed-out"
 """File of the data folder with the tickets that were given back."""
 
-ROUTERS = (health, session, sandbox, presets, explain, checks, previews, loops, runs)
+ROUTERS = (health, api_docs, session, sandbox, presets, explain, checks, previews, loops, runs)
 
 
 @asynccontextmanager

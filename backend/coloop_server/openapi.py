@@ -17,6 +17,7 @@ from coloop.runtime.run_files.events import ControlRequest, RunEvent
 from coloop_server.errors import ErrorBody
 from coloop_server.runs.schemas import StreamMessage
 
+RETRIES = 3
 TEMPLATE = "#/components/schemas/{model}"
 UNIONS: dict[str, Any] = {
     "RunEvent": RunEvent,
@@ -28,7 +29,7 @@ UNIONS: dict[str, Any] = {
 def build_openapi(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document; built once, because it is asked for often and never changes."""
     if app.openapi_schema is None:
-        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        document = described(app)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         errors = ErrorBody.model_json_schema(ref_template=TEMPLATE)
         schemas[ErrorBody.__name__] = jsonable_encoder(errors, exclude_none=True)
@@ -39,6 +40,17 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
             schemas[name] = schema
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def described(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's own description. pydantic parses sources for it, which CPython 3.11 now and then
+    fails at while another thread does the same (python/cpython#106905); then it is done again."""
+    for _ in range(RETRIES):
+        try:
+            return get_openapi(title=app.title, version=app.version, routes=app.routes)
+        except SystemError:
+            continue
+    return get_openapi(title=app.title, version=app.version, routes=app.routes)
 
 
 def dump() -> str:

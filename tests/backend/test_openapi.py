@@ -1,6 +1,7 @@
 """The API's description: complete, stable, and with the messages of the live stream in it."""
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -74,3 +75,18 @@ def test_the_dump_is_the_same_each_time_and_what_is_served(
     assert again == dump()
     served["info"]["version"] = document["info"]["version"]
     assert served == document
+
+
+def test_the_docs_page_brings_all_its_files(client: TestClient) -> None:
+    page = client.get("/api/docs")
+
+    assert page.status_code == 200
+    named = re.findall(r'(?:src|href)="(/api/docs/[^"]+)"', page.text)
+    assert len(named) == 3
+    for address in named:
+        file = client.get(address)
+        assert file.status_code == 200
+        assert file.headers["content-type"].split(";")[0] in ("text/css", "text/javascript")
+    assert "/api/openapi.json" in client.get("/api/docs/start.js").text
+    assert client.get("/api/docs/favicon.png").status_code == 404
+    assert client.get("/api/docs/..%2fcore.py").status_code == 404

@@ -90,6 +90,8 @@ def test_with_a_token_the_api_is_closed_and_the_page_is_open(guarded: TestClient
     assert guarded.get("/api/loops").status_code == 401
     assert guarded.get("/api/loops").json()["code"] == "session.token_needed"
     assert guarded.get("/api/openapi.json").status_code == 401
+    assert guarded.get("/api/docs/").status_code == 401
+    assert guarded.get("/api/docs").status_code == 200
     assert guarded.get("/api/health").status_code == 200
     assert guarded.get("/").status_code in (200, 503)
 
