@@ -71,9 +71,20 @@ def config(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(not has_docker_compose(), reason="docker compose is not installed")
 def test_docker_compose_accepts_the_file() -> None:
-    for profile in ([], ["--profile", "gpu"]):
+    for profile in ([], ["--profile", "gpu"], ["--profile", "tls"]):
         asked = config(*profile)
         assert asked.returncode == 0, asked.stderr
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="Caddy is not installed")
+def test_caddy_accepts_its_file() -> None:
+    asked = subprocess.run(
+        ["caddy", "validate", "--adapter", "caddyfile", "--config", str(ROOT / "deploy/Caddyfile")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.returncode == 0, asked.stderr
 
 
 def test_the_file_meets_the_compose_specification(compose: dict[str, Any]) -> None:
@@ -97,17 +108,18 @@ def test_secrets_are_files_and_stand_nowhere_else(compose: dict[str, Any]) -> No
 
 
 def test_each_service_gets_the_secrets_that_it_needs_alone(compose: dict[str, Any]) -> None:
-    given = {name: set(one["secrets"]) for name, one in compose["services"].items()}
+    given = {name: set(one.get("secrets", ())) for name, one in compose["services"].items()}
 
     assert given == {
         "server": {"coloop_token", "coloop_database_url", "ray_auth_token"},
         "postgres": {"postgres_password"},
         "ray-head": {"ray_auth_token"},
         "ray-gpu": {"ray_auth_token"},
+        "tls": set(),
     }
 
 
-@pytest.mark.parametrize("name", ["server", "postgres", "ray-head", "ray-gpu"])
+@pytest.mark.parametrize("name", ["server", "postgres", "ray-head", "ray-gpu", "tls"])
 def test_every_service_is_closed(compose: dict[str, Any], name: str) -> None:
     service = compose["services"][name]
 
@@ -119,6 +131,8 @@ def test_every_service_is_closed(compose: dict[str, Any], name: str) -> None:
     if name == "postgres":
         assert set(service["cap_add"]) <= {"CHOWN", "DAC_READ_SEARCH", "FOWNER", "SETGID", "SETUID"}
         assert "database:/var/lib/postgresql/data" in service["volumes"]
+    elif name == "tls":
+        assert service["cap_add"] == ["NET_BIND_SERVICE"]
     else:
         assert service["user"] == "1000:1000"
         assert "cap_add" not in service
@@ -132,8 +146,10 @@ def test_postgresql_and_ray_do_not_reach_each_other(compose: dict[str, Any]) -> 
     assert compose["networks"]["database"] == {"internal": True}
     for name in ("ray-head", "ray-gpu"):
         assert services[name]["networks"] == ["cluster"]
-    assert {port for one in services.values() for port in one.get("ports", ())} == {
-        "127.0.0.1:8321:8321"
+    assert services["tls"]["networks"] == ["edge"]
+    assert {name: one["ports"] for name, one in services.items() if "ports" in one} == {
+        "server": ["127.0.0.1:8321:8321"],
+        "tls": ["80:80", "443:443", "443:443/udp"],
     }
 
 
@@ -166,9 +182,9 @@ def test_the_image_does_not_run_as_root() -> None:
 def test_the_services_are_those_of_the_design(compose: dict[str, Any]) -> None:
     services = compose["services"]
 
-    assert set(services) == {"server", "postgres", "ray-head", "ray-gpu"}
-    assert [name for name, one in services.items() if one.get("profiles")] == ["ray-gpu"]
-    assert services["ray-gpu"]["profiles"] == ["gpu"]
+    assert set(services) == {"server", "tls", "postgres", "ray-head", "ray-gpu"}
+    profiles = {name: one["profiles"] for name, one in services.items() if "profiles" in one}
+    assert profiles == {"ray-gpu": ["gpu"], "tls": ["tls"]}
     devices = services["ray-gpu"]["deploy"]["resources"]["reservations"]["devices"]
     assert devices[0]["capabilities"] == ["gpu"]
 
@@ -199,6 +215,7 @@ def test_every_setting_of_the_server_is_one() -> None:
     named = set(re.findall(r"^\s+(COLOOP_\w+):", text, re.MULTILINE)) - {
         "COLOOP_TORCH_INDEX",
         "COLOOP_SECRETS_DIR",
+        "COLOOP_DOMAIN",
     }
 
     known = {f"COLOOP_{name.upper()}" for name in Settings.model_fields}
