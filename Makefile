@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .make
 # Two more than there are cores: a test waits for the processes and pages that it starts.
-WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 2)') --dist loadscope --no-loadscope-reorder
+WORKERS ?= -p tests.workers --workers $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 2)')
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
@@ -58,7 +58,7 @@ test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it;
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(ATTACK)
 
 collect: $(STAMPS)/dev
-	@# Once before the workers, which would each rewrite all assertions: here they find the result.
+	@# Beside the page's tests, so that assertions are rewritten when pytest comes to its turn.
 	@found="$$($(BIN)/python -m pytest --collect-only -qq -m "not slow and not network")" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
