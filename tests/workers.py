@@ -182,8 +182,8 @@ def _work(session: pytest.Session, name: str, tests: Iterator[int], reports: Con
         index = next(tests, None)
         while index is not None and not session.shouldfail:
             following = next(tests, None)
-            after = None if following is None else session.items[following]
             item = session.items[index]
+            after = None if following is None else _sharing(item, session.items[following])
             reports.send_bytes(pickle.dumps(index))
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             index = following
@@ -197,6 +197,13 @@ def _work(session: pytest.Session, name: str, tests: Iterator[int], reports: Con
         with suppress(BaseException):
             atexit._run_exitfuncs()
         os._exit(code)
+
+
+def _sharing(item: pytest.Item, following: pytest.Item) -> pytest.Item | None:
+    """The next test; None where a cluster or a browser ends with its group: they would go on
+    working, and the loop of the browser's events lets no other run."""
+    own, other = (group_of(one.nodeid.partition("::")[0]) for one in (item, following))
+    return None if own in SHARED and own != other else following
 
 
 def _be_alone(config: pytest.Config, name: str) -> None:
