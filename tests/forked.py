@@ -22,7 +22,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -221,6 +221,19 @@ def context() -> ForkServerContext:
     found = get_context("forkserver")
     found.set_forkserver_preload(list(LOADED))
     return found
+
+
+def share_server() -> None:
+    """Start the process that all are copies of; copies of this one ask it as well."""
+    with _alone():
+        context()
+        forkserver.ensure_running()
+
+    def keep() -> None:
+        # Only who has started it can ask the system whether it still runs.
+        forkserver._forkserver.ensure_running = lambda: None  # type: ignore[method-assign]
+
+    os.register_at_fork(after_in_child=keep)
 
 
 @contextmanager

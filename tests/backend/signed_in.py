@@ -1,8 +1,13 @@
 """Clients of the application in this process: programs bring the server's token, pages a ticket."""
 
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from starlette.testclient import TestClient
 
 from coloop_server.app import create_app
+from coloop_server.database.connect import migrate, open_engine
 from coloop_server.private import ensure_private_folder
 from coloop_server.session.secret import own_secret
 from coloop_server.settings import Settings
@@ -17,6 +22,13 @@ def bearer(settings: Settings) -> dict[str, str]:
 
 
 def signed_in(settings: Settings) -> TestClient:
+    """A client of a server whose database has all tables: to make them takes longer than the rest
+    of its start."""
+    ensure_private_folder(settings.data_dir)
+    database = settings.data_dir / "coloop.db"
+    if settings.database_url is None and not database.exists():
+        database.write_bytes(empty_database())
+        database.chmod(0o600)
     return TestClient(create_app(settings), base_url=ADDRESS, headers=bearer(settings))
 
 
@@ -26,3 +38,14 @@ def ticket_of(browser: TestClient, token: str) -> str:
     ticket: str = answer.raise_for_status().json()["ticket"]
     browser.headers["Authorization"] = f"Bearer {ticket}"
     return ticket
+
+
+@cache
+def empty_database() -> bytes:
+    """A file of SQLite with all tables and no row."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "coloop.db"
+        engine = open_engine(f"sqlite:///{file}")
+        migrate(engine)
+        engine.dispose()
+        return file.read_bytes()

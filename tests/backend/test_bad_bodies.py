@@ -135,7 +135,7 @@ names = st.sampled_from(
 
 
 @hypothesis_settings(
-    max_examples=150,
+    max_examples=60,
     deadline=None,
     suppress_health_check=UNASKED,
 )
@@ -160,7 +160,7 @@ mutations = st.lists(
 
 @pytest.mark.slow
 @hypothesis_settings(
-    max_examples=100,
+    max_examples=60,
     deadline=None,
     suppress_health_check=UNASKED,
 )

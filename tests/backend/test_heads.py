@@ -101,9 +101,10 @@ def with_server(attack: Attack) -> None:
 
 
 async def pour(writer: asyncio.StreamWriter) -> None:
-    for _ in range(1000):
+    for _ in range(10_000):
         writer.write(PIECE)
         await writer.drain()
+        await asyncio.sleep(0)  # the server is in the same loop
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -173,7 +174,12 @@ def room_of_file(path: Path) -> str | None:
     return room_of(".".join(path.relative_to(ENGINE).with_suffix("").parts))
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, int, bool, list[str]]]:
+@cache
+def imports_of(path: Path) -> list[tuple[str, int, bool, list[str]]]:
+    return list(imports_in(path))
+
+
+def imports_in(path: Path) -> Iterator[tuple[str, int, bool, list[str]]]:
     """Imported modules, their lines, whether they stand at the top of the module, and the names
     that are taken from them."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -28,7 +28,6 @@ LOADED = (
     "yaml",
     "pyarrow.parquet",
     "_pytest.assertion.rewrite",
-    "xdist",
 )
 """What is loaded once, before a process is copied for each mutant; nothing of the project."""
 AT_MOST_S = 900

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { completionStatus, currentCompletions, startCompletion } from "@codemirror/autocomplete";
 import { redo, undo } from "@codemirror/commands";
-import { foldAll, foldedRanges } from "@codemirror/language";
+import { foldAll, foldedRanges, forceParsing } from "@codemirror/language";
 import { diagnosticCount, forEachDiagnostic } from "@codemirror/lint";
 import { EditorView, runScopeHandlers } from "@codemirror/view";
 import { fireEvent, waitFor } from "@testing-library/react";
@@ -30,6 +30,8 @@ function begin(text: string, language: Language = "yaml", isReadonly = false) {
     onLine,
   });
   view = EditorView.findFromDOM(parent) as EditorView;
+  // Else the editor parses for some milliseconds, and goes on when nothing else is to do.
+  forceParsing(view, text.length, 60_000);
 }
 
 const textOf = () => view.state.doc.toString();

@@ -2,7 +2,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { ReactFlowProvider } from "@xyflow/react";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Diagnostic } from "@/api/types";
 import { OpenLoopProvider } from "@/document/context";
 import { createDocumentStore } from "@/document/store";
@@ -51,8 +51,15 @@ function openGroups(...names: RegExp[]): void {
 }
 
 describe("forms from the catalog", () => {
-  beforeEach(() => usePreferences.getState().set({ level: "simple" }));
-  afterEach(cleanup);
+  beforeEach(() => {
+    usePreferences.getState().set({ level: "simple" });
+    // What is typed without a pause is one undo entry; nobody pauses here.
+    vi.setSystemTime(Date.now());
+  });
+  afterEach(() => {
+    cleanup();
+    vi.useRealTimers();
+  });
 
   it.each(Object.values(catalog.kinds).map((kind) => [kind.kind, kind] as const))(
     "%s has a form with every field",

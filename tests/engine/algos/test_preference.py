@@ -159,6 +159,12 @@ def test_bco_measures_against_the_mean_reward_of_both_sides() -> None:
     assert loss[0].item() == near(-math.log(sigma(0.5 - 0.5625)) - math.log(sigma(0.5625 + 0.5)))
 
 
+def test_sppo_wants_half_of_one_by_beta_of_each_side() -> None:
+    loss = preference.sppo(torch.tensor([A]), torch.tensor([B]), beta=0.1)
+
+    assert loss.item() == near((A - 5) ** 2 + (B + 5) ** 2)
+
+
 def test_simpo_wants_a_lead() -> None:
     loss = preference.simpo(torch.tensor([A]), torch.tensor([B]), beta=2.0, gamma=0.5)
     smooth = preference.simpo(

@@ -52,7 +52,7 @@ hardware: {preset: cpu}
 PRETRAINED = LOOP.replace(
     "type: scratch, architecture: tiny-qwen3", "type: pretrained, path: ./nowhere"
 )
-BOTH = ["local", pytest.param("ray", marks=pytest.mark.ray)]
+BOTH = ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])]
 ONE = PromptRequest(id="a", prompt="1+1=", seeds=(1, 2))
 SHORT = Sampling(max_new_tokens=4)
 LONG = Sampling(max_new_tokens=400)
@@ -192,13 +192,13 @@ def test_a_pool_that_is_too_large_is_refused_at_once(
 ) -> None:
     if kind == "ray":
         request.getfixturevalue("local_ray")
-    built = build(kind, tmp_path, gpus=4)
+    built = build(kind, tmp_path, gpus=4, deadlines=Deadlines(placement_seconds=600.0))
     began = time.monotonic()
 
     with pytest.raises(PlacementTimeout, match=r"pool main wants .* GPUs?, .* has 0"):
         built.start()
 
-    assert time.monotonic() - began < 20, "it did not wait for the deadline"
+    assert time.monotonic() - began < 200, "it did not wait for the deadline"
     built.close()
 
 
@@ -271,6 +271,7 @@ def test_a_thread_that_hangs_cannot_be_replaced(
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_worker_that_dies_is_named(tmp_path: Path, local_ray: None) -> None:
     built = build("ray", tmp_path)
     before = set(workers())
@@ -321,6 +322,7 @@ class Asked:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_ranks_of_a_node_stand_side_by_side(
     tmp_path: Path, local_ray: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(fork_server: Fork
     assert late.wait(LONG) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_given_up_before_it_begins_ends_alone(lasting: ForkServer) -> None:
     first, _sockets = rank_of(lasting)
     pid = first.pid.result(LONG)

@@ -41,8 +41,9 @@ print(json.dumps({{
 """
 
 AT_WORK = """
-import json
+import json, sys
 import torch
+from coloop.cli.app import main
 from coloop.data.tasks import check_row, task_rows
 from coloop.algorithms.recipes.estimators import ESTIMATORS, GroupedRewards
 from coloop.data.rewards.builtin import score_builtin
@@ -73,7 +74,10 @@ print(json.dumps({
     "is_backwards": row["prompt"] == row["answer"][::-1] + ":",
     "answer": session.answer(call.arguments, lambda: None).value,
 }))
+sys.argv[1:] = ["run", sys.argv[1], "--local", "--json"]
+main()
 """
+"""What each of the four does, in a line, then the events of a run."""
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +119,15 @@ def test_what_it_adds_is_in_the_language_and_loads_nothing_heavy(site: Path) -> 
     assert told["heavy"] == []
 
 
-def test_what_it_adds_does_its_work(site: Path) -> None:
-    told: dict[str, Any] = json.loads(python(site, "-c", AT_WORK))
+@pytest.fixture(scope="module")
+def told(site: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("at_work")
+    printed = python(site, "-c", AT_WORK, str(LOOP), folder=folder)
+    return [json.loads(line) for line in printed.splitlines()]
 
-    assert told == {
+
+def test_what_it_adds_does_its_work(told: list[dict[str, Any]]) -> None:
+    assert told[0] == {
         "advantages": [-1.0, 0.0, 8.0, 0.0],
         "score": [0.5],
         "grades": [1.0, 0.0],
@@ -127,11 +136,8 @@ def test_what_it_adds_does_its_work(site: Path) -> None:
     }
 
 
-def test_its_loop_runs(site: Path, tmp_path: Path) -> None:
-    told = python(site, "-m", "coloop", "run", str(LOOP), "--local", "--json", folder=tmp_path)
-
-    events = [json.loads(line) for line in told.splitlines()]
-    metrics = [one["metrics"] for one in events if one["type"] == "metrics"]
-    assert events[-1]["state"] == "finished"
+def test_its_loop_runs(told: list[dict[str, Any]]) -> None:
+    metrics = [one["metrics"] for one in told[1:] if one["type"] == "metrics"]
+    assert told[-1]["state"] == "finished"
     assert [one["reward/mean"] > 0 for one in metrics if "reward/mean" in one] == [True] * 3
     assert any(one.get("tool/calls") is not None for one in metrics)

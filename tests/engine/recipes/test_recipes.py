@@ -588,6 +588,17 @@ def test_a_critic_shows_what_it_explains_and_clips() -> None:
     assert not said.requires_grad
 
 
+def test_a_value_at_the_bound_is_not_clipped() -> None:
+    settings = ValueLoss(name="value", clip=0.5)
+    rows = value_row(values=[0.0, 0.25, 0.25])
+    values = torch.tensor([[0.0, 0.75, 0.0]])
+
+    output = recipe_of(settings).loss(rows, ModelOutputs(values=values), settings)
+
+    clipped, count = output.metrics["clip_fraction"]
+    assert (float(clipped), float(count)) == (0.0, 2.0)
+
+
 def test_the_old_values_are_those_of_the_critic_before_the_order() -> None:
     settings = ValueLoss(name="value")
     recipe: Any = recipe_of(settings)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -469,13 +470,18 @@ def tiny() -> Callable[..., str]:
     """The text of a tiny version of a preset, with more values set by path."""
 
     def make(name: str, values: Mapping[str, Any] | None = None) -> str:
-        text = (LOOPS / f"{name}.yaml").read_text(encoding="utf-8")
-        own = values or {}
-        wanted = {**{p: v for p, v in TINY[name].items() if p not in own}, **own}
-        changes = [Change(op="set", path=path, value=value) for path, value in wanted.items()]
-        return patch(text, changes)
+        return changed(shrunk(name), values or {})
 
     return make
+
+
+@cache
+def shrunk(name: str) -> str:
+    return changed((LOOPS / f"{name}.yaml").read_text(encoding="utf-8"), TINY[name])
+
+
+def changed(text: str, values: Mapping[str, Any]) -> str:
+    return patch(text, [Change(op="set", path=path, value=value) for path, value in values.items()])
 
 
 @pytest.fixture

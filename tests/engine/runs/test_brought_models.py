@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from tests.engine.models.architectures import make_model
+from tests.matrix import also
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from typer.testing import CliRunner
@@ -162,11 +163,11 @@ def test_types_are_those_that_transformers_has() -> None:
     [
         ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "encoders"),
         ({"model_type": "bart", "is_encoder_decoder": True}, "encoder-decoder"),
-        ({"model_type": "t5", "is_encoder_decoder": True}, "encoder-decoder"),
+        also({"model_type": "t5", "is_encoder_decoder": True}, "encoder-decoder"),
         ({"model_type": "xlnet"}, "attends to later ones"),
         ({"model_type": "fuyu"}, "pictures"),
         ({"model_type": "llava"}, "no causal language model of type `llava`"),
-        ({"model_type": "misspelt"}, "no causal language model of type `misspelt`"),
+        also({"model_type": "misspelt"}, "no causal language model of type `misspelt`"),
     ],
 )
 def test_a_model_that_does_not_run_is_refused_by_its_config(

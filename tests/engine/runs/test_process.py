@@ -253,6 +253,7 @@ hardware: {preset: cpu}
 """What its update keeps for the backward pass weighs as much as the process itself."""
 
 
+@pytest.mark.slow
 def test_a_process_holds_what_was_foretold_of_it(tmp_path: Path) -> None:
     """In an interpreter of its own: a copy also holds what the tests have loaded."""
     row = json.dumps({"prompt": "say:", "answer": "abcde" * 50})

@@ -12,6 +12,7 @@ from coloop.data.files.marks import Mark, Marks
 from coloop.errors import CheckpointError, StorageFull
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.manifest import read_manifest
+from coloop.runtime.checkpoints.pick_up import pick_up
 
 
 class Saver:
@@ -336,3 +337,14 @@ def test_a_removal_that_breaks_off_leaves_no_half_checkpoint(
 
     assert again.newest_whole()[1] == []
     assert [one.name for one in tmp_path.iterdir()] == ["step-2"]
+
+
+def test_a_run_goes_on_from_the_step_that_is_asked_for(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
+    for step in (1, 2):
+        checkpoints.write(step, {}, Saver())
+
+    chosen = pick_up(checkpoints, tmp_path, 1, lambda problem: None)
+
+    assert chosen is not None
+    assert chosen.step == 1

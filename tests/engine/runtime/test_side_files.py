@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.tables.test_serialize import rows
 
@@ -59,6 +59,7 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
     return Checkpoints(tmp_path, keep=9)
 
 
+@settings(max_examples=40)
 @given(st.lists(rows(), max_size=4))
 def test_rows_survive_a_file_bit_for_bit(tmp_path_factory: Any, found: list[Row]) -> None:
     path = tmp_path_factory.mktemp("rows") / "some.rows"

@@ -7,7 +7,7 @@ import pytest
 
 from coloop.errors import UserCodeError
 from coloop.sandbox.inside.named import names_of
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside.walls import Wall, _outermost
 from coloop.sandbox.process import Sandbox, wall_here
 from coloop.sandbox.words import WORDS
 
@@ -130,3 +130,12 @@ def test_names_are_found_wherever_they_are_imported() -> None:
 
     assert names_of(source) == ["a.b", "c", "e.f", "e.f.g", "h"]
     assert names_of("def broken(") == []
+
+
+def test_of_folders_within_one_another_the_outermost_are_shown(tmp_path: Path) -> None:
+    inner, other = tmp_path / "outer" / "inner", tmp_path / "other"
+    inner.mkdir(parents=True)
+    other.mkdir()
+    asked = [inner, other, inner.parent, tmp_path / "absent"]
+
+    assert _outermost([str(path) for path in asked]) == [str(other), str(inner.parent)]

@@ -57,7 +57,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the engine that has the kind."""
     root = tmp_path_factory.mktemp("with_take")
     target = root / "engine" / "coloop"
-    shutil.copytree(ENGINE, target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ENGINE, target)
     (root / "presets").symlink_to(ROOT / "presets")
     shutil.copy(TOY / "take.py", target / "spec" / "nodes" / "take.py")
     shutil.copy(TOY / "take_role.py", target / "runtime" / "roles" / "take.py")

@@ -114,6 +114,15 @@ def test_a_missing_file_of_code_is_told(finding: Finding, tmp_path: Path) -> Non
     assert (found.code, found.field) == ("data.missing_file", "source.file")
 
 
+def test_a_file_of_code_is_read(finding: Finding, tmp_path: Path) -> None:
+    (tmp_path / "reward.py").write_text("def reward(completions, **columns):\n    return [")
+    source = {"type": "python", "file": "reward.py"}
+
+    found = finding("grpo", ("set", "nodes.exact.source", source), root=tmp_path)
+
+    assert (found.code, found.field) == ("text.code_syntax", "source.file")
+
+
 def test_a_missing_folder_of_a_model_is_told(finding: Finding, tmp_path: Path) -> None:
     model = {"type": "pretrained", "path": "./models/start"}
 
