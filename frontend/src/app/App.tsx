@@ -1,20 +1,44 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
+import { Toaster } from "sonner";
 import { Redirect, Route, Switch } from "wouter";
-import { ApiError, OfflineError } from "@/api/client";
+import { ApiError, listenUnauthorised, OfflineError, waitFor } from "@/api/client";
+import { signIn } from "@/api/routes";
+import { TICKET_CHANGED, TOKEN_CAME, takeToken, ticket } from "@/api/ticket";
 import { DropZone } from "@/features/loops/DropZone";
 import { TrustDialog } from "@/features/runs/TrustDialog";
 import { useTrust } from "@/features/runs/trust";
 import { listenToPresses } from "@/session/choosing";
-import { startTheme } from "@/session/theme";
+import { useDialogs } from "@/session/dialogs";
+import { startTheme, useResolvedTheme } from "@/session/theme";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
 import { Asked, Once } from "./Asked";
 import { CrashBoundary } from "./CrashBoundary";
 import { SignInDialog } from "./head/SignInDialog";
 import { StartPage } from "./StartPage";
-import { startSigningIn } from "./signingIn";
-import { Toasts } from "./Toasts";
+
+/** Signing in by the address, and what becomes of the page when a ticket comes or goes, in this tab or another. */
+const askToken = () => useDialogs.getState().show("signIn");
+
+function startSigningIn(client: QueryClient): void {
+  listenUnauthorised(askToken);
+  globalThis.addEventListener?.(TOKEN_CAME, exchange);
+  globalThis.addEventListener?.(TICKET_CHANGED, () => {
+    if (ticket() === null) askToken();
+    else if (useDialogs.getState().open === "signIn") {
+      useDialogs.getState().show(null);
+      void client.resetQueries();
+    }
+  });
+  exchange();
+}
+
+/** A token that is not taken is asked for by the first request that is refused. */
+function exchange(): void {
+  const token = takeToken();
+  if (token !== undefined) waitFor(signIn(token));
+}
 
 const EditorPage = lazy(() =>
   import("./EditorPage").then((module) => ({ default: module.EditorPage })),
@@ -80,5 +104,21 @@ export function App() {
         </Once>
       </TooltipProvider>
     </QueryClientProvider>
+  );
+}
+
+/** Where messages appear. */
+function Toasts() {
+  const theme = useResolvedTheme();
+  return (
+    <Toaster
+      theme={theme}
+      position="bottom-center"
+      visibleToasts={3}
+      expand
+      offset={44}
+      duration={2500}
+      className="toasts"
+    />
   );
 }

@@ -1,7 +1,11 @@
+import { lazy, Suspense } from "react";
+import { useSync } from "@/document/context";
 import type { Action } from "@/session/actions";
-import { Asked } from "./Asked";
-import { Commands } from "./Commands";
-import { OnDemand } from "./OnDemand";
+import { type DialogName, useDialogs } from "@/session/dialogs";
+import { useExplaining } from "@/session/explaining";
+import { useTourState } from "@/session/tour";
+import { Asked, Once } from "./Asked";
+import { CommandPalette } from "./CommandPalette";
 import { ShortcutSheet } from "./ShortcutSheet";
 
 /** What opens over a page with a loop or a run. */
@@ -14,5 +18,28 @@ export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
       <Commands actions={actions} />
       <OnDemand />
     </>
+  );
+}
+
+function Commands({ actions }: { actions: readonly Action[] }) {
+  const isOpen = useDialogs((state) => state.open === "commands");
+  return isOpen ? <CommandPalette actions={actions} /> : null;
+}
+
+const Dialogs = lazy(() => import("./Dialogs").then((module) => ({ default: module.Dialogs })));
+const NAMES: readonly DialogName[] = ["confirmRun", "gallery", "history", "newLoop"];
+
+/** Dialogs, loaded when the first one is opened. */
+function OnDemand() {
+  const isDialog = useDialogs((state) => NAMES.includes(state.open));
+  const isConflict = useSync((state) => state.conflict !== null);
+  const isExplained = useExplaining((state) => state.code !== null || state.node !== null);
+  const isTour = useTourState((state) => state.step !== null);
+  return (
+    <Suspense>
+      <Once when={isDialog || isConflict || isExplained || isTour}>
+        <Dialogs />
+      </Once>
+    </Suspense>
   );
 }

@@ -1,4 +1,4 @@
-import { PanelBottomOpen, PanelRightOpen } from "lucide-react";
+import { PanelBottomOpen, PanelRightOpen, X } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
@@ -11,7 +11,7 @@ import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { usePreferences } from "@/session/preferences";
 import { IconButton } from "@/ui/IconButton";
 import { Resizer } from "@/ui/Resizer";
-import { EditorDock } from "./EditorDock";
+import { Dock } from "./Dock";
 import { SettingsPane } from "./SettingsPane";
 
 const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
@@ -86,5 +86,23 @@ export function EditorLayout() {
       {showsSchedule ? null : <ScheduleStrip />}
       <HardwareBar />
     </>
+  );
+}
+
+/** The panels of the composer; they can be put away. */
+function EditorDock() {
+  const tab = usePreferences((state) => state.dockTab);
+  const set = usePreferences((state) => state.set);
+  return (
+    <Dock page="loop" label="Panels" value={tab} onChange={(dockTab) => set({ dockTab })}>
+      <IconButton
+        label="Hide the panel"
+        keys="J"
+        size="small"
+        onClick={() => set({ isDockOpen: false })}
+      >
+        <X size={14} />
+      </IconButton>
+    </Dock>
   );
 }

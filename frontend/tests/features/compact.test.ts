@@ -5,8 +5,8 @@ import { atWork } from "@/document/atWork";
 import { nodeSize } from "@/document/geometry";
 import { placeNodes, withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
+import { settingNumber } from "@/features/canvas/CompactCard";
 import { compactEdges, compactMeasures, growth, squeezeBoxes } from "@/features/canvas/compact";
-import { settingNumber } from "@/features/canvas/compactText";
 import {
   type Draw,
   isInSight,

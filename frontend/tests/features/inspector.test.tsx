@@ -3,7 +3,7 @@ import { cleanup, fireEvent, render, screen, within } from "@testing-library/rea
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { setField } from "@/document/commands/setField";
 import { locksOf } from "@/document/locks";
-import { useOpenParts } from "@/features/inspector/form/openParts";
+import { useOpenParts } from "@/features/inspector/form/FormPart";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { usePreferences } from "@/session/preferences";
 import { choose } from "../fixtures/choose";

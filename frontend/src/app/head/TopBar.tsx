@@ -14,7 +14,9 @@ import {
 } from "lucide-react";
 import { useRef } from "react";
 import { toast } from "sonner";
-import { useDocument, useOpenLoop } from "@/document/context";
+import { modeNamed } from "@/catalog/modes";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
+import { useMode, useSetMode } from "@/document/useMode";
 import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
 import { IMPORTED, useImport } from "@/features/loops/useImport";
@@ -26,9 +28,9 @@ import { startTour } from "@/session/tour";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
+import { Select } from "@/ui/Select";
 import { Brand } from "./Brand";
 import { LoopName } from "./LoopName";
-import { ModeSelect } from "./ModeSelect";
 import { PageNav } from "./PageNav";
 import { SaveState } from "./SaveState";
 import { ThemeMenu } from "./ThemeMenu";
@@ -186,5 +188,29 @@ function AboutItem() {
     <MenuItem icon={<Info size={14} />} onSelect={open}>
       About this loop
     </MenuItem>
+  );
+}
+
+/** What the loop is made for, beside its name. */
+export function ModeSelect() {
+  const catalog = useCatalog();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const mode = useMode();
+  const choose = useSetMode();
+  return (
+    <span className="shrink-0">
+      <Select
+        label="Mode of the loop"
+        value={mode.name}
+        options={catalog.modes.map(({ name, title, help }) => ({
+          value: name,
+          label: title,
+          help,
+        }))}
+        isDisabled={isReadonly}
+        className="whitespace-nowrap text-xs"
+        onChange={(name) => choose(modeNamed(catalog, name))}
+      />
+    </span>
   );
 }

@@ -3,13 +3,15 @@ import { ExternalLink, FlaskConical, X } from "lucide-react";
 import type { ReactNode } from "react";
 import { fetchAboutPreset } from "@/api/routes";
 import type { AboutPreset } from "@/api/types";
+import { useCatalog, useDocument, useNodeColors } from "@/document/context";
+import { useSelection } from "@/session/selection";
 import { useTour } from "@/session/tour";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
+import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
-import { AboutNodes } from "./AboutNodes";
 import { CostFacts } from "./CostFacts";
 import { useAbout } from "./useAbout";
 
@@ -120,5 +122,40 @@ function TourOffer() {
         No, thanks
       </Button>
     </p>
+  );
+}
+
+/** What each node does, in its colour; pressed, it is chosen. */
+function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
+  const catalog = useCatalog();
+  const colors = useNodeColors();
+  const there = useDocument((state) => state.document.nodes);
+  const select = useSelection((state) => state.select);
+  return (
+    <ul className="-mx-1 flex flex-col">
+      {nodes.map(({ node, kind, does }) => (
+        <li key={node}>
+          <button
+            type="button"
+            aria-disabled={!(node in there) || undefined}
+            title={node in there ? `Choose ${node}` : `${node} is no longer in the loop`}
+            className="flex w-full gap-2 rounded-1 px-1 py-1 text-left text-xs hover:bg-hover aria-disabled:opacity-60"
+            onClick={() => {
+              if (node in there) select({ nodes: [node] });
+            }}
+          >
+            <span className="pt-0.5" style={{ color: colors[node] ?? "var(--muted)" }}>
+              <KindIcon name={catalog.kinds[kind]?.icon} size={14} />
+            </span>
+            <span className="min-w-0">
+              <span className="font-medium font-mono">{node}</span>{" "}
+              <span className="text-muted">
+                <RichText text={does} />
+              </span>
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }

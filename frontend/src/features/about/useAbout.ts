@@ -1,6 +1,9 @@
+import { useSearch } from "wouter";
+import { useDocument } from "@/document/context";
 import { usePreferences } from "@/session/preferences";
+import { presetOf } from "@/session/presetAddress";
 import { useSelection } from "@/session/selection";
-import { usePresetOfLoop } from "./usePresetOfLoop";
+import { usePresetNames } from "@/session/usePresetNames";
 
 /** Whether “About this loop” stands in the settings, and how to put it there or away. */
 export function useAbout() {
@@ -20,4 +23,16 @@ export function useAbout() {
       set({ closedAbouts: closed.filter((name) => name !== preset), isInspectorOpen: true });
     },
   };
+}
+
+/**
+ * The preset that the open loop is or came from: its address says so, or its name. Null for a loop of one's own,
+ * and while that is not known.
+ */
+function usePresetOfLoop(): { preset: string | null; isKnown: boolean } {
+  const named = presetOf(useSearch());
+  const name = useDocument((state) => state.document.name);
+  const { names, isPending } = usePresetNames();
+  const wanted = named ?? name;
+  return { preset: names.includes(wanted) ? wanted : null, isKnown: !isPending };
 }

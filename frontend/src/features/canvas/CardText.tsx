@@ -5,9 +5,9 @@ import { setField } from "@/document/commands/setField";
 import { useDocument, useOpenLoop } from "@/document/context";
 import type { TellingValue } from "@/document/telling";
 import { useSelection } from "@/session/selection";
+import { Combobox } from "@/ui/Combobox";
 import { Menu, MenuChoice } from "@/ui/Menu";
-import { CardPick } from "./CardPick";
-import { useIsPicked } from "./usePick";
+import { useIsPicked, usePick } from "./usePick";
 import { ValueField } from "./ValueField";
 
 interface CardTextProps {
@@ -114,4 +114,30 @@ function typedField({ field, value }: TellingValue) {
   if (field?.shape === "number") return field;
   if (field?.shape !== "text" || field.widget === "code" || field.widget === "text") return null;
   return typeof value === "string" && value.includes("\n") ? null : field;
+}
+
+interface CardPickProps {
+  node: string;
+  value: TellingValue;
+  className: string;
+  tabIndex: number;
+}
+
+/** A value of a card that is chosen from a list, which is searched by typing. It begins open. */
+function CardPick({ node, value, className, tabIndex }: CardPickProps) {
+  const { label, path, text } = value;
+  const pick = usePick(node, path, label);
+  if (!pick) return null;
+  const { options, isOpen, choose } = pick;
+  return (
+    <Combobox
+      label={`${label} of ${node}`}
+      value={typeof value.value === "string" ? value.value : text}
+      options={options}
+      look={{ className, text, tabIndex }}
+      startsOpen
+      onChange={choose}
+      {...(isOpen ? { onType: choose } : {})}
+    />
+  );
 }

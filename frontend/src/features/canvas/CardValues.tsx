@@ -1,7 +1,7 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { tellingValues } from "@/document/telling";
-import { CardValue } from "./CardValue";
+import { type TellingValue, tellingValues } from "@/document/telling";
+import { CardText } from "./CardText";
 
 interface CardValuesProps {
   node: string;
@@ -23,6 +23,24 @@ export function CardValues({ node, isReachable }: CardValuesProps) {
       {values.map((value) => (
         <CardValue key={value.label} node={node} value={value} isReachable={isReachable} />
       ))}
+    </div>
+  );
+}
+
+interface CardValueProps {
+  node: string;
+  value: TellingValue;
+  /** Whether the Tab key leads to it. */
+  isReachable: boolean;
+}
+
+/** One value of a card, on a line of its own. */
+function CardValue({ node, value, isReachable }: CardValueProps) {
+  const [isEditing, setEditing] = useState(false);
+  return (
+    <div className="card-value" data-editing={isEditing || undefined}>
+      <span className="card-value-label">{value.label}</span>
+      <CardText node={node} value={value} isReachable={isReachable} onEditing={setEditing} />
     </div>
   );
 }

@@ -1,9 +1,10 @@
 import { useDocument, useOpenLoop } from "@/document/context";
 import { hasMetric, STATE_HEIGHT } from "@/document/geometry";
 import { useLive } from "@/live/hooks";
+import { Tooltip } from "@/ui/Tooltip";
 import { MetricStrip } from "./MetricStrip";
 import { PaceChip } from "./PaceChip";
-import { StageRates } from "./StageRates";
+import { mainRate, stageRates, wholeText } from "./stageText";
 
 /** What a node does in the watched run: its main number, whether it works or waits, its rate, its progress. */
 export function LiveNodeFooter({ node }: { node: string }) {
@@ -30,4 +31,29 @@ export function LiveNodeFooter({ node }: { node: string }) {
       )}
     </div>
   );
+}
+
+/** Rows a second of a node's main stage; on hover those of all, with tokens. */
+function StageRates({ node }: { node: string }) {
+  const rate = useLive("gauges", (live) => mainRate(stageRates(live.state.gauges, node)), "");
+  if (rate === "") return null;
+  const [, number, unit, rest] = /^(\S+) (\S+?)(\/.*)$/.exec(rate) ?? ["", rate, "", ""];
+  return (
+    <Tooltip text={<AllStages node={node} />} side="top">
+      <span className="stage-rate">
+        {number}
+        <span className="stage-rate-unit"> {unit}</span>
+        {rest}
+      </span>
+    </Tooltip>
+  );
+}
+
+function AllStages({ node }: { node: string }) {
+  const text = useLive(
+    "gauges",
+    (live) => stageRates(live.state.gauges, node).map(wholeText).join("\n"),
+    "",
+  );
+  return <span className="tabular whitespace-pre-line">{text}</span>;
 }

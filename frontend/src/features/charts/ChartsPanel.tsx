@@ -1,5 +1,7 @@
+import { useQuery } from "@tanstack/react-query";
 import { ChartLine } from "lucide-react";
 import { useMemo, useState } from "react";
+import { fetchCheckpoints } from "@/api/routes";
 import { type ChartPlan, planCharts } from "@/catalog/charts";
 import { useCatalog, useChartColors, useDocument } from "@/document/context";
 import { teachingPorts } from "@/document/teaching";
@@ -12,7 +14,6 @@ import { Button } from "@/ui/Button";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
 import { ChartsHead } from "./ChartsHead";
-import { useKept } from "./useKept";
 import type { Zoom } from "./zoom";
 
 const TALL = 190;
@@ -131,4 +132,17 @@ function chosenCharts(
     );
   }
   return charts.filter(({ name, isMain }) => isMain || showsAll || pinned.includes(name));
+}
+
+/** Steps of the checkpoints that are kept, asked anew when one is written; null: not known. */
+function useKept(): ReadonlySet<number> | null {
+  const id = useLive("status", (live) => live.id, "");
+  const written = useLive("series", (live) => live.state.checkpoints.length, 0);
+  const { data } = useQuery({
+    queryKey: ["run", id, "checkpoints", written],
+    queryFn: () => fetchCheckpoints(id),
+    enabled: id !== "" && written > 0,
+    placeholderData: (before) => before,
+  });
+  return useMemo(() => (data ? new Set(data.steps) : null), [data]);
 }

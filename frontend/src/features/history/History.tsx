@@ -1,15 +1,15 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
-import { labelVersion, restoreVersion } from "@/api/routes";
+import { fetchVersions, labelVersion, restoreVersion } from "@/api/routes";
+import type { LoopVersion } from "@/api/types";
 import { useOpenLoop, useSync } from "@/document/context";
 import { Button } from "@/ui/Button";
+import { CONTROL } from "@/ui/control";
 import { Failed, Loading } from "@/ui/States";
-import { useVersions } from "./useVersions";
 import { VersionChanges } from "./VersionChanges";
-import { VersionLabel } from "./VersionLabel";
 import { VersionRow } from "./VersionRow";
 
 interface HistoryProps {
@@ -89,5 +89,51 @@ export function History({ loopId, onRestored }: HistoryProps) {
         </div>
       </section>
     </div>
+  );
+}
+
+const PAGE = 50;
+
+/** Versions of a loop, the newest first, page by page. */
+function useVersions(loopId: string, revision: string) {
+  return useInfiniteQuery({
+    queryKey: ["versions", loopId, revision],
+    queryFn: ({ pageParam }) => fetchVersions(loopId, pageParam, PAGE),
+    initialPageParam: null as number | null,
+    getNextPageParam: ({ items }) => (items.length < PAGE ? null : (items.at(-1)?.version ?? null)),
+    staleTime: 0,
+  });
+}
+
+interface VersionLabelProps {
+  version: LoopVersion;
+  onLabel: (label: string | null) => void;
+}
+
+/** What a person calls a version; one that is called something stays for good. */
+function VersionLabel({ version, onLabel }: VersionLabelProps) {
+  const [typed, setTyped] = useState(version.label ?? "");
+  useEffect(() => setTyped(version.label ?? ""), [version.label]);
+  const label = typed.trim() || null;
+  return (
+    <form
+      className="flex min-w-0 flex-1 items-center gap-2"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onLabel(label);
+      }}
+    >
+      <input
+        aria-label={`Name of version ${version.version}`}
+        placeholder="Name this version"
+        maxLength={200}
+        className={`${CONTROL} min-w-0 flex-1`}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+      />
+      <Button type="submit" disabled={label === version.label}>
+        {label === null && version.label !== null ? "Remove name" : "Name"}
+      </Button>
+    </form>
   );
 }

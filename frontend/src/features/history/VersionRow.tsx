@@ -2,7 +2,6 @@ import { Pin } from "lucide-react";
 import type { LoopVersion } from "@/api/types";
 import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
-import { runsText, versionTitle } from "./versionText";
 
 interface VersionRowProps {
   version: LoopVersion;
@@ -38,4 +37,15 @@ export function VersionRow({ version, isNewest, isChosen, onChoose }: VersionRow
       </button>
     </li>
   );
+}
+
+/** What a version of a loop is called in the history. */
+function versionTitle({ label, reason, restored_from }: LoopVersion): string {
+  if (label) return label;
+  if (reason === "created") return "Created";
+  return reason === "restored" ? `Restored from version ${restored_from}` : "Edited";
+}
+
+function runsText({ runs }: LoopVersion): string {
+  return runs === 1 ? "1 run" : `${runs} runs`;
 }

@@ -1,9 +1,12 @@
-import { useDocument } from "@/document/context";
+import { readSchema } from "@/catalog/schema";
+import { useDocument, useOpenLoop } from "@/document/context";
 import { FieldProblems } from "./form/FieldProblems";
+import { FormContext } from "./form/FormContext";
+import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
-import { LoopFacts } from "./LoopFacts";
 import { LoopSection } from "./LoopSection";
 import { useProblems } from "./useProblems";
+import { useValueForm } from "./useValueForm";
 
 const SCHEDULE_LISTS = ["phases", "triggers", "anneal"];
 
@@ -29,5 +32,26 @@ export function LoopInspector() {
         <LoopSection title="Run" part="run" />
       </div>
     </>
+  );
+}
+
+/** Parts of a loop that have places of their own. */
+const ELSEWHERE = [
+  ...["coloop", "name", "mode", "nodes", "edges"],
+  ...["schedule", "hardware", "run", "layout"],
+];
+
+/** Description and the like, where the catalog has a schema of the loop itself. */
+function LoopFacts() {
+  const { catalog } = useOpenLoop();
+  const rest = useDocument((state) => state.document.rest);
+  const form = useValueForm([]);
+  const schema = catalog.schema.loop;
+  const field = schema ? readSchema(schema) : null;
+  if (field?.shape !== "object") return null;
+  return (
+    <FormContext value={form}>
+      <ObjectFields field={field} path={[]} value={rest} without={ELSEWHERE} />
+    </FormContext>
   );
 }

@@ -2,13 +2,17 @@ import { Copy, Trash2 } from "lucide-react";
 import { readSchema } from "@/catalog/schema";
 import { removeItems } from "@/document/commands/removeItems";
 import { useDocument, useNodeColor, useOpenLoop } from "@/document/context";
+import { useMode } from "@/document/useMode";
+import { formatPlural } from "@/lib/format";
 import { showKeys } from "@/session/actions";
 import { useSelection } from "@/session/selection";
 import { useClipboard } from "@/session/useClipboard";
 import { Badge } from "@/ui/Badge";
+import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { LearnsButton } from "@/ui/LearnsButton";
+import { RichText } from "@/ui/RichText";
 import { BatchLadders } from "./BatchLadders";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
@@ -16,9 +20,8 @@ import { FormContext } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { NodeName } from "./NodeName";
-import { OtherModesNote } from "./OtherModesNote";
 import { useNodeForm } from "./useNodeForm";
-import { useOtherModes } from "./useOtherModes";
+import { type OtherModes, useOtherModes } from "./useOtherModes";
 
 /** Everything about one node: name, fields from its schema, connections. */
 export function NodeInspector({ id }: { id: string }) {
@@ -102,5 +105,30 @@ export function NodeInspector({ id }: { id: string }) {
         <Connections node={id} />
       </div>
     </>
+  );
+}
+
+/** Says what the form leaves to other modes, above all what of it is set, and shows it. */
+function OtherModesNote({ isAny, set, isShown, show }: OtherModes) {
+  const mode = useMode();
+  if (!isAny) return null;
+  const names = set.map((path) => `\`${path}\``).join(", ");
+  return (
+    <div className="flex items-start gap-2 border-line border-t py-1.5 text-muted text-xs">
+      <p className="min-w-0 flex-1 py-1">
+        {isShown ? (
+          "Settings of all modes are shown."
+        ) : set.length === 0 ? (
+          "Settings of other modes are left out."
+        ) : (
+          <RichText
+            text={`${formatPlural(set.length, "setting")} of other modes ${set.length === 1 ? "is" : "are"} set: ${names}.`}
+          />
+        )}
+      </p>
+      <Button size="small" look="quiet" onClick={() => show(!isShown)}>
+        {isShown ? `Only ${mode.title.toLowerCase()}` : "Show all"}
+      </Button>
+    </div>
   );
 }

@@ -1,7 +1,7 @@
 import { LoaderCircle, WifiOff } from "lucide-react";
-import { useLive } from "@/live/hooks";
+import { useEffect, useState } from "react";
+import { useLive, useLiveRun } from "@/live/hooks";
 import { Tooltip } from "@/ui/Tooltip";
-import { useStaleness } from "./useStaleness";
 
 /** Says when what is shown is not the present. */
 export function ConnectionChip() {
@@ -25,4 +25,23 @@ export function ConnectionChip() {
       </span>
     </Tooltip>
   );
+}
+
+const SILENT_SECONDS = 14;
+
+/** Seconds since the server was last heard of, where that is longer than it should be; else 0. */
+function useStaleness(): number {
+  const live = useLiveRun();
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    if (!live) return;
+    const timer = setInterval(() => {
+      const silent = (Date.now() - live.heardAt) / 1000;
+      const isWatching = live.connection === "live" || live.connection === "reconnecting";
+      const isStale = live.connection === "reconnecting" || silent > SILENT_SECONDS;
+      setSeconds(isWatching && isStale ? Math.max(1, Math.round(silent)) : 0);
+    }, 1000);
+    return () => clearInterval(timer);
+  }, [live]);
+  return seconds;
 }

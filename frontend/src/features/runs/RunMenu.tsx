@@ -11,14 +11,16 @@ import {
 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
-import { stopRun } from "@/api/routes";
+import { changeRun, stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { isFinal } from "@/live/reducer";
+import { Button } from "@/ui/Button";
+import { WIDE_CONTROL } from "@/ui/control";
+import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
 import { resumeFrom, runAgain } from "./again";
 import { DeleteRunDialog } from "./DeleteRunDialog";
 import { ForkDialog } from "./ForkDialog";
-import { RenameRunDialog } from "./RenameRunDialog";
 import { TagsDialog } from "./TagsDialog";
 import { useRunWork } from "./useRunWork";
 
@@ -113,5 +115,33 @@ function More({ name, ...rest }: { name: string }) {
     >
       <Ellipsis size={16} />
     </button>
+  );
+}
+
+function RenameRunDialog({ run, onClose }: { run: RunSummary; onClose: () => void }) {
+  const [name, setName] = useState(run.name);
+  const { attempt } = useRunWork();
+  return (
+    <Dialog title="Rename the run" isOpen onClose={onClose}>
+      <form
+        className="flex items-center gap-2"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onClose();
+          void attempt(() => changeRun(run.id, { name: name.trim() }));
+        }}
+      >
+        <input
+          aria-label="Name of the run"
+          className={WIDE_CONTROL}
+          maxLength={200}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <Button type="submit" look="primary" disabled={name.trim() === ""}>
+          Rename
+        </Button>
+      </form>
+    </Dialog>
   );
 }

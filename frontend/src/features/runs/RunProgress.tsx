@@ -1,10 +1,11 @@
-import type { Gauges } from "@/api/types";
+import { LoaderCircle } from "lucide-react";
+import type { Gauges, RunSummary } from "@/api/types";
 import { formatCount, formatPlural, formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { isFinal } from "@/live/reducer";
+import { useSeconds } from "@/ui/useSeconds";
 import { BottleneckChip } from "./BottleneckChip";
-import { RunWaiting, useWaiting } from "./RunWaiting";
 import { secondsOf } from "./seconds";
 
 /** Where the run is: phase, step, running stage, time left, and what holds it back. */
@@ -126,4 +127,36 @@ function doneStep(live: LiveRun): number | null {
   const told = live.state.series.get("step/seconds")?.get("run")?.last?.step ?? 0;
   const known = live.state.gauges?.step ?? live.run?.step ?? live.state.step;
   return known === null && told === 0 ? null : Math.max(known ?? 0, told);
+}
+
+/** Before this it is no wait. */
+const SHOWN_AFTER_SECONDS = 3;
+
+/** What a run that has not begun waits for, and for how long it was seen to. */
+function RunWaiting({ text }: { text: string }) {
+  const seconds = useSeconds();
+  return (
+    <span className="flex min-w-0 items-center gap-1.5 whitespace-nowrap text-muted">
+      <LoaderCircle size={13} className="shrink-0 animate-spin" aria-hidden="true" />
+      <span role="status" className="truncate" title={text}>
+        {text}
+      </span>
+      {seconds < SHOWN_AFTER_SECONDS ? null : (
+        <span className="tabular" title="Since this page was opened">
+          {seconds < 60 ? `${seconds} s` : formatSeconds(seconds)}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** The text for a run that waits; null for one that does not. */
+function useWaiting(): string | null {
+  return useLive("status", (live) => waitingFor(live.run), null);
+}
+
+function waitingFor(run: RunSummary | null): string | null {
+  if (run?.state === "queued") return "Waits until another run has ended";
+  if (run?.state !== "starting") return null;
+  return `Starting: ${run.message ?? "the driver loads the engine and starts its workers"}`;
 }

@@ -4,10 +4,13 @@
  *     loop as started  <  edits the run told of  <  sent  <  typed and not sent
  */
 import { replaceDocument } from "@/document/commands/replaceDocument";
+import { setValue } from "@/document/commands/setValue";
+import { findPlace, readDocumentPath } from "@/document/place";
 import type { DocumentStore } from "@/document/store";
+import type { LoopDocument } from "@/document/types";
+import { type Path, readPath } from "@/lib/paths";
 import type { LiveRun } from "@/live/LiveRun";
 import { type Changes, useRunEdits } from "@/session/runEdits";
-import { withEdits } from "./withEdits";
 
 export function followEdits(live: LiveRun, store: DocumentStore): () => void {
   const started = store.getState().document;
@@ -37,4 +40,21 @@ export function followEdits(live: LiveRun, store: DocumentStore): () => void {
     unwatch();
     unsubscribe();
   };
+}
+
+/** A loop with values by path over it, as a run has them. Pure. */
+export function withEdits(document: LoopDocument, changes: Changes): LoopDocument {
+  let edited = document;
+  for (const [text, value] of Object.entries(changes)) {
+    const path = readDocumentPath(edited, text);
+    if (hasHolder(document, path)) edited = setValue(edited, { path, value });
+  }
+  return edited;
+}
+
+/** The node or edge that a path leads into is there. */
+function hasHolder(document: LoopDocument, path: Path): boolean {
+  if (path[0] !== "nodes" && path[0] !== "edges") return true;
+  const place = findPlace(document, path);
+  return readPath(place.root, place.path.slice(0, 2)) !== undefined;
 }

@@ -10,7 +10,6 @@ import { isFinal } from "@/live/reducer";
 import { type Spark, useSparks } from "@/session/useSparks";
 import { Ago } from "@/ui/Ago";
 import { Sparkline } from "@/ui/Sparkline";
-import { isChangedSince } from "./changedSince";
 
 const SHOWN = 8;
 const REFRESH = 2000;
@@ -134,4 +133,11 @@ function progressOf(run: RunSummary): string {
   if (run.state === "queued") return run.place === null ? "queued" : `queued, number ${run.place}`;
   if (run.step === null) return run.state;
   return run.steps_total ? `step ${run.step} of ${run.steps_total}` : `step ${run.step}`;
+}
+
+// Whether the open loop is still the one that a run ran. Pure.
+
+/** False where both mean the same, or one of them is not known. */
+export function isChangedSince(run: RunSummary, hash: string | null): boolean {
+  return hash !== null && run.spec_hash !== null && run.spec_hash !== hash;
 }

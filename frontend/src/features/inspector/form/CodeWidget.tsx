@@ -1,8 +1,11 @@
-import { Maximize2 } from "lucide-react";
+import { FlaskConical, Maximize2 } from "lucide-react";
 import { type ComponentProps, useMemo, useState } from "react";
+import { Link } from "wouter";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { problemsAt, textMarks } from "@/document/problems";
+import { payees, payingEdges } from "@/document/rewards";
 import { joinPath, type Path } from "@/lib/paths";
 import { useWords } from "@/session/useWords";
 import { Button } from "@/ui/Button";
@@ -11,7 +14,6 @@ import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { useForm } from "./FormContext";
 import { SandboxNote } from "./SandboxNote";
-import { TryNote } from "./TryNote";
 
 interface CodeWidgetProps {
   label: string;
@@ -90,4 +92,23 @@ type PythonEditorProps = Omit<ComponentProps<typeof CodeEditor>, "language" | "w
 function PythonEditor({ node, ...rest }: PythonEditorProps) {
   const words = useWords(node);
   return <CodeEditor language="python" words={words} {...rest} />;
+}
+
+/** Where code that pays somebody is tried on rows. */
+function TryNote({ node }: { node: string }) {
+  const catalog = useCatalog();
+  const { loopId } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const pays = payees(catalog, document).some(({ name }) =>
+    payingEdges(document, name).some((edge) => edge.node === node),
+  );
+  if (loopId === null || !pays) return null;
+  return (
+    <Link
+      href={`/loops/${loopId}/rewards?source=${node}`}
+      className="flex items-center gap-1 rounded-1 px-1 py-0.5 text-accent-text text-xs hover:underline"
+    >
+      <FlaskConical size={12} aria-hidden="true" /> Try it on rows
+    </Link>
+  );
 }

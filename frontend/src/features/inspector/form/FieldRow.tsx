@@ -1,20 +1,22 @@
-import { CircleHelp, Flame, RotateCcw } from "lucide-react";
+import { CircleHelp, Flame, Lock, LockOpen, RotateCcw, Sparkles } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { useDecided } from "@/document/decided";
+import { setLock, useIsLocked, useIsSolvable } from "@/document/locks";
 import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
+import { useWhenStill } from "@/session/choosing";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
-import { DecidedNote } from "./DecidedNote";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
-import { SolverLock } from "./SolverLock";
 
 interface FieldRowProps {
   field: Field;
@@ -113,5 +115,53 @@ function FieldHelp({ field }: { field: Field }) {
       ) : null}
       {field.unit ? <span className="text-faint">In {field.unit}.</span> : null}
     </span>
+  );
+}
+
+/** What the compiler decided where the loop leaves a field open; the reason on hover and focus. */
+function DecidedNote({ node, path, label }: { node: string; path: Path; label: string }) {
+  const decided = useWhenStill(useDecided(node, joinPath(path)));
+  if (!decided) return null;
+  return (
+    <Tooltip text={<RichText text={decided.why} />} side="left">
+      <button
+        type="button"
+        aria-label={`Why ${label} is ${decided.text}`}
+        className="mt-0.5 flex max-w-full items-center gap-1 rounded-1 text-accent-text text-xs"
+      >
+        <Sparkles size={12} aria-hidden="true" className="shrink-0" />
+        <span className="truncate">{decided.text}, chosen</span>
+      </button>
+    </Tooltip>
+  );
+}
+
+/** Keeps a setting from being changed when the loop is fitted into memory; only where fitting may change it. */
+function SolverLock({ node, path, label }: { node: string; path: Path; label: string }) {
+  const { store, runId } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const full = joinPath(["nodes", node, ...path]);
+  const isLocked = useIsLocked(full);
+  const isSolvable = useIsSolvable(node, joinPath(path));
+  if (!isSolvable || isReadonly || runId !== null) return null;
+  const Mark = isLocked ? Lock : LockOpen;
+  return (
+    <IconButton
+      label={isLocked ? `Let fitting change ${label}` : `Keep fitting from changing ${label}`}
+      size="small"
+      aria-pressed={isLocked}
+      className={`size-5 shrink-0 ${isLocked ? "text-accent-text" : "opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"}`}
+      onClick={() =>
+        store
+          .getState()
+          .dispatch(
+            setLock,
+            { path: full, isLocked: !isLocked },
+            { label: isLocked ? "Unlock setting" : "Lock setting" },
+          )
+      }
+    >
+      <Mark size={12} />
+    </IconButton>
   );
 }

@@ -1,4 +1,4 @@
-import { createContext, useContext } from "react";
+import { createContext, useContext, useRef } from "react";
 import type { JsonObject } from "@/api/types";
 import { presetOf, withPreset } from "@/catalog/presets";
 import type { Field } from "@/catalog/schema";
@@ -6,12 +6,11 @@ import { defaultsOf, isSimple } from "@/catalog/shapes";
 import { useCatalog } from "@/document/context";
 import { formatName } from "@/lib/format";
 import type { Path } from "@/lib/paths";
+import { RichText } from "@/ui/RichText";
 import { AnyField } from "./AnyField";
 import { useForm } from "./FormContext";
-import { PresetNote } from "./PresetNote";
 import { type ObjectField, standingOf } from "./shownFields";
 import { UnknownField } from "./UnknownField";
-import { useTouched } from "./useTouched";
 
 /** The part of the form around; undefined in a form without parts. */
 export const SectionContext = createContext<string | null | undefined>(undefined);
@@ -97,5 +96,37 @@ export function ObjectFields({ field, path, value, without = [], only }: ObjectF
             ))
         : null}
     </>
+  );
+}
+
+/**
+ * Names of the fields whose value changed while the form was open at this level. An emptied one is still there
+ * to be typed in, and one that was set elsewhere a moment ago is seen.
+ */
+function useTouched(value: JsonObject, level: string): ReadonlySet<string> {
+  const seen = useRef({ level, began: value, names: new Set<string>() });
+  if (seen.current.level !== level) seen.current = { level, began: value, names: new Set() };
+  const { began, names } = seen.current;
+  for (const name of new Set([...Object.keys(began), ...Object.keys(value)])) {
+    if (began[name] !== value[name]) names.add(name);
+  }
+  return names;
+}
+
+/** What a chosen preset does, with its formula. */
+function PresetNote({ help, formula }: { help: string; formula: string }) {
+  return (
+    <div className="py-1 text-muted text-xs">
+      {help ? (
+        <p>
+          <RichText text={help} />
+        </p>
+      ) : null}
+      {formula ? (
+        <p className="mt-1 overflow-x-auto rounded-1 bg-sunken px-2 py-1 font-mono text-2xs">
+          {formula}
+        </p>
+      ) : null}
+    </div>
   );
 }

@@ -3,13 +3,13 @@ import type { Field, Variant } from "@/catalog/schema";
 import { chosenVariant, isFlat, isSimple } from "@/catalog/shapes";
 import { useCatalog } from "@/document/context";
 import { isObject } from "@/lib/paths";
+import { RichText } from "@/ui/RichText";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
 import { Group } from "./Group";
 import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
-import { TypeNote } from "./TypeNote";
 import { VariantSelect } from "./VariantSelect";
 
 interface UnionFieldProps extends AnyFieldProps {
@@ -124,4 +124,13 @@ function Inside({ chosen, title, path, value, tags }: InsideProps) {
       ) : null}
     </>
   );
+}
+
+/** What the chosen type means, in its own words. */
+function TypeNote({ text }: { text: string }) {
+  return text ? (
+    <p className="py-1 text-muted text-xs">
+      <RichText text={text} />
+    </p>
+  ) : null;
 }
