@@ -1,5 +1,5 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { Component, type ErrorInfo, lazy, type ReactNode, Suspense } from "react";
 import { Toaster } from "sonner";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, listenUnauthorised, OfflineError, waitFor } from "@/api/client";
@@ -11,10 +11,10 @@ import { useTrust } from "@/features/runs/trust";
 import { listenToPresses } from "@/session/choosing";
 import { useDialogs } from "@/session/dialogs";
 import { startTheme, useResolvedTheme } from "@/session/theme";
+import { Button } from "@/ui/Button";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
 import { Asked, Once } from "./Asked";
-import { CrashBoundary } from "./CrashBoundary";
 import { SignInDialog } from "./head/SignInDialog";
 import { StartPage } from "./StartPage";
 
@@ -121,4 +121,43 @@ function Toasts() {
       className="toasts"
     />
   );
+}
+
+interface CrashState {
+  error: Error | null;
+}
+
+/** A fault of the page itself. The loop is saved or lies in this browser, so loading again is safe. */
+class CrashBoundary extends Component<{ children: ReactNode }, CrashState> {
+  override state: CrashState = { error: null };
+
+  static getDerivedStateFromError(error: Error): CrashState {
+    return { error };
+  }
+
+  override componentDidCatch(error: Error, info: ErrorInfo): void {
+    console.error(error, info.componentStack);
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    return (
+      <main
+        role="alert"
+        className="flex h-full flex-col items-center justify-center gap-3 p-6 text-center"
+      >
+        <h1 className="font-semibold text-lg">Something went wrong</h1>
+        <p className="max-w-md text-muted text-sm">
+          Your loop is saved on the server or kept in this browser. Runs continue without the page.
+        </p>
+        <pre className="max-w-2xl overflow-auto rounded-2 border border-line bg-surface p-3 text-left text-xs">
+          {error.message}
+        </pre>
+        <Button look="primary" onClick={() => location.reload()}>
+          Reload
+        </Button>
+      </main>
+    );
+  }
 }

@@ -2,11 +2,13 @@ import { useSync } from "@/document/context";
 import { ExplainSheet } from "@/features/explain/ExplainSheet";
 import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { GalleryDialog } from "@/features/presets/GalleryDialog";
+import { Gallery } from "@/features/presets/Gallery";
 import { ConfirmRunDialog } from "@/features/runs/ConfirmRunDialog";
 import { Tour } from "@/features/tour/Tour";
+import { useDialogs } from "@/session/dialogs";
 import { useExplaining } from "@/session/explaining";
 import { useTourState } from "@/session/tour";
+import { Dialog } from "@/ui/Dialog";
 import { Asked } from "./Asked";
 import { ConflictDialog } from "./head/ConflictDialog";
 
@@ -33,5 +35,21 @@ export function Dialogs() {
       {isExplained ? <ExplainSheet /> : null}
       {isTour ? <Tour /> : null}
     </>
+  );
+}
+
+function GalleryDialog() {
+  const isOpen = useDialogs((state) => state.open === "gallery");
+  const show = useDialogs((state) => state.show);
+  return (
+    <Dialog
+      title="Presets"
+      description="Open any preset; your first change saves it as your own loop. The loop that is open now stays as it is."
+      isOpen={isOpen}
+      onClose={() => show(null)}
+      width="max-w-5xl"
+    >
+      <Gallery onOpened={() => show(null)} />
+    </Dialog>
   );
 }

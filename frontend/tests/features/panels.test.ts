@@ -17,7 +17,7 @@ import {
   timelineRows,
   zoomRange,
 } from "@/features/timeline/rows";
-import { yamlPlace } from "@/features/yaml/place";
+import { yamlPlace } from "@/features/yaml/YamlPanel";
 import { bytesIn, groupGpus, groupName, partsIn } from "@/lib/estimate";
 import { addPoint, createSeries } from "@/live/series";
 import type { StageSpan } from "@/live/state";

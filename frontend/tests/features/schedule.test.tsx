@@ -2,8 +2,8 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import { phaseAt, phaseList, phaseNames } from "@/document/phases";
+import { leaveGroup } from "@/features/schedule/PhaseTools";
 import { SchedulePanel } from "@/features/schedule/SchedulePanel";
-import { leaveGroup } from "@/features/schedule/useMovePhase";
 import { useSelection } from "@/session/selection";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";

@@ -12,7 +12,7 @@ import { type OpenLoop, OpenLoopProvider, useOpenLoop } from "@/document/context
 import { payees, payingEdges, totalOf, weighed } from "@/document/rewards";
 import type { LoopDocument } from "@/document/types";
 import { newSource, unconnected } from "@/features/studio/newSource";
-import { readPasted } from "@/features/studio/pasted";
+import { readPasted } from "@/features/studio/RowsChoice";
 import { Studio } from "@/features/studio/Studio";
 import { sorted, tableRows } from "@/features/studio/table";
 import { correlation, histogram } from "@/lib/statistics";

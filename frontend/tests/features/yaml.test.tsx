@@ -3,6 +3,7 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, OfflineError } from "@/api/client";
 import type { CheckAnswer, JsonObject, Loop } from "@/api/types";
+import { BrokenTextBanner } from "@/app/EditorLayout";
 import { setValue } from "@/document/commands/setValue";
 import { OpenLoopProvider } from "@/document/context";
 import { fromSpec, toSpec } from "@/document/convert";
@@ -10,7 +11,6 @@ import { createDocumentStore } from "@/document/store";
 import type { SyncApi } from "@/document/sync/api";
 import type { DraftStore } from "@/document/sync/drafts";
 import { LoopSync } from "@/document/sync/LoopSync";
-import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { YamlPanel } from "@/features/yaml/YamlPanel";
 import { useSelection } from "@/session/selection";
 import { catalog, smallLoop } from "../fixtures/loops";

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { fetchAboutPreset } from "@/api/routes";
 import type { AboutPreset } from "@/api/types";
 import { useCatalog, useDocument, useNodeColors } from "@/document/context";
+import { formatBytes, formatSeconds } from "@/lib/format";
 import { useSelection } from "@/session/selection";
 import { useTour } from "@/session/tour";
 import { Button } from "@/ui/Button";
@@ -12,7 +13,6 @@ import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
-import { CostFacts } from "./CostFacts";
 import { useAbout } from "./useAbout";
 
 /** What the open preset teaches, how long it takes, which curves to expect and what each node does. */
@@ -158,4 +158,44 @@ function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
       ))}
     </ul>
   );
+}
+
+/** How long it takes, what it holds and what it costs, as estimated for the hardware that the loop names. */
+function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
+  const least = cost.is_whole ? "about " : "at least ";
+  const step = `${formatSeconds(cost.step_seconds)} a step`;
+  const facts: [string, string][] = [
+    [
+      "Time",
+      `${least}${formatSeconds(cost.seconds)}, ${cost.phase ? `${step} of ${cost.phase}` : step}`,
+    ],
+    ["Memory", `${formatBytes(cost.memory_bytes)} ${cost.gpus > 0 ? "of the fullest GPU" : ""}`],
+    [
+      "Cost",
+      cost.gpus > 0
+        ? `${least}${hours(cost.gpu_hours)} GPU-hours on ${cost.hardware}`
+        : "none, it runs on this machine",
+    ],
+  ];
+  return (
+    <div className="rounded-2 bg-sunken px-3 py-2 text-xs">
+      <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5">
+        {facts.map(([name, text]) => (
+          <div key={name} className="contents">
+            <dt className="text-muted">{name}</dt>
+            <dd className="tabular">{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <p className="mt-0.5 text-muted">
+        {cost.is_whole
+          ? "Estimated; a phase may end earlier."
+          : "Estimated for the phases with a known number of steps."}
+      </p>
+    </div>
+  );
+}
+
+function hours(value: number): string {
+  return value >= 10 ? Math.round(value).toLocaleString("en") : value.toFixed(1);
 }

@@ -1,9 +1,10 @@
+import { useQuery } from "@tanstack/react-query";
 import { useSearch } from "wouter";
+import { fetchPresetNames } from "@/api/routes";
 import { useDocument } from "@/document/context";
 import { usePreferences } from "@/session/preferences";
 import { presetOf } from "@/session/presetAddress";
 import { useSelection } from "@/session/selection";
-import { usePresetNames } from "@/session/usePresetNames";
 
 /** Whether “About this loop” stands in the settings, and how to put it there or away. */
 export function useAbout() {
@@ -36,3 +37,15 @@ function usePresetOfLoop(): { preset: string | null; isKnown: boolean } {
   const wanted = named ?? name;
   return { preset: names.includes(wanted) ? wanted : null, isKnown: !isPending };
 }
+
+/** Names of the loops that ship with coloop, without what the gallery says of them; read once. */
+function usePresetNames(): { names: readonly string[]; isPending: boolean } {
+  const names = useQuery({
+    queryKey: ["presets", "names"],
+    queryFn: fetchPresetNames,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return { names: names.data ?? NONE, isPending: names.isPending };
+}
+
+const NONE: readonly string[] = [];

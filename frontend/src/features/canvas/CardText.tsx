@@ -1,13 +1,17 @@
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import type { Json } from "@/api/types";
+import { ofOtherModes } from "@/catalog/modes";
 import type { Choice, Field } from "@/catalog/schema";
 import { setField } from "@/document/commands/setField";
 import { useDocument, useOpenLoop } from "@/document/context";
+import { type Picked, pickAt } from "@/document/picks";
 import type { TellingValue } from "@/document/telling";
+import { useMode } from "@/document/useMode";
+import type { Path } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
+import { useVisits } from "@/session/useVisits";
 import { Combobox } from "@/ui/Combobox";
 import { Menu, MenuChoice } from "@/ui/Menu";
-import { useIsPicked, usePick } from "./usePick";
 import { ValueField } from "./ValueField";
 
 interface CardTextProps {
@@ -140,4 +144,38 @@ function CardPick({ node, value, className, tabIndex }: CardPickProps) {
       {...(isOpen ? { onType: choose } : {})}
     />
   );
+}
+
+/** What a value of a node can be chosen from, on its card. */
+const NONE: ReadonlySet<string> = new Set();
+
+function useIsPicked(node: string, path: Path): boolean {
+  const { catalog, store } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  const place = path.join(".");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` and `place` are what is read
+  return useMemo(
+    () => pickAt(catalog, store.getState().document, node, path, NONE) !== null,
+    [catalog, store, node, data, place],
+  );
+}
+
+interface NodePick extends Pick<Picked, "options" | "isOpen"> {
+  choose: (value: string) => void;
+}
+
+/** The list as the loop has it now. */
+function usePick(node: string, path: Path, label: string): NodePick | null {
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const mode = useMode();
+  const visitsOf = useVisits();
+  const hidden = ofOtherModes(mode, document.nodes[node]?.kind ?? "").algorithms;
+  const picked = pickAt(catalog, document, node, path, hidden);
+  if (!picked) return null;
+  const choose = (value: string) => {
+    const change = { node, ...picked.write(value, visitsOf) };
+    store.getState().dispatch(setField, change, { label: `Change ${label} of ${node}` });
+  };
+  return { options: picked.options, isOpen: picked.isOpen, choose };
 }

@@ -1,8 +1,8 @@
 import { BaseEdge, type EdgeProps } from "@xyflow/react";
 import { memo } from "react";
+import type { PlanSummary } from "@/api/types";
 import { outputPort } from "@/document/canConnect";
 import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
-import { isAlwaysDead } from "@/document/deadEdges";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
 import { kindOf } from "@/document/geometry";
 import { useEdgeActivity } from "@/live/hooks";
@@ -11,6 +11,12 @@ import { portColor } from "@/ui/PortMark";
 import { EdgeLabel } from "./EdgeLabel";
 import { bundleTitle, wayText } from "./edgeWords";
 import type { Route } from "./routes";
+
+/** Which edges deliver nothing in any phase: the plan says so, weights alone do not. Pure. */
+export function isAlwaysDead(plan: PlanSummary | null | undefined, key: string): boolean {
+  const phases = plan?.phases ?? [];
+  return phases.length > 0 && phases.every((phase) => phase.dead_edges.includes(key));
+}
 
 /** An edge in the colour of its type, of learning in the learner's, with its options and, in a run, its rate. */
 export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {

@@ -1,4 +1,6 @@
-import { type Ladder, type Rung, useLadders } from "@/document/ladder";
+import { useMemo } from "react";
+import type { BatchLadder, BatchRung } from "@/api/types";
+import { useSync } from "@/document/context";
 import { useWhenStill } from "@/session/choosing";
 
 /** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
@@ -60,4 +62,15 @@ function said({ rungs }: Ladder): string {
 /** At most one decimal. */
 function short(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 1 });
+}
+
+/** The batch of a learner as numbers that multiply out, one ladder for each phase in which it learns. */
+type Ladder = BatchLadder;
+type Rung = BatchRung;
+
+const NONE: readonly Ladder[] = [];
+
+function useLadders(node: string): readonly Ladder[] {
+  const ladders = useSync((state) => state.check?.plan?.ladders ?? NONE);
+  return useMemo(() => ladders.filter((ladder) => ladder.node === node), [ladders, node]);
 }

@@ -11,7 +11,6 @@ import { type AddRequest, useAddSearch } from "@/session/addSearch";
 import { useAddNode } from "@/session/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
-import { useReturnFocus } from "@/ui/useReturnFocus";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 
 const WIDTH = 288;
@@ -133,5 +132,17 @@ export function AddSearch({ request }: { request: AddRequest }) {
         </footer>
       </Command>
     </div>
+  );
+}
+
+/** When a panel that took the focus goes away with it, what had the focus before has it again. */
+function useReturnFocus(): void {
+  const [opener] = useState(() => document.activeElement);
+  useEffect(
+    () => () => {
+      const isLost = document.activeElement === null || document.activeElement === document.body;
+      if (isLost && opener instanceof HTMLElement && opener.isConnected) opener.focus();
+    },
+    [opener],
   );
 }

@@ -3,18 +3,21 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { check, fetchRunSpec } from "@/api/routes";
 import { atWork } from "@/document/atWork";
+import { replaceDocument } from "@/document/commands/replaceDocument";
+import { setValue } from "@/document/commands/setValue";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec } from "@/document/convert";
 import { withPlaces } from "@/document/layout";
-import { createDocumentStore } from "@/document/store";
+import { findPlace, readDocumentPath } from "@/document/place";
+import { createDocumentStore, type DocumentStore } from "@/document/store";
 import { createSyncStore } from "@/document/sync/state";
-import { EMPTY_DOCUMENT } from "@/document/types";
+import { EMPTY_DOCUMENT, type LoopDocument } from "@/document/types";
+import { type Path, readPath } from "@/lib/paths";
 import { LiveRun } from "@/live/LiveRun";
 import { RunConnection } from "@/live/RunConnection";
-import { useRunEdits } from "@/session/runEdits";
+import { type Changes, useRunEdits } from "@/session/runEdits";
 import { useSelection } from "@/session/selection";
 import { useServerCatalog } from "@/session/useServerCatalog";
-import { followEdits } from "./followEdits";
 
 export interface WatchedRun {
   open: OpenLoop;
@@ -84,4 +87,56 @@ export function useWatchedRun(id: string): {
       if (spec.isError) void spec.refetch();
     },
   };
+}
+
+/**
+ * Keeps the document of a watched run at the values that the run uses:
+ *
+ *     loop as started  <  edits the run told of  <  sent  <  typed and not sent
+ */
+export function followEdits(live: LiveRun, store: DocumentStore): () => void {
+  const started = store.getState().document;
+  let { edits, refusedEdits } = live.state;
+  let used: Changes = {};
+
+  const show = () => {
+    const { sent, changes } = useRunEdits.getState();
+    const document = withEdits(started, { ...used, ...sent, ...changes });
+    store.getState().dispatch(replaceDocument, { document }, { isHotEdit: true });
+  };
+  const unwatch = live.watch("lines", () => {
+    const { state } = live;
+    if (state.edits === edits && state.refusedEdits === refusedEdits) return;
+    if (state.refusedEdits !== refusedEdits) useRunEdits.getState().refuse();
+    ({ edits, refusedEdits } = state);
+    used = Object.assign({}, ...edits.map((edit) => edit.changes));
+    useRunEdits.getState().confirm(used);
+    show();
+  });
+  // What is typed is in the document already; what was sent or given up is not, or no longer.
+  const unsubscribe = useRunEdits.subscribe((now, before) => {
+    const isDiscarded = Object.keys(now.changes).length === 0 && now.changes !== before.changes;
+    if (now.sent !== before.sent || isDiscarded) show();
+  });
+  return () => {
+    unwatch();
+    unsubscribe();
+  };
+}
+
+/** A loop with values by path over it, as a run has them. Pure. */
+export function withEdits(document: LoopDocument, changes: Changes): LoopDocument {
+  let edited = document;
+  for (const [text, value] of Object.entries(changes)) {
+    const path = readDocumentPath(edited, text);
+    if (hasHolder(document, path)) edited = setValue(edited, { path, value });
+  }
+  return edited;
+}
+
+/** The node or edge that a path leads into is there. */
+function hasHolder(document: LoopDocument, path: Path): boolean {
+  if (path[0] !== "nodes" && path[0] !== "edges") return true;
+  const place = findPlace(document, path);
+  return readPath(place.root, place.path.slice(0, 2)) !== undefined;
 }
