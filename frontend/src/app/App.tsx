@@ -6,11 +6,10 @@ import { ApiError, listenUnauthorised, OfflineError, waitFor } from "@/api/clien
 import { signIn } from "@/api/routes";
 import { TICKET_CHANGED, TOKEN_CAME, takeToken, ticket } from "@/api/ticket";
 import { DropZone } from "@/features/loops/DropZone";
-import { TrustDialog } from "@/features/runs/TrustDialog";
-import { useTrust } from "@/features/runs/trust";
-import { listenToPresses } from "@/session/choosing";
-import { useDialogs } from "@/session/dialogs";
-import { startTheme, useResolvedTheme } from "@/session/theme";
+import { TrustDialog, useTrust } from "@/features/runs/start/TrustDialog";
+import { listenToPresses } from "@/state/choosing";
+import { useDialogs } from "@/state/dialogs";
+import { startTheme, useResolvedTheme } from "@/state/theme";
 import { Button } from "@/ui/Button";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { useDialogs } from "@/session/dialogs";
+import { useDialogs } from "@/state/dialogs";
 
 type DialogName = Exclude<ReturnType<typeof useDialogs.getState>["open"], null>;
 

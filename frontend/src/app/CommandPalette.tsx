@@ -4,13 +4,13 @@ import { Dialog as RadixDialog } from "radix-ui";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { scoreKind } from "@/catalog/search";
-import { useOpenLoop } from "@/document/context";
 import { useAddInMiddle } from "@/features/palette/useAddInMiddle";
-import { type Action, isSingleKey, showKeys } from "@/session/actions";
-import { useDialogs } from "@/session/dialogs";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
-import { hitAddress, useLoopSearch } from "@/session/useLoopSearch";
+import { type Action, isSingleKey, showKeys } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { hitAddress, useLoopSearch } from "@/state/queries";
+import { useSelection } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
 
 const HEADING =

@@ -1,13 +1,12 @@
-import { useSync } from "@/document/context";
 import { ExplainSheet } from "@/features/explain/ExplainSheet";
 import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { Gallery } from "@/features/presets/Gallery";
-import { ConfirmRunDialog } from "@/features/runs/ConfirmRunDialog";
+import { ConfirmRunDialog } from "@/features/runs/start/ConfirmRunDialog";
 import { Tour } from "@/features/tour/Tour";
-import { useDialogs } from "@/session/dialogs";
-import { useExplaining } from "@/session/explaining";
-import { useTourState } from "@/session/tour";
+import { useDialogs, useExplaining } from "@/state/dialogs";
+import { useSync } from "@/state/document/context";
+import { useTourState } from "@/state/preferences";
 import { Dialog } from "@/ui/Dialog";
 import { Asked } from "./Asked";
 import { ConflictDialog } from "./head/ConflictDialog";

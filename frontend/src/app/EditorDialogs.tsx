@@ -1,9 +1,8 @@
 import { lazy, Suspense } from "react";
-import { useSync } from "@/document/context";
-import type { Action } from "@/session/actions";
-import { type DialogName, useDialogs } from "@/session/dialogs";
-import { useExplaining } from "@/session/explaining";
-import { useTourState } from "@/session/tour";
+import type { Action } from "@/state/actions";
+import { type DialogName, useDialogs, useExplaining } from "@/state/dialogs";
+import { useSync } from "@/state/document/context";
+import { useTourState } from "@/state/preferences";
 import { Asked, Once } from "./Asked";
 import { CommandPalette } from "./CommandPalette";
 import { ShortcutSheet } from "./ShortcutSheet";

@@ -1,10 +1,10 @@
 import { useEffect } from "react";
 import { useLocation, useSearch } from "wouter";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { isTyping } from "@/session/actions";
-import { useSelection } from "@/session/selection";
-import { useClipboard } from "@/session/useClipboard";
-import { nodeOf } from "@/session/useLoopSearch";
+import { isTyping } from "@/state/actions";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { nodeOf } from "@/state/queries";
+import { useSelection } from "@/state/selection";
+import { useClipboard } from "@/state/useClipboard";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { EditorLayout } from "./EditorLayout";

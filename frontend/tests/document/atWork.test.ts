@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { atWork } from "@/document/atWork";
-import { boxesOf } from "@/document/boxes";
-import { withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
-import { edgeWays } from "@/document/ways";
-import { routeEdges } from "@/features/canvas/routes";
 import { routeParts } from "@/features/canvas/useFlowEdges";
+import { edgeWays } from "@/graph/edgeKinds";
+import { boxesOf } from "@/graph/geometry";
+import { withPlaces } from "@/graph/layout";
+import { routeEdges } from "@/graph/routes";
+import { atWork } from "@/graph/runLayout";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 

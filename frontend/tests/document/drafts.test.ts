@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { type Draft, draftsOf, openTab } from "@/document/sync/drafts";
+import { type Draft, draftsOf, openTab } from "@/state/sync/drafts";
 import { smallLoop } from "../fixtures/loops";
 
 const database = vi.hoisted(() => new Map<string, unknown>());

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { sayValue } from "@/document/telling";
+import { sayValue } from "@/graph/cardValues";
 
 it("a card says of code what that says of itself, or how long it is", () => {
   const body = 'import random\n\ndef rows(rows):\n    """Wrong answers of the same length."""\n';

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject, KindInfo } from "@/api/types";
-import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
-import { freePlace } from "@/document/freePlace";
-import { MIN_WIDTH, NODE_WIDTH, nodeSize } from "@/document/geometry";
-import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
-import { type RouteEdge, routeEdges } from "@/features/canvas/routes";
-import { areaOf, crosses, type RouteBox } from "@/features/canvas/shapes";
 import { summaryValues } from "@/features/canvas/summary";
 import { groupKinds, searchGroups } from "@/features/palette/groups";
+import { edgeText } from "@/graph/edgeKinds";
+import { freePlace } from "@/graph/freePlace";
+import { MIN_WIDTH, NODE_WIDTH, nodeSize } from "@/graph/geometry";
+import { arrange, forwardEdges, placeNodes } from "@/graph/layout";
+import { type RouteEdge, routeEdges } from "@/graph/routes";
+import { areaOf, crosses, type RouteBox } from "@/graph/shapes";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const box = (id: string, x: number, y: number, height = 100): RouteBox => ({

@@ -4,13 +4,13 @@ import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { ReactFlow } from "@xyflow/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Diagnostic } from "@/api/types";
-import { tellingValues } from "@/document/telling";
 import { EdgeOptions } from "@/features/canvas/EdgeOptions";
 import { LearnBar } from "@/features/canvas/LearnBar";
 import { CardHeader, CardValues } from "@/features/canvas/LoopNode";
 import { CardProblem } from "@/features/canvas/NodeBadge";
 import { PortFold } from "@/features/canvas/PortFold";
-import { useSelection } from "@/session/selection";
+import { tellingValues } from "@/graph/cardValues";
+import { useSelection } from "@/state/selection";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

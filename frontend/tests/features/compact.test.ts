@@ -1,12 +1,8 @@
 /** The whole of any loop is fitted into any window; where whole cards could not be read there, with compact ones. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { atWork } from "@/document/atWork";
-import { nodeSize } from "@/document/geometry";
-import { placeNodes, withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
 import { settingNumber } from "@/features/canvas/CompactCard";
-import { compactEdges, compactMeasures, growth, squeezeBoxes } from "@/features/canvas/compact";
 import {
   type Draw,
   isInSight,
@@ -17,10 +13,14 @@ import {
   squeezeInto,
   turned,
 } from "@/features/canvas/fit";
-import { type RouteEdge, routeEdges } from "@/features/canvas/routes";
-import { areaOf, overlap, type RouteBox } from "@/features/canvas/shapes";
 import { routeParts } from "@/features/canvas/useFlowEdges";
-import type { Squeeze } from "@/session/detail";
+import type { Squeeze } from "@/graph/compact";
+import { compactEdges, compactMeasures, growth, squeezeBoxes } from "@/graph/compact";
+import { nodeSize } from "@/graph/geometry";
+import { placeNodes, withPlaces } from "@/graph/layout";
+import { type RouteEdge, routeEdges } from "@/graph/routes";
+import { atWork } from "@/graph/runLayout";
+import { areaOf, overlap, type RouteBox } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 

@@ -9,10 +9,9 @@ import { Maths } from "@/features/explain/AlgorithmPage";
 import { CodePage } from "@/features/explain/CodePage";
 import { algorithmsOf } from "@/features/explain/NodePage";
 import { STEPS, Tour } from "@/features/tour/Tour";
-import { useExplaining } from "@/session/explaining";
-import { usePreferences } from "@/session/preferences";
-import { startTour, useTour, useTourState } from "@/session/tour";
-import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/session/unsaved";
+import { useExplaining } from "@/state/dialogs";
+import { startTour, usePreferences, useTour, useTourState } from "@/state/preferences";
+import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/state/unsaved";
 import { WhyButton } from "@/ui/WhyButton";
 
 function show(content: React.ReactNode): void {

@@ -8,7 +8,7 @@ import { CanvasEmpty } from "@/features/canvas/Canvas";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { AddSearch } from "@/features/palette/AddSearch";
 import { Palette } from "@/features/palette/Palette";
-import { usePreferences } from "@/session/preferences";
+import { usePreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";

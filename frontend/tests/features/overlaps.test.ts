@@ -1,14 +1,13 @@
 /** What is drawn lies on nothing, in any loop that comes with the product: boxes, labels, lines. */
 import { describe, expect, it } from "vitest";
-import { atWork } from "@/document/atWork";
-import { nodeSize } from "@/document/geometry";
-import { placeNodes, withPlaces } from "@/document/layout";
-import { textWidth } from "@/document/textWidth";
 import type { LoopDocument } from "@/document/types";
-import { labelArea } from "@/features/canvas/labels";
-import { routeEdges } from "@/features/canvas/routes";
-import { type Area, areaOf, crosses, overlap } from "@/features/canvas/shapes";
 import { routeParts } from "@/features/canvas/useFlowEdges";
+import { nodeSize, textWidth } from "@/graph/geometry";
+import { labelArea } from "@/graph/labels";
+import { placeNodes, withPlaces } from "@/graph/layout";
+import { routeEdges } from "@/graph/routes";
+import { atWork } from "@/graph/runLayout";
+import { type Area, areaOf, crosses, overlap } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 

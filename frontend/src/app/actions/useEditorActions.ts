@@ -1,8 +1,8 @@
 import { useMemo } from "react";
 import { useLocation } from "wouter";
-import { useOpenLoop } from "@/document/context";
-import type { Action } from "@/session/actions";
-import { useDialogs } from "@/session/dialogs";
+import type { Action } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
 import { useEditActions } from "./useEditActions";
 import { useFocusActions } from "./useFocusActions";
 import { useGraphActions } from "./useGraphActions";

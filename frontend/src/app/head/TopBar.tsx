@@ -15,16 +15,21 @@ import {
 import { useRef } from "react";
 import { toast } from "sonner";
 import { modeNamed } from "@/catalog/modes";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
-import { useMode, useSetMode } from "@/document/useMode";
 import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
 import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
-import { RunButton } from "@/features/runs/RunButton";
-import { showKeys } from "@/session/actions";
-import { useDialogs } from "@/session/dialogs";
-import { startTour } from "@/session/tour";
+import { RunButton } from "@/features/runs/start/RunButton";
+import { showKeys } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import {
+  useCatalog,
+  useDocument,
+  useMode,
+  useOpenLoop,
+  useSetMode,
+} from "@/state/document/context";
+import { startTour } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";

@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useSearch } from "wouter";
 import { fetchPresetNames } from "@/api/routes";
-import { useDocument } from "@/document/context";
-import { usePreferences } from "@/session/preferences";
-import { presetOf } from "@/session/presetAddress";
-import { useSelection } from "@/session/selection";
+import { useDocument } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
+import { presetOf } from "@/state/unsaved";
 
 /** Whether “About this loop” stands in the settings, and how to put it there or away. */
 export function useAbout() {

@@ -2,17 +2,17 @@ import { useReactFlow, useStore } from "@xyflow/react";
 import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-react";
 import { useRef } from "react";
 import { outputPort } from "@/document/canConnect";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { portRef } from "@/document/edges";
+import type { Area } from "@/graph/shapes";
 import { formatName } from "@/lib/format";
-import { useDetail } from "@/session/detail";
-import { usePreferences } from "@/session/preferences";
-import { useArrange } from "@/session/useArrange";
+import { useDetail } from "@/state/canvas";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useArrange } from "@/state/useArrange";
 import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
 import { isInSight } from "./fit";
 import { Overview } from "./Overview";
-import type { Area } from "./shapes";
 import { useMoving } from "./useMoves";
 
 interface ControlsProps {

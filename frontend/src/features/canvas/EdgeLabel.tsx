@@ -1,12 +1,11 @@
 import { EdgeLabelRenderer } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
-import type { Way } from "@/document/ways";
+import { bundleText } from "@/graph/compact";
+import { bundleTitle, type Way } from "@/graph/edgeKinds";
 import { useEdgeFacts } from "@/live/hooks";
-import { useSelection } from "@/session/selection";
+import { useSelection } from "@/state/selection";
 import { Tooltip } from "@/ui/Tooltip";
-import { bundleText } from "./compact";
 import { EdgeOptions } from "./EdgeOptions";
-import { bundleTitle } from "./edgeWords";
 
 interface EdgeLabelProps {
   id: string;

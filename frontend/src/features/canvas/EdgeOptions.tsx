@@ -1,11 +1,9 @@
 import { Fragment, useState } from "react";
-import { setEdgeOption } from "@/document/commands/setEdgeOption";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeIndex, portRef } from "@/document/edges";
-import { type EdgeOption, edgeOptions } from "@/document/edgeText";
-import type { Way } from "@/document/ways";
-import { useSelection } from "@/session/selection";
-import { wayName } from "./edgeWords";
+import { type EdgeOption, edgeOptions, type Way, wayName } from "@/graph/edgeKinds";
+import { setEdgeOption } from "@/state/commands/edges";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { ValueField } from "./ValueField";
 
 interface EdgeOptionsProps {

@@ -1,8 +1,8 @@
 import { Ban, Flame, Hourglass } from "lucide-react";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { hasMetric, METRIC_HEIGHT, STATE_HEIGHT } from "@/document/geometry";
+import { hasMetric, METRIC_HEIGHT, STATE_HEIGHT } from "@/graph/geometry";
 import { formatShare } from "@/lib/format";
 import { useLive } from "@/live/hooks";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { Tooltip } from "@/ui/Tooltip";
 import { mainMetric, stripText } from "./mainMetric";
 import { hasNotBegun, type PaceState, paceOf } from "./pace";

@@ -2,15 +2,15 @@ import { BaseEdge, type EdgeProps } from "@xyflow/react";
 import { memo } from "react";
 import type { PlanSummary } from "@/api/types";
 import { outputPort } from "@/document/canConnect";
-import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
-import { kindOf } from "@/document/geometry";
+import { bundleTitle, wayText } from "@/graph/edgeKinds";
+import { kindOf } from "@/graph/geometry";
+import type { Route } from "@/graph/routes";
 import { useEdgeActivity } from "@/live/hooks";
-import { useDetail } from "@/session/detail";
+import { useDetail } from "@/state/canvas";
+import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/state/document/context";
 import { portColor } from "@/ui/PortMark";
 import { EdgeLabel } from "./EdgeLabel";
-import { bundleTitle, wayText } from "./edgeWords";
-import type { Route } from "./routes";
 
 /** Which edges deliver nothing in any phase: the plan says so, weights alone do not. Pure. */
 export function isAlwaysDead(plan: PlanSummary | null | undefined, key: string): boolean {

@@ -1,8 +1,8 @@
 import type { Diagnostic } from "@/api/types";
-import { useOpenLoop, useSync } from "@/document/context";
 import { indexProblems, splitProblems, type Tone, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
-import { useSelection } from "@/session/selection";
+import { useOpenLoop, useSync } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";

@@ -1,6 +1,6 @@
 import { type ReactFlowState, useReactFlow, useStore } from "@xyflow/react";
 import { memo, type RefObject, useEffect, useRef } from "react";
-import { useNodeColors } from "@/document/context";
+import { useNodeColors } from "@/state/document/context";
 import { useMoving } from "./useMoves";
 
 export const OVERVIEW = { width: 120, height: 36 };

@@ -1,8 +1,8 @@
 /** What stands beside the kind of a node: the values that its kind calls so, most telling first. Pure. */
 import type { Catalog, Json } from "@/api/types";
 import { fieldAt } from "@/document/fieldAt";
-import { placesAt, type TellingValue } from "@/document/telling";
 import type { LoopDocument } from "@/document/types";
+import { placesAt, type TellingValue } from "@/graph/cardValues";
 import { formatName } from "@/lib/format";
 
 const MAX_WORDS = 2;

@@ -5,13 +5,13 @@
 import type { Node, NodeChange } from "@xyflow/react";
 import { useMemo, useRef, useState } from "react";
 import type { Catalog } from "@/api/types";
-import { moveNodes } from "@/document/commands/moveNodes";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { kindOf, nodeSize } from "@/document/geometry";
-import { placeNodes } from "@/document/layout";
 import type { LoopDocument, Point } from "@/document/types";
-import { toLoop, useDetail } from "@/session/detail";
-import { useSelection } from "@/session/selection";
+import { kindOf, nodeSize } from "@/graph/geometry";
+import { placeNodes } from "@/graph/layout";
+import { toLoop, useDetail } from "@/state/canvas";
+import { moveNodes } from "@/state/commands/nodes";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { useTabStop } from "./useRoving";
 
 interface FlowNodes {

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
-import { useDocument } from "@/document/context";
+import { useDocument } from "@/state/document/context";
 
 /**
  * A question about the loop as the service last wrote it; asked again once that changes. Where the loop cannot be

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import type { Json, JsonObject } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
 import { isObject } from "@/lib/paths";
+import { useCatalog, useDocument } from "@/state/document/context";
 import { AlgorithmPage } from "./AlgorithmPage";
 
 /** Every algorithm of a node, port by port, with the settings that it has now. */

@@ -1,11 +1,11 @@
 import { CircleAlert, GripVertical, Minus, Plus, Wrench } from "lucide-react";
 import { useState } from "react";
 import type { Estimate, GpuEstimate } from "@/api/types";
-import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
 import { partColor } from "@/lib/colors";
 import { longerBy, overOf, partNames, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
+import { useDocument } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";

@@ -5,7 +5,7 @@ import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { fetchVersions, labelVersion, restoreVersion } from "@/api/routes";
 import type { LoopVersion } from "@/api/types";
-import { useOpenLoop, useSync } from "@/document/context";
+import { useOpenLoop, useSync } from "@/state/document/context";
 import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import type { BatchLadder, BatchRung } from "@/api/types";
-import { useSync } from "@/document/context";
-import { useWhenStill } from "@/session/choosing";
+import { useWhenStill } from "@/state/choosing";
+import { useSync } from "@/state/document/context";
 
 /** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
 export function BatchLadders({ node }: { node: string }) {

@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useRef } from "react";
-import { useDocument } from "@/document/context";
-import { useSelection } from "@/session/selection";
+import { useDocument } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { EdgeInspector } from "./EdgeInspector";
 import { EntryInspector } from "./EntryInspector";
 import { LoopInspector } from "./LoopInspector";

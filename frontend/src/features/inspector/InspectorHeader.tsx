@@ -1,8 +1,8 @@
 import { CircleHelp } from "lucide-react";
 import type { ReactNode } from "react";
-import { useCatalog } from "@/document/context";
 import { formatName } from "@/lib/format";
-import { usePreferences } from "@/session/preferences";
+import { useCatalog } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
 import { RichText } from "@/ui/RichText";
 import { Segmented } from "@/ui/Segmented";
 import { Tooltip } from "@/ui/Tooltip";

@@ -1,8 +1,8 @@
 import type { JsonObject } from "@/api/types";
 import { readSchema, sectionSchema } from "@/catalog/schema";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { problemsAt } from "@/document/problems";
 import { isObject } from "@/lib/paths";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";

@@ -12,14 +12,12 @@ import {
   Network,
   Trash2,
 } from "lucide-react";
-import { removeItems } from "@/document/commands/removeItems";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { formatPlural } from "@/lib/format";
-import { ALIGNMENTS, DISTRIBUTIONS } from "@/session/alignments";
-import { useSelection } from "@/session/selection";
-import { useAlign } from "@/session/useAlign";
-import { useArrange } from "@/session/useArrange";
-import { useClipboard } from "@/session/useClipboard";
+import { removeItems } from "@/state/commands/nodes";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
+import { useClipboard } from "@/state/useClipboard";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { InspectorHeader } from "./InspectorHeader";

@@ -2,11 +2,11 @@ import { useCallback, useMemo } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { fetchLoopYaml } from "@/api/routes";
-import { useOpenLoop } from "@/document/context";
-import { NOT_SAVED, pendingText } from "@/document/sync/state";
 import { download } from "@/lib/download";
-import { leaveField } from "@/session/leaveField";
-import { useSelection } from "@/session/selection";
+import { leaveField } from "@/state/choosing";
+import { useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { NOT_SAVED, pendingText } from "@/state/sync/state";
 
 interface Export {
   exportYaml: () => Promise<void>;

@@ -1,14 +1,13 @@
 import { Command } from "cmdk";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
-import { useOpenLoop } from "@/document/context";
 import { edgeIndex, portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
 import { spliceOf } from "@/document/splice";
-import { useMode } from "@/document/useMode";
 import { kindColor } from "@/lib/colors";
-import { type AddRequest, useAddSearch } from "@/session/addSearch";
-import { useAddNode } from "@/session/useAddNode";
+import { type AddRequest, useAddSearch } from "@/state/dialogs";
+import { useMode, useOpenLoop } from "@/state/document/context";
+import { useAddNode } from "@/state/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";

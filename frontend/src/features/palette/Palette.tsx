@@ -1,9 +1,8 @@
 import { ChevronDown, Pin, PinOff, Plus, Search, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
-import { useMode } from "@/document/useMode";
-import { keepPalette, usePalette } from "@/session/palette";
+import { useCatalog, useDocument, useMode } from "@/state/document/context";
+import { keepPalette, usePalette } from "@/state/preferences";
 import { classes } from "@/ui/classes";
 import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";

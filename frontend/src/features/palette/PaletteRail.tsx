@@ -1,10 +1,9 @@
 import { useEffect, useRef, useState } from "react";
-import { areaOf, boxesOf } from "@/document/boxes";
-import { useOpenLoop } from "@/document/context";
-import { placeNodes } from "@/document/layout";
-import { useDropTarget } from "@/session/dropTarget";
-import { usePalette } from "@/session/palette";
-import { usePreferences } from "@/session/preferences";
+import { areaOf, boxesOf } from "@/graph/geometry";
+import { placeNodes } from "@/graph/layout";
+import { useDropTarget } from "@/state/canvas";
+import { useOpenLoop } from "@/state/document/context";
+import { usePalette, usePreferences } from "@/state/preferences";
 import { Palette } from "./Palette";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
 

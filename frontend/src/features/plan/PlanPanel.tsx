@@ -1,7 +1,7 @@
 import { Route } from "lucide-react";
 import type { PlannedDecision, PlannedPhase, PlannedProbe } from "@/api/types";
-import { useSync } from "@/document/context";
-import { useSelection } from "@/session/selection";
+import { useSync } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { Empty, Loading } from "@/ui/States";
 import { StageChain } from "./StageChain";
 

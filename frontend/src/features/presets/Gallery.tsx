@@ -1,9 +1,8 @@
 import { type KeyboardEvent, useCallback, useState } from "react";
 import { useLocation } from "wouter";
 import type { LoopPreset } from "@/api/types";
-import { presetAddress } from "@/session/presetAddress";
-import { useLoopPresets } from "@/session/useLoopPresets";
-import { useServerCatalog } from "@/session/useServerCatalog";
+import { useLoopPresets, useServerCatalog } from "@/state/queries";
+import { presetAddress } from "@/state/unsaved";
 import { Button } from "@/ui/Button";
 import { PresetsFailed } from "@/ui/PresetsFailed";
 import { Empty } from "@/ui/States";

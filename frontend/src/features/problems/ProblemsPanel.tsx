@@ -1,13 +1,13 @@
 import { CircleCheckBig } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
-import { useOpenLoop, useSync } from "@/document/context";
 import { edgeKeys } from "@/document/edges";
 import { readPhasePath } from "@/document/phases";
 import { findPlace, readDocumentPath } from "@/document/place";
 import { splitProblems, type Tone } from "@/document/problems";
 import type { LoopDocument } from "@/document/types";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
+import { useOpenLoop, useSync } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";

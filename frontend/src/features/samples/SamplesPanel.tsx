@@ -5,7 +5,7 @@ import { fetchSamples } from "@/api/routes";
 import type { SampleRow } from "@/api/types";
 import { formatMetric, formatPlural } from "@/lib/format";
 import { useLiveRun } from "@/live/hooks";
-import { usePreferences } from "@/session/preferences";
+import { usePreferences } from "@/state/preferences";
 import { CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import { LabelledSelect } from "@/ui/LabelledSelect";

@@ -1,7 +1,7 @@
 import { Info } from "lucide-react";
 import type { Catalog } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
 import type { LoopDocument } from "@/document/types";
+import { useCatalog, useDocument } from "@/state/document/context";
 
 /** What one has to know of the rows to read them. */
 export function SourceNotes() {

@@ -1,11 +1,11 @@
 import type { JsonObject } from "@/api/types";
 import { inputPort } from "@/document/canConnect";
-import { useCatalog, useDocument, useSync } from "@/document/context";
 import { portRef } from "@/document/edges";
 import { type PhasePath, phaseSpecPath } from "@/document/phases";
 import { indexProblems, problemsAt, toneOf } from "@/document/problems";
 import { isObject, joinPath } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { useCatalog, useDocument, useSync } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { PortMark } from "@/ui/PortMark";
 import { SeverityIcon } from "@/ui/SeverityIcon";

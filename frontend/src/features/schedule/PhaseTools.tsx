@@ -1,14 +1,11 @@
 import { ChevronLeft, ChevronRight, Repeat, X } from "lucide-react";
 import type { JsonObject } from "@/api/types";
-import { groupPhase } from "@/document/commands/groupPhase";
-import { mergePhases } from "@/document/commands/mergePhases";
-import { movePhase } from "@/document/commands/movePhase";
-import { removePhase } from "@/document/commands/removePhase";
-import { setValue } from "@/document/commands/setValue";
-import { useOpenLoop } from "@/document/context";
 import { isGroup, type PhasePath, phaseAt, phaseList, phaseSpecPath } from "@/document/phases";
 import type { LoopDocument } from "@/document/types";
-import { useSelection } from "@/session/selection";
+import { setValue } from "@/state/commands/fields";
+import { groupPhase, mergePhases, movePhase, removePhase } from "@/state/commands/phases";
+import { useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { IconButton } from "@/ui/IconButton";
 
 interface PhaseToolsProps {

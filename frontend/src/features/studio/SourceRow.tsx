@@ -1,9 +1,9 @@
 import { Lock, LockOpen } from "lucide-react";
 import { useState } from "react";
 import type { Json, KindInfo, SourceScores } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
 import type { PayingEdge } from "@/document/rewards";
 import { readPath } from "@/lib/paths";
+import { useCatalog, useDocument } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { classes } from "@/ui/classes";
 import { CONTROL } from "@/ui/control";

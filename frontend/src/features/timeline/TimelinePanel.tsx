@@ -1,10 +1,10 @@
 import { useMemo, useState } from "react";
-import { useDocument, useNodeColors } from "@/document/context";
 import { formatShare } from "@/lib/format";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import { useRecord } from "@/live/recordContext";
 import type { StageSpan } from "@/live/state";
-import { useSelection } from "@/session/selection";
+import { useDocument, useNodeColors } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
 import { AXIS, LOW_ROW, ROW } from "./draw";

@@ -7,8 +7,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { usePreferences } from "@/session/preferences";
-import { useTourState } from "@/session/tour";
+import { usePreferences, useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Kbd } from "@/ui/Kbd";
 

@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState } from "react";
 import type { Diagnostic } from "@/api/types";
-import { useDocument, useOpenLoop, useSync } from "@/document/context";
-import { useSelection } from "@/session/selection";
+import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { CodeEditor } from "@/ui/CodeEditor";
 

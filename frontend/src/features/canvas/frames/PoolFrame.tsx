@@ -1,11 +1,11 @@
 import { Cpu } from "lucide-react";
-import { useSync } from "@/document/context";
-import type { Frame } from "@/document/frames";
+import type { Frame } from "@/graph/frames";
 import { partColor } from "@/lib/colors";
 import { partsIn, worstOf } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
-import { useSelection } from "@/session/selection";
-import { usePlacing } from "@/session/usePlacing";
+import { useSync } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { usePlacing } from "@/state/usePlacing";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 
 interface PoolFrameProps {

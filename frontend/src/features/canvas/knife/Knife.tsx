@@ -1,9 +1,9 @@
 import { useEffect, useState } from "react";
 import { toast } from "sonner";
-import { removeItems } from "@/document/commands/removeItems";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { formatPlural } from "@/lib/format";
-import { useKnife } from "@/session/knife";
+import { useKnife } from "@/state/canvas";
+import { removeItems } from "@/state/commands/nodes";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 
 /** While Alt is held, or once after the command, a drag over the canvas cuts the edges that it crosses. */
 export function Knife() {

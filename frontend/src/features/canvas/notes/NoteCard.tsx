@@ -1,14 +1,14 @@
 import { useReactFlow } from "@xyflow/react";
 import { GripHorizontal, X } from "lucide-react";
 import { type KeyboardEvent, type PointerEvent, useEffect, useRef, useState } from "react";
-import { setNote } from "@/document/commands/setNote";
-import { useDocument } from "@/document/context";
-import { GRID } from "@/document/geometry";
 import { MIN_NOTE } from "@/document/notes";
 import type { Note, Point } from "@/document/types";
-import { toLoop, useDetail } from "@/session/detail";
-import { usePreferences } from "@/session/preferences";
-import { useNewNote } from "@/session/useNotes";
+import { GRID } from "@/graph/geometry";
+import { toLoop, useDetail } from "@/state/canvas";
+import { setNote } from "@/state/commands/fields";
+import { useDocument } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useNewNote } from "@/state/useAddNode";
 
 /** Words on the canvas: moved by their head, made larger by their corner, both by pointer and arrow keys. */
 export function NoteCard({ id, note }: { id: string; note: Note }) {

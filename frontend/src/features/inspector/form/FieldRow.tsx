@@ -1,13 +1,12 @@
 import { CircleHelp, Flame, Lock, LockOpen, RotateCcw, Sparkles } from "lucide-react";
-import type { ReactNode } from "react";
-import type { Json } from "@/api/types";
+import { type ReactNode, useMemo } from "react";
+import type { Json, PlannedDecision } from "@/api/types";
 import type { Field } from "@/catalog/schema";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { useDecided } from "@/document/decided";
-import { setLock, useIsLocked, useIsSolvable } from "@/document/locks";
 import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
-import { useWhenStill } from "@/session/choosing";
+import { useWhenStill } from "@/state/choosing";
+import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
+import { setLock, useIsLocked, useIsSolvable } from "@/state/document/locks";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
@@ -164,4 +163,33 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
       <Mark size={12} />
     </IconButton>
   );
+}
+
+/** What the compiler chose where the loop leaves a field open, and why; read from the answer of the last check. */
+interface Decided {
+  path: string;
+  value: Json | null;
+  /** Ready to be shown. */
+  text: string;
+  why: string;
+}
+
+/** What was chosen for a field of a node, dotted; null where the loop says it, or nothing is known. */
+function useDecided(node: string, field: string): Decided | null {
+  const path = `nodes.${node}.${field}`;
+  const found = useSync((state) =>
+    state.check?.plan?.decisions.find((decision) => decision.path === path),
+  );
+  return useMemo(() => (found ? asDecided(found) : null), [found]);
+}
+
+function asDecided({ path, value, reason }: PlannedDecision): Decided {
+  return { path, value: (value ?? null) as Json, text: decidedText(value), why: reason };
+}
+
+/** A chosen value as people read it. */
+export function decidedText(value: unknown): string {
+  if (value === null || value === undefined) return "none";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

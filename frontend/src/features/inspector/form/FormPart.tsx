@@ -10,10 +10,10 @@ import {
   summariseSection,
 } from "@/catalog/sections";
 import { belongs, defaultsOf } from "@/catalog/shapes";
-import { useCatalog, useDocument } from "@/document/context";
 import { problemsAt, toneOf } from "@/document/problems";
 import { isObject, joinPath, parsePath, readPath } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { useCatalog, useDocument } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { useForm } from "./FormContext";
 import { FlatContext } from "./Group";
