@@ -6,7 +6,7 @@
 import type { Way } from "./edgeKinds";
 import { curvePath, curvePoints, roundedPath } from "./edgePath";
 import { FURTHEST_LABEL, LABEL_HEIGHT, labelArea, placeLabel } from "./labels";
-import { routeAround, routeInLane, Sides, type Taken } from "./search";
+import { noteLine, routeAround, routeInLane, Sides, type Taken } from "./search";
 import {
   type Area,
   areaOf,
@@ -91,6 +91,8 @@ const MIN_AHEAD = 36;
 
 type Ends = [Point, Point];
 
+type Line = Pick<Route, "path" | "points">;
+
 export function routeEdges(
   boxes: readonly RouteBox[],
   edges: readonly RouteEdge[],
@@ -102,7 +104,7 @@ export function routeEdges(
   const sockets = planSockets(byId, known, measures.sockets);
   const areas = boxes.map(areaOf);
   const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
-  const lines = new Map<string, { path: string; points: Point[] }>();
+  const lines = new Map<string, Line>();
 
   const sided = known.filter(({ way }) => way === "data" || way === "measure");
   routeSided(sided, byId, taken, lines);
@@ -121,12 +123,89 @@ export function routeEdges(
   return { routes, sockets, laneTop, area: extent(taken.boxes, routes, measures.labelHeight) };
 }
 
+/** A drawing with all that it was made of. */
+export interface Drawn {
+  boxes: readonly RouteBox[];
+  edges: readonly RouteEdge[];
+  measures?: Measures | undefined;
+  drawing: Drawing;
+}
+
+/**
+ * The drawing while boxes are dragged: only lines of boxes that are not where they were are found anew, all others
+ * stay. The lane of learning gives way downwards only.
+ */
+export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing {
+  const { edges, measures = MEASURES, drawing } = before;
+  const old = new Map(before.boxes.map((box) => [box.id, box]));
+  const moved = new Set(boxes.filter((box) => !isAt(box, old.get(box.id))).map(({ id }) => id));
+  if (moved.size === 0) return drawing;
+  const byId = new Map(boxes.map((box) => [box.id, box]));
+  const isMoved = ({ source, target }: RouteEdge) => moved.has(source) || moved.has(target);
+  const loose = edges.filter(
+    (edge) => isMoved(edge) && byId.has(edge.source) && byId.has(edge.target),
+  );
+  const looseKeys = new Set(loose.map(({ key }) => key));
+  const areas = boxes.map(areaOf);
+  const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
+  const kept = new Map([...drawing.routes].filter(([key]) => !looseKeys.has(key)));
+  for (const [key, { points }] of kept) {
+    if (points.length <= PIECES) noteLine(points, taken, key);
+  }
+  const lines = new Map<string, Line>(kept);
+
+  const sided = loose.filter(({ way }) => way === "data" || way === "measure");
+  routeSided(sided, byId, taken, lines);
+  routeTies(loose, byId, drawing.sockets, taken, lines);
+  const found = loose.flatMap(({ key }) => piecesOf(lines.get(key)?.points ?? []));
+  const { bottom } = union([...areas, ...found]);
+  const laneTop = drawing.laneTop && Math.max(drawing.laneTop, bottom + measures.laneGap);
+  if (laneTop !== null) {
+    const sunk = laneTop - (drawing.laneTop ?? 0);
+    const tracks: Span[][] = [];
+    for (const { key, way, label } of edges) {
+      const route = kept.get(key);
+      if (way !== "learning" || !route) continue;
+      const lower = sunk > 0 ? sink(route, drawing.laneTop ?? 0, sunk) : route;
+      kept.set(key, lower);
+      lines.set(key, lower);
+      const height = Math.max(...lower.points.map(([, y]) => y));
+      const track = Math.round((height - laneTop - measures.laneHead) / measures.track);
+      while (tracks.length <= track) tracks.push([]);
+      tracks[track]?.push(spanAt(lower.points, height, label));
+    }
+    const learned = loose.filter(({ way }) => way === "learning");
+    routeLearning(learned, byId, drawing.sockets, taken, { ...measures, laneTop }, lines, tracks);
+  }
+
+  const widths = new Map(edges.map(({ key, label }) => [key, label]));
+  const labelled = [...kept].flatMap(([key, { label }]) =>
+    label ? [labelArea(label, widths.get(key) ?? 0, measures.labelHeight)] : [],
+  );
+  const fresh = withLabels(loose, areas, lines, measures.labelHeight, labelled);
+  const routes = new Map([...kept, ...fresh]);
+  return { ...drawing, routes, laneTop, area: extent(areas, routes, measures.labelHeight) };
+}
+
+function isAt(box: RouteBox, old: RouteBox | undefined): boolean {
+  return (
+    old?.x === box.x && old.y === box.y && old.width === box.width && old.height === box.height
+  );
+}
+
+/** A line of learning, where the lane is lower by so much. */
+function sink(route: Route, laneTop: number, by: number): Route {
+  const points = route.points.map(([x, y]): Point => [x, y > laneTop ? y + by : y]);
+  const [x, y] = route.label ?? [0, 0];
+  return { ...route, points, path: roundedPath(points), label: route.label && [x, y + by] };
+}
+
 /** Straight curves first, so that those that go around see them. */
 function routeSided(
   edges: readonly RouteEdge[],
   boxes: ReadonlyMap<string, RouteBox>,
   taken: Taken,
-  lines: Map<string, { path: string; points: Point[] }>,
+  lines: Map<string, Line>,
 ): void {
   const twins = new Map<string, number>();
   const around: { edge: RouteEdge; ends: Ends }[] = [];
@@ -166,7 +245,7 @@ function routeTies(
   boxes: ReadonlyMap<string, RouteBox>,
   sockets: ReadonlyMap<string, readonly Socket[]>,
   taken: Taken,
-  lines: Map<string, { path: string; points: Point[] }>,
+  lines: Map<string, Line>,
 ): void {
   for (const edge of edges) {
     if (edge.way !== "tie") continue;
@@ -213,7 +292,8 @@ function routeLearning(
   sockets: ReadonlyMap<string, readonly Socket[]>,
   taken: Taken,
   { laneTop, laneHead, track: apart }: Measures & { laneTop: number },
-  lines: Map<string, { path: string; points: Point[] }>,
+  lines: Map<string, Line>,
+  tracks: Span[][] = [],
 ): void {
   const planned = edges
     .flatMap((edge) => {
@@ -223,21 +303,11 @@ function routeLearning(
     })
     .toSorted((a, b) => Math.abs(a.from[0] - a.to[0]) - Math.abs(b.from[0] - b.to[0]))
     .map(({ edge, from, to }) => ({ edge, points: routeInLane(from, to, laneTop, taken) }));
-  const tracks: { left: number; right: number }[][] = [];
-  const wide = ({ points, edge }: (typeof planned)[number]) => {
-    const along = points.filter(([, y]) => y === laneTop).map(([x]) => x);
-    const middle = (Math.min(...along) + Math.max(...along)) / 2;
-    const half = edge.label / 2 + 8;
-    return {
-      left: Math.min(...along, middle - half),
-      right: Math.max(...along, middle + half),
-    };
-  };
   const sorted = planned
-    .map((plan) => ({ ...plan, own: wide(plan) }))
-    .toSorted((a, b) => span(a.own) - span(b.own));
+    .map((plan) => ({ ...plan, own: spanAt(plan.points, laneTop, plan.edge.label) }))
+    .toSorted((a, b) => a.own.right - a.own.left - (b.own.right - b.own.left));
   for (const { own, ...plan } of sorted) {
-    const isFree = (track: readonly { left: number; right: number }[]) =>
+    const isFree = (track: readonly Span[]) =>
       track.every(({ left, right }) => right + 16 <= own.left || own.right + 16 <= left);
     let index = tracks.findIndex(isFree);
     if (index < 0) index = tracks.push([]) - 1;
@@ -248,15 +318,26 @@ function routeLearning(
   }
 }
 
-function span({ left, right }: { left: number; right: number }): number {
-  return right - left;
+interface Span {
+  left: number;
+  right: number;
 }
 
+/** What a line and its label take of a track at a height. */
+function spanAt(points: readonly Point[], height: number, label: number): Span {
+  const along = points.filter(([, y]) => y === height).map(([x]) => x);
+  const middle = (Math.min(...along) + Math.max(...along)) / 2;
+  const half = label / 2 + 8;
+  return { left: Math.min(...along, middle - half), right: Math.max(...along, middle + half) };
+}
+
+/** @param labelled areas of labels that stand already */
 function withLabels(
   edges: readonly RouteEdge[],
   boxes: readonly Area[],
-  lines: ReadonlyMap<string, { path: string; points: Point[] }>,
+  lines: ReadonlyMap<string, Line>,
   labelHeight: number,
+  labelled: readonly Area[] = [],
 ): Map<string, Route> {
   const taken = boxes.map(
     (box): Area => ({
@@ -266,9 +347,7 @@ function withLabels(
       bottom: box.bottom + SIGN_REACH,
     }),
   );
-  const pieces = [...lines].flatMap(([key, { points }]) =>
-    piecesOf(points).map((area) => ({ key, area })),
-  );
+  taken.push(...labelled);
   const routes = new Map<string, Route>();
   // What is learned has the least choice: it stands on its track.
   const order = edges.toSorted(
@@ -282,9 +361,9 @@ function withLabels(
       continue;
     }
     const near = grown(union(piecesOf(line.points)), width / 2 + FURTHEST_LABEL);
-    const others = pieces
-      .filter((piece) => piece.key !== key && overlap(piece.area, near))
-      .map(({ area }) => area);
+    const others = [...lines].flatMap(([other, { points }]) =>
+      other === key ? [] : piecesOf(points).filter((area) => overlap(area, near)),
+    );
     const free = taken.filter((area) => overlap(area, near));
     const label = placeLabel(line.points, [width, labelHeight], free, others);
     if (label) taken.push(labelArea(label, width, labelHeight));
@@ -293,8 +372,15 @@ function withLabels(
   return routes;
 }
 
-function piecesOf(points: readonly Point[]): Area[] {
-  return points.slice(1).map((point, index) => lineArea(points[index] as Point, point));
+const pieces = new WeakMap<readonly Point[], readonly Area[]>();
+
+/** Lines that stay as they are while a box is dragged are read once. */
+function piecesOf(points: readonly Point[]): readonly Area[] {
+  const known = pieces.get(points);
+  if (known) return known;
+  const areas = points.slice(1).map((point, index) => lineArea(points[index] as Point, point));
+  pieces.set(points, areas);
+  return areas;
 }
 
 function grown({ left, top, right, bottom }: Area, by: number): Area {

@@ -69,7 +69,7 @@ export function routeAround(
     findAround(ends, taken, isAbove, by) ??
     findAround(ends, { ...taken, across: [], down: [] }, false, by) ??
     straightOut(ends);
-  note(points, taken, by);
+  noteLine(points, taken, by);
   return points;
 }
 
@@ -160,7 +160,7 @@ export function routeInLane(from: Point, to: Point, lane: number | null, taken: 
   const line = points.filter(
     ([x, y], index) => index === 0 || x !== points[index - 1]?.[0] || y !== points[index - 1]?.[1],
   );
-  note(lane === null ? line : line.filter(([, y]) => y !== lane), taken, key);
+  noteLine(lane === null ? line : line.filter(([, y]) => y !== lane), taken, key);
   for (const end of [first, second]) {
     const [x] = end.at(-1) as Point;
     const start = (end.at(-2) as Point)[1];
@@ -252,7 +252,8 @@ function isFreeAcross(taken: Taken, y: number, x1: number, x2: number, by: strin
   );
 }
 
-function note(points: readonly Point[], taken: Taken, by: string): void {
+/** The pieces of a line are taken for lines of others. */
+export function noteLine(points: readonly Point[], taken: Taken, by: string): void {
   for (let index = 1; index < points.length; index += 1) {
     const [[ax, ay], [bx, by2]] = [points[index - 1] as Point, points[index] as Point];
     if (ax === bx) taken.down.push({ at: ax, from: Math.min(ay, by2), to: Math.max(ay, by2), by });

@@ -50,9 +50,13 @@ const HOW_TO_GET_ABOUT = {
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
   const dragging = useDragging();
-  const { nodes, onNodesChange, onDragStop } = useFlowNodes(dragging);
+  const { nodes, isDragging, onNodesChange, onDragStop } = useFlowNodes(dragging);
   const squeeze = useDetail((state) => state.squeeze);
-  const { edges, onEdgesChange, boxes, drawing, dots, draw } = useFlowEdges(nodes, squeeze);
+  const { edges, onEdgesChange, boxes, drawing, dots, draw } = useFlowEdges(
+    nodes,
+    squeeze,
+    isDragging,
+  );
   const cards = useSockets(nodes, { sockets: drawing.sockets, dots }, squeeze);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);

@@ -10,7 +10,14 @@ import { type CompactEdges, compactEdges, compactMeasures, squeezeBoxes } from "
 import { edgeWays, wayText } from "@/graph/edgeKinds";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
 import { labelWidth } from "@/graph/labels";
-import { type Drawing, type Route, type RouteEdge, routeEdges } from "@/graph/routes";
+import {
+  type Drawing,
+  type Drawn,
+  type Route,
+  type RouteEdge,
+  rerouteEdges,
+  routeEdges,
+} from "@/graph/routes";
 import type { RouteBox } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
@@ -31,9 +38,16 @@ interface FlowEdges {
   draw: Draw;
 }
 
-const NO_BUNDLES: Pick<CompactEdges, "bundles" | "dots"> = { bundles: new Map(), dots: new Map() };
+type Bundled = Pick<CompactEdges, "bundles" | "dots">;
 
-export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null): FlowEdges {
+const NO_BUNDLES: Bundled = { bundles: new Map(), dots: new Map() };
+
+/** @param isDragging whether boxes are under the pointer: then only their edges are routed anew */
+export function useFlowEdges(
+  nodes: readonly Node[],
+  squeeze: Squeeze | null,
+  isDragging: boolean,
+): FlowEdges {
   const catalog = useCatalog();
   const { store, runId } = useOpenLoop();
   const loopEdges = useDocument((state) => state.document.edges);
@@ -58,16 +72,35 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null): F
   }, [store, loopEdges, catalog]);
   const boxes = useMemo(() => nodes.map(boxOf), [nodes]);
   const drawWith = useCallback(
-    (by: Squeeze | null) => {
-      if (by === null) return { ...NO_BUNDLES, drawing: routeEdges(boxes, parts) };
+    (by: Squeeze | null): Drawn & Bundled => {
+      if (by === null) {
+        return { ...NO_BUNDLES, boxes, edges: parts, drawing: routeEdges(boxes, parts) };
+      }
       const cards = squeezeBoxes(boxes, by);
-      const { edges, bundles, dots } = compactEdges(parts, cards, by, words);
-      return { bundles, dots, drawing: routeEdges(cards, edges, compactMeasures(by)) };
+      const compact = compactEdges(parts, cards, by, words);
+      const measures = compactMeasures(by);
+      return {
+        ...compact,
+        boxes: cards,
+        measures,
+        drawing: routeEdges(cards, compact.edges, measures),
+      };
     },
     [boxes, parts, words],
   );
   const draw = useCallback((by: Squeeze | null) => drawWith(by).drawing, [drawWith]);
-  const { drawing, bundles, dots } = useMemo(() => drawWith(squeeze), [drawWith, squeeze]);
+  const settled = useRef<{ of: unknown[]; drawn: Drawn & Bundled } | null>(null);
+  const { drawing, bundles, dots } = useMemo(() => {
+    const of = [parts, words, squeeze];
+    const before = settled.current;
+    if (isDragging && before?.of.every((value, index) => value === of[index])) {
+      const now = squeeze ? squeezeBoxes(boxes, squeeze) : boxes;
+      return { ...before.drawn, drawing: rerouteEdges(before.drawn, now) };
+    }
+    const drawn = drawWith(squeeze);
+    settled.current = { of, drawn };
+    return drawn;
+  }, [drawWith, squeeze, isDragging, boxes, parts, words]);
   const { routes, sockets } = drawing;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes and their ports

@@ -16,6 +16,8 @@ import { useTabStop } from "./useRoving";
 
 interface FlowNodes {
   nodes: Node[];
+  /** Whether some of them are under the pointer. */
+  isDragging: boolean;
   onNodesChange: (changes: NodeChange[]) => void;
   onDragStop: () => void;
 }
@@ -144,7 +146,8 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
     setDragged({});
   };
 
-  return { nodes, onNodesChange, onDragStop };
+  const isDragging = Object.keys(dragged).length > 0;
+  return { nodes, isDragging, onNodesChange, onDragStop };
 }
 
 function isWhole(): boolean {
