@@ -110,6 +110,7 @@ def _opened(browser: Browser, url: str, spec: dict[str, Any]) -> Page:
     client = httpx.Client(base_url=url, timeout=60, trust_env=False, headers=BEARER)
     loop = client.post("/api/loops", json={"yaml": to_yaml(spec)}).json()
     page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.set_default_timeout(120_000)
     page.goto(f"{url}/loops/{loop['id']}?token={TOKEN}")
     page.get_by_role("article").first.wait_for()
     page.wait_for_timeout(3000)

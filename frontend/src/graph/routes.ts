@@ -111,7 +111,7 @@ export function routeEdges(
   routeTies(known, byId, sockets, taken, lines);
   const bottom = union([
     ...taken.boxes,
-    ...[...lines.values()].flatMap(({ points }) => piecesOf(points)),
+    ...[...lines.values()].map(({ points }) => outlineOf(points)),
   ]).bottom;
   const learned = known.filter(({ way }) => way === "learning");
   const laneTop = learned.length > 0 ? bottom + measures.laneGap : null;
@@ -133,7 +133,7 @@ export interface Drawn {
 
 /**
  * The drawing while boxes are dragged: only lines of boxes that are not where they were are found anew, all others
- * stay. The lane of learning gives way downwards only.
+ * stay. The lane of learning gives way downwards only, and what is to be seen only grows.
  */
 export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing {
   const { edges, measures = MEASURES, drawing } = before;
@@ -157,7 +157,9 @@ export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing
   const sided = loose.filter(({ way }) => way === "data" || way === "measure");
   routeSided(sided, byId, taken, lines);
   routeTies(loose, byId, drawing.sockets, taken, lines);
-  const found = loose.flatMap(({ key }) => piecesOf(lines.get(key)?.points ?? []));
+  const found = loose
+    .flatMap(({ key }) => lines.get(key) ?? [])
+    .map(({ points }) => outlineOf(points));
   const { bottom } = union([...areas, ...found]);
   const laneTop = drawing.laneTop && Math.max(drawing.laneTop, bottom + measures.laneGap);
   if (laneTop !== null) {
@@ -184,7 +186,9 @@ export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing
   );
   const fresh = withLabels(loose, areas, lines, measures.labelHeight, labelled);
   const routes = new Map([...kept, ...fresh]);
-  return { ...drawing, routes, laneTop, area: extent(areas, routes, measures.labelHeight) };
+  const changed = new Map([...routes].filter(([key, route]) => route !== drawing.routes.get(key)));
+  const area = extent(areas, changed, measures.labelHeight);
+  return { ...drawing, routes, laneTop, area: union(drawing.area ? [drawing.area, area] : [area]) };
 }
 
 function isAt(box: RouteBox, old: RouteBox | undefined): boolean {
@@ -360,9 +364,11 @@ function withLabels(
       routes.set(key, { way, ...line, label: null });
       continue;
     }
-    const near = grown(union(piecesOf(line.points)), width / 2 + FURTHEST_LABEL);
+    const near = grown(outlineOf(line.points), width / 2 + FURTHEST_LABEL);
     const others = [...lines].flatMap(([other, { points }]) =>
-      other === key ? [] : piecesOf(points).filter((area) => overlap(area, near)),
+      other !== key && overlap(outlineOf(points), near)
+        ? piecesOf(points).filter((area) => overlap(area, near))
+        : [],
     );
     const free = taken.filter((area) => overlap(area, near));
     const label = placeLabel(line.points, [width, labelHeight], free, others);
@@ -383,6 +389,16 @@ function piecesOf(points: readonly Point[]): readonly Area[] {
   return areas;
 }
 
+const outlines = new WeakMap<readonly Point[], Area>();
+
+function outlineOf(points: readonly Point[]): Area {
+  const known = outlines.get(points);
+  if (known) return known;
+  const outline = union(piecesOf(points));
+  outlines.set(points, outline);
+  return outline;
+}
+
 function grown({ left, top, right, bottom }: Area, by: number): Area {
   return { left: left - by, top: top - by, right: right + by, bottom: bottom + by };
 }
@@ -392,7 +408,7 @@ function extent(
   routes: ReadonlyMap<string, Route>,
   labelHeight: number,
 ): Area {
-  const all = union([...boxes, ...[...routes.values()].flatMap(({ points }) => piecesOf(points))]);
+  const all = union([...boxes, ...[...routes.values()].map(({ points }) => outlineOf(points))]);
   return {
     left: all.left - PORT_REACH,
     top: all.top - PORT_REACH,

@@ -50,10 +50,12 @@ export function crosses(points: readonly Point[], areas: readonly Area[], apart 
 }
 
 export function union(areas: readonly Area[]): Area {
-  return {
-    left: Math.min(...areas.map((area) => area.left)),
-    top: Math.min(...areas.map((area) => area.top)),
-    right: Math.max(...areas.map((area) => area.right)),
-    bottom: Math.max(...areas.map((area) => area.bottom)),
-  };
+  const all = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+  for (const { left, top, right, bottom } of areas) {
+    if (left < all.left) all.left = left;
+    if (top < all.top) all.top = top;
+    if (right > all.right) all.right = right;
+    if (bottom > all.bottom) all.bottom = bottom;
+  }
+  return all;
 }
