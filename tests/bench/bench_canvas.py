@@ -17,8 +17,8 @@ from tests.bench.server import BEARER, TOKEN, serve
 from coloop.spec.text.emit import to_yaml
 
 CHAINS = 50
-GROUPS = 10
-"""Of ten nodes and thirty edges each."""
+DENSE_CHAINS = 25
+"""Of four nodes and twelve edges each."""
 MOVES = 60
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LONGEST_FRAME_MILLISECONDS = 50
@@ -60,7 +60,7 @@ def run() -> Result:
         }
         nodes = page.get_by_role("article").count()
         page.close()
-        page = _opened(browser, url, dense_nodes(GROUPS))
+        page = _opened(browser, url, dense_nodes(DENSE_CHAINS))
         among_edges = {
             "dragging a node, whole cards": _frames(_closer(page), _drag),
             "dragging a node, compact cards": _frames(_from_afar(page), _drag),
@@ -118,13 +118,18 @@ def _opened(browser: Browser, url: str, spec: dict[str, Any]) -> Page:
 
 
 def _closer(page: Page) -> Page:
-    """So near that cards are whole."""
-    page.mouse.move(700, 400)
-    page.keyboard.down("Control")
-    for _ in range(12):
-        page.mouse.wheel(0, -100)
-    page.keyboard.up("Control")
-    page.locator("[data-detail=whole]").wait_for()
+    """To a node, so near that cards are whole."""
+    articles = page.get_by_role("article")
+    box = articles.nth(articles.count() // 2).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    for _ in range(MOVES):
+        if page.locator("[data-detail=whole]").count():
+            break
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -60)
+        page.keyboard.up("Control")
+        page.wait_for_timeout(300)
     page.wait_for_timeout(1000)
     return page
 
@@ -174,32 +179,15 @@ def chained_nodes(chains: int) -> dict[str, Any]:
     }
 
 
-def dense_nodes(groups: int) -> dict[str, Any]:
-    """Groups in which two actors learn from four rewards each, which two probes measure."""
-    spec = chained_nodes(0)
-    chain = chained_nodes(1)["nodes"]
-    nodes, edges = spec["nodes"], spec["edges"]
-    for number in range(groups):
-        names = {
-            kind: [f"{kind}_{number}_{index}" for index in range(count)]
-            for kind, count in {"data": 2, "actor": 2, "exact": 4, "probe": 2}.items()
-        }
-        nodes |= {name: chain[f"{kind}_0"] for kind, every in names.items() for name in every}
-        edges += [
-            f"{data}.rows -> {actor}.prompts"
-            for data, actor in zip(names["data"], names["actor"], strict=True)
-        ]
-        for exact in names["exact"]:
-            edges += [f"{actor}.rollouts -> {exact}.rollouts" for actor in names["actor"]]
-            edges += [f"{exact}.scores -> {actor}.rewards" for actor in names["actor"]]
-            edges += [f"{exact}.scores -> {probe}.scores" for probe in names["probe"]]
-        edges += [
-            f"{actor}.rollouts -> {probe}.rollouts"
-            for actor, probe in zip(names["actor"], names["probe"], strict=True)
-        ]
-        edges += [
-            f"{data}.rows -> {actor}.prompts"
-            for data, actor in zip(names["data"], reversed(names["actor"]), strict=True)
+def dense_nodes(chains: int) -> dict[str, Any]:
+    """The same chains, each with eight edges more to those that come next: 12 edges a chain."""
+    spec = chained_nodes(chains)
+    for number in range(chains):
+        following = [(number + step) % chains for step in range(1, 5)]
+        spec["edges"] += [
+            *(f"actor_{number}.rollouts -> exact_{other}.rollouts" for other in following),
+            *(f"exact_{number}.scores -> probe_{other}.scores" for other in following[:3]),
+            f"data_{number}.rows -> actor_{following[0]}.prompts",
         ]
     return spec
 

@@ -13,8 +13,8 @@ import { startTheme, useResolvedTheme } from "@/state/theme";
 import { Button } from "@/ui/Button";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
-import { Asked, Once } from "./Asked";
 import { SignInDialog } from "./head/SignInDialog";
+import { DialogOnce, MountOnce } from "./MountOnce";
 import { StartPage } from "./StartPage";
 
 /** Signing in by the address, and what becomes of the page when a ticket comes or goes, in this tab or another. */
@@ -95,12 +95,12 @@ export function App() {
             </DropZone>
           </Suspense>
         </CrashBoundary>
-        <Asked dialog="signIn">
+        <DialogOnce dialog="signIn">
           <SignInDialog />
-        </Asked>
-        <Once when={isTrustAsked}>
+        </DialogOnce>
+        <MountOnce when={isTrustAsked}>
           <TrustDialog />
-        </Once>
+        </MountOnce>
       </TooltipProvider>
     </QueryClientProvider>
   );

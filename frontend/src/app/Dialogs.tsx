@@ -8,8 +8,8 @@ import { useDialogs, useExplaining } from "@/state/dialogs";
 import { useSync } from "@/state/document/context";
 import { useTourState } from "@/state/preferences";
 import { Dialog } from "@/ui/Dialog";
-import { Asked } from "./Asked";
 import { ConflictDialog } from "./head/ConflictDialog";
+import { DialogOnce } from "./MountOnce";
 
 /** What opens over a loop or a run. */
 export function Dialogs() {
@@ -19,18 +19,18 @@ export function Dialogs() {
   return (
     <>
       {isConflict ? <ConflictDialog /> : null}
-      <Asked dialog="confirmRun">
+      <DialogOnce dialog="confirmRun">
         <ConfirmRunDialog />
-      </Asked>
-      <Asked dialog="gallery">
+      </DialogOnce>
+      <DialogOnce dialog="gallery">
         <GalleryDialog />
-      </Asked>
-      <Asked dialog="history">
+      </DialogOnce>
+      <DialogOnce dialog="history">
         <HistoryDialog />
-      </Asked>
-      <Asked dialog="newLoop">
+      </DialogOnce>
+      <DialogOnce dialog="newLoop">
         <NewLoopDialog />
-      </Asked>
+      </DialogOnce>
       {isExplained ? <ExplainSheet /> : null}
       {isTour ? <Tour /> : null}
     </>

@@ -3,17 +3,17 @@ import type { Action } from "@/state/actions";
 import { type DialogName, useDialogs, useExplaining } from "@/state/dialogs";
 import { useSync } from "@/state/document/context";
 import { useTourState } from "@/state/preferences";
-import { Asked, Once } from "./Asked";
 import { CommandPalette } from "./CommandPalette";
+import { DialogOnce, MountOnce } from "./MountOnce";
 import { ShortcutSheet } from "./ShortcutSheet";
 
 /** What opens over a page with a loop or a run. */
 export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
   return (
     <>
-      <Asked dialog="shortcuts">
+      <DialogOnce dialog="shortcuts">
         <ShortcutSheet actions={actions} />
-      </Asked>
+      </DialogOnce>
       <Commands actions={actions} />
       <OnDemand />
     </>
@@ -36,9 +36,9 @@ function OnDemand() {
   const isTour = useTourState((state) => state.step !== null);
   return (
     <Suspense>
-      <Once when={isDialog || isConflict || isExplained || isTour}>
+      <MountOnce when={isDialog || isConflict || isExplained || isTour}>
         <Dialogs />
-      </Once>
+      </MountOnce>
     </Suspense>
   );
 }

@@ -9,7 +9,7 @@ import { isObject, type Path, readPath } from "@/lib/paths";
 
 const ANY = "*";
 
-export interface TellingValue {
+export interface CardValue {
   label: string;
   /** In the node. */
   path: Path;
@@ -21,11 +21,7 @@ export interface TellingValue {
 }
 
 /** The first path of each value at which something is set, else the first that has a default. */
-export function tellingValues(
-  catalog: Catalog,
-  document: LoopDocument,
-  id: string,
-): TellingValue[] {
+export function cardValues(catalog: Catalog, document: LoopDocument, id: string): CardValue[] {
   const node = document.nodes[id];
   const kind = catalog.kinds[node?.kind ?? ""];
   if (!node || !kind) return [];
@@ -33,7 +29,7 @@ export function tellingValues(
 }
 
 /** Where a part of a node runs in another pool than the node. */
-function poolsOfParts(catalog: Catalog, document: LoopDocument, id: string): TellingValue[] {
+function poolsOfParts(catalog: Catalog, document: LoopDocument, id: string): CardValue[] {
   const node = document.nodes[id];
   const own = poolOf(catalog, document, id);
   return poolPaths(catalog, node?.kind).flatMap((path) => {
@@ -50,13 +46,13 @@ function valuesOfKind(
   document: LoopDocument,
   id: string,
   kind: KindInfo,
-): TellingValue[] {
+): CardValue[] {
   const node = document.nodes[id];
-  return kind.telling.flatMap(({ label, paths }): TellingValue[] => {
+  return kind.telling.flatMap(({ label, paths }): CardValue[] => {
     const parts = paths.map((path) => path.split("."));
     const path = parts.find((one) => valuesAt(node, one).length > 0);
     if (path?.includes(ANY)) {
-      const text = valuesAt(node, path).map(sayValue).join(", ");
+      const text = valuesAt(node, path).map(valueText).join(", ");
       return [
         { label, path: path.slice(0, path.indexOf(ANY)), field: null, value: undefined, text },
       ];
@@ -64,14 +60,14 @@ function valuesOfKind(
     if (path) {
       const value = readPath(node, path) as Json;
       const field = fieldAt(catalog, document, ["nodes", id, ...path]);
-      return [{ label, path, field: isPlain(field) ? field : null, value, text: sayValue(value) }];
+      return [{ label, path, field: isPlain(field) ? field : null, value, text: valueText(value) }];
     }
     for (const one of parts) {
       if (one.includes(ANY) || !holds(catalog, document, id, one)) continue;
       const field = fieldAt(catalog, document, ["nodes", id, ...one]);
       const fallback = field?.fallback;
       if (!isPlain(field) || fallback === undefined || fallback === null) continue;
-      return [{ label, path: one, field, value: undefined, text: sayValue(fallback) }];
+      return [{ label, path: one, field, value: undefined, text: valueText(fallback) }];
     }
     return [];
   });
@@ -93,13 +89,13 @@ function isPlain(field: Field | null): field is Field {
 }
 
 /** A value as a card says it, on one line. */
-export function sayValue(value: Json): string {
+export function valueText(value: Json): string {
   if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) >= 1000) {
     return value < 1e15 ? formatWhole(value) : formatCount(value);
   }
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object")
-    return Array.isArray(value) ? value.map((one) => sayValue(one ?? null)).join(", ") : "set";
+    return Array.isArray(value) ? value.map((one) => valueText(one ?? null)).join(", ") : "set";
   return sayText(String(value));
 }
 
@@ -150,10 +146,10 @@ export function placesAt(
 
 export interface LearningValues {
   /** The first of its algorithms, by what it is called. */
-  algorithm: TellingValue | null;
+  algorithm: CardValue | null;
   /** How many more there are. */
   more: number;
-  rate: TellingValue | null;
+  rate: CardValue | null;
 }
 
 /** How a node learns, value by value. */
@@ -170,7 +166,7 @@ export function learningValues(
   const words = [...new Set(found.map(({ value }) => titles.get(String(value)) ?? String(value)))];
   const [first] = found;
   const [rate] = placesAt(node, learning.rate.split("."));
-  const of = (label: string, { path, value }: PlacedValue, text: string): TellingValue => {
+  const of = (label: string, { path, value }: PlacedValue, text: string): CardValue => {
     const field = fieldAt(catalog, document, ["nodes", id, ...path]);
     return { label, path, field: isPlain(field) ? field : null, value, text };
   };

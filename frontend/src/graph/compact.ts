@@ -93,7 +93,7 @@ export function compactEdges(
 ): CompactEdges {
   const groups = new Map<string, RouteEdge[]>();
   for (const edge of edges) {
-    const ends = `${edge.way} ${edge.source} ${edge.target}`;
+    const ends = `${edge.kind} ${edge.source} ${edge.target}`;
     groups.set(ends, [...(groups.get(ends) ?? []), edge]);
   }
   const bundles = new Map<string, readonly string[]>();
@@ -122,12 +122,12 @@ export function compactEdges(
 }
 
 function labelWidth(
-  { key, way }: RouteEdge,
+  { key, kind }: RouteEdge,
   count: number,
   { track }: Squeeze,
   words: (key: string) => string,
 ): number {
-  if (way === "learning") {
+  if (kind === "learning") {
     if (track < MIN_LABELLED_TRACK) return 0;
     const text = count > 1 ? `${words(key)} ${bundleText(count)}` : words(key);
     return textWidth(text, COMPACT_TEXT) + LABEL_AROUND;
@@ -149,8 +149,8 @@ function placeDots(
     const ports = sides.get(side) ?? new Map<string, number>();
     sides.set(side, ports.set(port, top));
   };
-  for (const { way, source, target, sourcePort, targetPort, sourceTop, targetTop } of leads) {
-    if (way !== "data" && way !== "measure") continue;
+  for (const { kind, source, target, sourcePort, targetPort, sourceTop, targetTop } of leads) {
+    if (kind !== "data" && kind !== "measure") continue;
     note(`< ${source}`, sourcePort, sourceTop);
     note(`> ${target}`, targetPort, targetTop);
   }

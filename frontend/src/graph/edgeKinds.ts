@@ -9,11 +9,11 @@ import { inputPort } from "@/document/canConnect";
 import { edgeKeys, portRef } from "@/document/edges";
 import type { Edge, LoopDocument, NodeData } from "@/document/types";
 
-export type Way = "data" | "measure" | "learning" | "tie";
+export type EdgeKind = "data" | "measure" | "learning" | "tie";
 
-export interface EdgeWays {
+export interface EdgeKinds {
   /** By the key of the edge. */
-  of: ReadonlyMap<string, Way>;
+  of: ReadonlyMap<string, EdgeKind>;
   /** By a node that follows only one other (a reference, a critic): that other node. */
   leaderOf: ReadonlyMap<string, string>;
   /** Inputs at the left and outputs at the right that have an edge there, by their text. */
@@ -24,21 +24,21 @@ export interface EdgeWays {
 interface Known {
   kinds: string;
   catalog: Catalog;
-  ways: EdgeWays;
+  byEdge: EdgeKinds;
 }
 
 const known = new WeakMap<readonly Edge[], Known>();
 
 /** Worked out once for each list of edges and kinds of nodes. */
-export function edgeWays(catalog: Catalog, document: LoopDocument): EdgeWays {
+export function edgeKinds(catalog: Catalog, document: LoopDocument): EdgeKinds {
   const { edges, nodes } = document;
-  if (isDraft(edges)) return readWays(catalog, document);
+  if (isDraft(edges)) return readKinds(catalog, document);
   const kinds = kindsOf(nodes);
   const last = known.get(edges);
-  if (last?.kinds === kinds && last.catalog === catalog) return last.ways;
-  const ways = readWays(catalog, document);
-  known.set(edges, { kinds, catalog, ways });
-  return ways;
+  if (last?.kinds === kinds && last.catalog === catalog) return last.byEdge;
+  const byEdge = readKinds(catalog, document);
+  known.set(edges, { kinds, catalog, byEdge });
+  return byEdge;
 }
 
 const names = new WeakMap<object, string>();
@@ -54,28 +54,28 @@ function kindsOf(nodes: Readonly<Record<string, NodeData>>): string {
   return text;
 }
 
-function readWays(catalog: Catalog, document: LoopDocument): EdgeWays {
+function readKinds(catalog: Catalog, document: LoopDocument): EdgeKinds {
   const keys = edgeKeys(document.edges);
   const leaderOf = findLeaders(catalog, document);
-  const of = new Map<string, Way>();
+  const of = new Map<string, EdgeKind>();
   const left = new Set<string>();
   const right = new Set<string>();
   for (const [index, edge] of document.edges.entries()) {
-    const way = wayOf(catalog, document, edge, leaderOf);
-    of.set(keys[index] ?? "", way);
-    if (way !== "data" && way !== "measure") continue;
+    const kind = kindOfEdge(catalog, document, edge, leaderOf);
+    of.set(keys[index] ?? "", kind);
+    if (kind !== "data" && kind !== "measure") continue;
     right.add(edge.from);
     left.add(edge.to);
   }
   return { of, leaderOf, left, right };
 }
 
-function wayOf(
+function kindOfEdge(
   catalog: Catalog,
   document: LoopDocument,
   edge: Edge,
   leaderOf: ReadonlyMap<string, string>,
-): Way {
+): EdgeKind {
   const [from, to] = [portRef(edge.from), portRef(edge.to)];
   if (leaderOf.get(from.node) === to.node || leaderOf.get(to.node) === from.node) return "tie";
   if (inputPort(catalog, document, to)?.phase === "learn") return "learning";
@@ -153,13 +153,13 @@ export function edgeText(catalog: Pick<Catalog, "schema">, edge: Edge): string {
 // What stands on an edge. Pure.
 
 /** What an edge says of itself; what is learned is named in any case. */
-export function wayText(catalog: Catalog, edge: Edge, way: Way): string {
-  return [wayName(edge, way), edgeText(catalog, edge)].filter(Boolean).join(" · ");
+export function edgeLabel(catalog: Catalog, edge: Edge, kind: EdgeKind): string {
+  return [learningName(edge, kind), edgeText(catalog, edge)].filter(Boolean).join(" · ");
 }
 
 /** What is learned, where the edge has no name of its own. */
-export function wayName(edge: Edge, way: Way): string {
-  if (way !== "learning" || typeof edge.id === "string") return "";
+export function learningName(edge: Edge, kind: EdgeKind): string {
+  if (kind !== "learning" || typeof edge.id === "string") return "";
   return portRef(edge.to).port.replaceAll("_", " ");
 }
 

@@ -8,8 +8,8 @@ import { isOfUse } from "@/catalog/shapes";
 import { edgeFacts } from "@/document/edges";
 import { isLearner } from "@/document/identities";
 import type { LoopDocument, NodeData, Point } from "@/document/types";
-import { tellingValues } from "./cardValues";
-import { type EdgeWays, edgeWays } from "./edgeKinds";
+import { cardValues } from "./cardValues";
+import { type EdgeKinds, edgeKinds } from "./edgeKinds";
 
 export const GRID = 16;
 /** The widest box, and the narrowest. */
@@ -51,7 +51,7 @@ export function shownPorts(catalog: Catalog, document: LoopDocument, node: strin
   const kind = kindOf(catalog, data?.kind);
   if (!kind) return NOTHING;
   const facts = edgeFacts(document.edges);
-  const ways = edgeWays(catalog, document);
+  const ways = edgeKinds(catalog, document);
   const isFree = (port: InputPort | OutputPort, used: ReadonlySet<string>) =>
     !used.has(`${node}.${port.name}`) && isOfUse(port, kind, data);
   return {
@@ -66,35 +66,35 @@ export function shownPorts(catalog: Catalog, document: LoopDocument, node: strin
 export function nodeSize(catalog: Catalog, document: LoopDocument, node: string): Size {
   const data = document.nodes[node];
   if (!data || isDraft(document)) return measure(catalog, document, node);
-  const ways = edgeWays(catalog, document);
-  const isAtWork = document.isAtWork === true;
+  const ways = edgeKinds(catalog, document);
+  const isRunView = document.isRunView === true;
   const last = known.get(data);
-  if (last?.node === node && last.ways === ways && last.isAtWork === isAtWork) return last.size;
+  if (last?.node === node && last.ways === ways && last.isRunView === isRunView) return last.size;
   const size = measure(catalog, document, node);
-  known.set(data, { node, ways, isAtWork, size });
+  known.set(data, { node, ways, isRunView, size });
   return size;
 }
 
 /** Of every node as it is: what it is joined with decides as well. */
 const known = new WeakMap<
   NodeData,
-  { node: string; ways: EdgeWays; isAtWork: boolean; size: Size }
+  { node: string; ways: EdgeKinds; isRunView: boolean; size: Size }
 >();
 
 function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
   const ports = shownPorts(catalog, document, node);
-  const ways = edgeWays(catalog, document);
+  const ways = edgeKinds(catalog, document);
   const kind = kindOf(catalog, document.nodes[node]?.kind);
   const isTaught = isLearner(catalog, document, node);
-  const { isAtWork = false } = document;
-  const values = isAtWork ? [] : tellingValues(catalog, document, node);
+  const { isRunView = false } = document;
+  const values = isRunView ? [] : cardValues(catalog, document, node);
   const rows = Math.max(ports.inputs.length, ports.outputs.length);
-  const hasFold = !isAtWork && ports.foldedInputs.length + ports.foldedOutputs.length > 0;
+  const hasFold = !isRunView && ports.foldedInputs.length + ports.foldedOutputs.length > 0;
   const widths = [
     NAME_AROUND + Math.max(textWidth(node, 14), textWidth(kind?.title ?? "", 12)),
     ...Array.from({ length: rows }, (_, row) => portsWidth(ports, row)),
     ...values.map(({ label }) => 24 + textWidth(label, 12) + VALUE_ROOM),
-    isTaught ? LEARN_ROOM : ways.leaderOf.has(node) ? MIN_WIDTH : isAtWork ? LIVE_ROOM : OWN_ROOM,
+    isTaught ? LEARN_ROOM : ways.leaderOf.has(node) ? MIN_WIDTH : isRunView ? LIVE_ROOM : OWN_ROOM,
     // Beside one that is docked below it, lines of learning go down.
     [...ways.leaderOf.values()].includes(node) ? NODE_WIDTH : 0,
   ];
@@ -106,7 +106,7 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
     HEADER_HEIGHT +
     rows * PORT_HEIGHT +
     (rows > 0 || hasFold ? BODY_END : 0) +
-    (isAtWork ? liveHeight(catalog, document, node) : still) +
+    (isRunView ? liveHeight(catalog, document, node) : still) +
     (isTaught ? LEARN_HEIGHT : 0);
   return { width: Math.min(NODE_WIDTH, Math.max(MIN_WIDTH, width)), height };
 }

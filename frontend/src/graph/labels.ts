@@ -1,5 +1,5 @@
 /** Free ground for the label of an edge. Pure. */
-import type { Way } from "./edgeKinds";
+import type { EdgeKind } from "./edgeKinds";
 import { textWidth } from "./geometry";
 import { type Area, overlap, type Point } from "./shapes";
 
@@ -109,8 +109,8 @@ function distance([ax, ay]: Point, [bx, by]: Point): number {
 }
 
 /** Room is kept for a rate before there is one, so that nothing moves when it comes. */
-export function labelWidth(text: string, way: Way, isLive: boolean): number {
-  const words = [text, ...(isLive && way !== "tie" ? [RATE] : [])].filter(Boolean).join(" · ");
+export function labelWidth(text: string, kind: EdgeKind, isLive: boolean): number {
+  const words = [text, ...(isLive && kind !== "tie" ? [RATE] : [])].filter(Boolean).join(" · ");
   if (words === "") return 0;
-  return textWidth(words, 12) + AROUND + (way === "learning" ? SIGN : 0);
+  return textWidth(words, 12) + AROUND + (kind === "learning" ? SIGN : 0);
 }

@@ -7,7 +7,7 @@ import type { Catalog } from "@/api/types";
 import { inputPort } from "@/document/canConnect";
 import { edgeKeys, portRef } from "@/document/edges";
 import type { Edge, LoopDocument, Point } from "@/document/types";
-import { edgeText, edgeWays } from "./edgeKinds";
+import { edgeKinds, edgeText } from "./edgeKinds";
 import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
 
 /** Room between two boxes of a rank, and between two ranks: for lines alone, and at most for what stands on them. */
@@ -90,7 +90,7 @@ function groupsOf(
   document: LoopDocument,
   ids: readonly string[],
 ): Map<string, Group> {
-  const { leaderOf } = edgeWays(catalog, document);
+  const { leaderOf } = edgeKinds(catalog, document);
   const chosen = new Set(ids);
   const groups = new Map<string, Group>();
   for (const id of ids) {
@@ -210,7 +210,7 @@ function mean(values: readonly number[]): number {
 
 /** Between two ranks stands the longest text of an edge, or a rate. */
 function rankGap(catalog: Catalog, document: LoopDocument): number {
-  const { of } = edgeWays(catalog, document);
+  const { of } = edgeKinds(catalog, document);
   const keys = edgeKeys(document.edges);
   const texts = document.edges
     .filter((_, index) => ["data", "measure"].includes(of.get(keys[index] ?? "") ?? ""))

@@ -3,7 +3,7 @@
  * with; what is learned in a lane below all boxes, what is measured in one above them, each on a track of its own.
  * Labels stand on free ground, never on a box, a bend or another label. Pure.
  */
-import type { Way } from "./edgeKinds";
+import type { EdgeKind } from "./edgeKinds";
 import { curvePath, curvePoints, roundedPath } from "./edgePath";
 import { FURTHEST_LABEL, LABEL_HEIGHT, labelArea, placeLabel } from "./labels";
 import { noteLine, routeAround, routeInLane, Sides, type Taken } from "./search";
@@ -25,7 +25,7 @@ export interface RouteEdge {
   target: string;
   sourcePort: string;
   targetPort: string;
-  way: Way;
+  kind: EdgeKind;
   /** Of a tie, the node that serves. */
   follower: string | null;
   /** Middles of the two ports, from the top of their boxes. */
@@ -36,7 +36,7 @@ export interface RouteEdge {
 }
 
 export interface Route {
-  way: Way;
+  kind: EdgeKind;
   path: string;
   /** The same in straight pieces, near enough. */
   points: readonly Point[];
@@ -106,14 +106,14 @@ export function routeEdges(
   const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
   const lines = new Map<string, Line>();
 
-  const sided = known.filter(({ way }) => way === "data" || way === "measure");
+  const sided = known.filter(({ kind }) => kind === "data" || kind === "measure");
   routeSided(sided, byId, taken, lines);
   routeTies(known, byId, sockets, taken, lines);
   const bottom = union([
     ...taken.boxes,
     ...[...lines.values()].map(({ points }) => outlineOf(points)),
   ]).bottom;
-  const learned = known.filter(({ way }) => way === "learning");
+  const learned = known.filter(({ kind }) => kind === "learning");
   const laneTop = learned.length > 0 ? bottom + measures.laneGap : null;
   if (laneTop !== null) {
     routeLearning(learned, byId, sockets, taken, { ...measures, laneTop }, lines);
@@ -154,7 +154,7 @@ export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing
   }
   const lines = new Map<string, Line>(kept);
 
-  const sided = loose.filter(({ way }) => way === "data" || way === "measure");
+  const sided = loose.filter(({ kind }) => kind === "data" || kind === "measure");
   routeSided(sided, byId, taken, lines);
   routeTies(loose, byId, drawing.sockets, taken, lines);
   const found = loose
@@ -165,9 +165,9 @@ export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing
   if (laneTop !== null) {
     const sunk = laneTop - (drawing.laneTop ?? 0);
     const tracks: Span[][] = [];
-    for (const { key, way, label } of edges) {
+    for (const { key, kind, label } of edges) {
       const route = kept.get(key);
-      if (way !== "learning" || !route) continue;
+      if (kind !== "learning" || !route) continue;
       const lower = sunk > 0 ? sink(route, drawing.laneTop ?? 0, sunk) : route;
       kept.set(key, lower);
       lines.set(key, lower);
@@ -176,7 +176,7 @@ export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing
       while (tracks.length <= track) tracks.push([]);
       tracks[track]?.push(spanAt(lower.points, height, label));
     }
-    const learned = loose.filter(({ way }) => way === "learning");
+    const learned = loose.filter(({ kind }) => kind === "learning");
     routeLearning(learned, byId, drawing.sockets, taken, { ...measures, laneTop }, lines, tracks);
   }
 
@@ -230,7 +230,7 @@ function routeSided(
   }
   const reach = ({ ends: [[sx], [tx]] }: { ends: Ends }) => Math.abs(tx - sx);
   for (const { edge, ends } of around.toSorted((a, b) => reach(a) - reach(b))) {
-    const points = routeAround(ends, taken, edge.way === "measure", edge.source);
+    const points = routeAround(ends, taken, edge.kind === "measure", edge.source);
     lines.set(edge.key, { path: roundedPath(points), points });
   }
 }
@@ -252,7 +252,7 @@ function routeTies(
   lines: Map<string, Line>,
 ): void {
   for (const edge of edges) {
-    if (edge.way !== "tie") continue;
+    if (edge.kind !== "tie") continue;
     const [from, to] = [
       socketAt(edge.key, edge.source, boxes, sockets, false),
       socketAt(edge.key, edge.target, boxes, sockets, true),
@@ -355,13 +355,13 @@ function withLabels(
   const routes = new Map<string, Route>();
   // What is learned has the least choice: it stands on its track.
   const order = edges.toSorted(
-    (a, b) => Number(b.way === "learning") - Number(a.way === "learning"),
+    (a, b) => Number(b.kind === "learning") - Number(a.kind === "learning"),
   );
-  for (const { key, way, label: width } of order) {
+  for (const { key, kind, label: width } of order) {
     const line = lines.get(key);
     if (!line) continue;
     if (width === 0) {
-      routes.set(key, { way, ...line, label: null });
+      routes.set(key, { kind, ...line, label: null });
       continue;
     }
     const near = grown(outlineOf(line.points), width / 2 + FURTHEST_LABEL);
@@ -373,7 +373,7 @@ function withLabels(
     const free = taken.filter((area) => overlap(area, near));
     const label = placeLabel(line.points, [width, labelHeight], free, others);
     if (label) taken.push(labelArea(label, width, labelHeight));
-    routes.set(key, { way, ...line, label });
+    routes.set(key, { kind, ...line, label });
   }
   return routes;
 }

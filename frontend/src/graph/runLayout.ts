@@ -6,7 +6,7 @@
 import type { Catalog } from "@/api/types";
 import { edgeKeys, portRef } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
-import { edgeWays } from "./edgeKinds";
+import { edgeKinds } from "./edgeKinds";
 import { boxesOf, NODE_WIDTH } from "./geometry";
 
 /** Below a card, and for each line of learning at its bottom. */
@@ -32,8 +32,8 @@ interface Stack {
   tops: ReadonlyMap<string, number>;
 }
 
-export function atWork(catalog: Catalog, document: LoopDocument): LoopDocument {
-  const drawn: LoopDocument = { ...document, isAtWork: true };
+export function runLayout(catalog: Catalog, document: LoopDocument): LoopDocument {
+  const drawn: LoopDocument = { ...document, isRunView: true };
   const stacks = stacksOf(catalog, drawn);
   const lefts = nearerAcross(stacks, linesAcross(catalog, drawn));
   const scale = leastScale(stacks);
@@ -49,7 +49,7 @@ export function atWork(catalog: Catalog, document: LoopDocument): LoopDocument {
 }
 
 function stacksOf(catalog: Catalog, document: LoopDocument): Stack[] {
-  const { leaderOf } = edgeWays(catalog, document);
+  const { leaderOf } = edgeKinds(catalog, document);
   const gaps = gapsBelow(catalog, document);
   const boxes = new Map(boxesOf(catalog, document).map((box) => [box.id, box]));
   const followerOf = new Map([...leaderOf].map(([follower, leader]) => [leader, follower]));
@@ -82,7 +82,7 @@ function stacksOf(catalog: Catalog, document: LoopDocument): Stack[] {
 }
 
 function gapsBelow(catalog: Catalog, document: LoopDocument): Map<string, number> {
-  const { of } = edgeWays(catalog, document);
+  const { of } = edgeKinds(catalog, document);
   const keys = edgeKeys(document.edges);
   const gaps = new Map<string, number>();
   for (const [index, edge] of document.edges.entries()) {
@@ -112,13 +112,13 @@ function nearerAcross(
 
 /** From where to where data and measurements run. */
 function linesAcross(catalog: Catalog, document: LoopDocument): { from: number; to: number }[] {
-  const { of } = edgeWays(catalog, document);
+  const { of } = edgeKinds(catalog, document);
   const keys = edgeKeys(document.edges);
   return document.edges.flatMap((edge, index) => {
-    const way = of.get(keys[index] ?? "");
+    const kind = of.get(keys[index] ?? "");
     const [from] = document.layout[portRef(edge.from).node] ?? [];
     const [to] = document.layout[portRef(edge.to).node] ?? [];
-    const isSided = way === "data" || way === "measure";
+    const isSided = kind === "data" || kind === "measure";
     return isSided && from !== undefined && to !== undefined ? [{ from, to }] : [];
   });
 }

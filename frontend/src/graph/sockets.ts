@@ -52,7 +52,7 @@ function planTies(
   const place = (count: number) => (TIE_LEFT + TIE_APART * count) * scale;
   const counts = new Map<string, number>();
   for (const edge of edges) {
-    if (edge.way !== "tie" || edge.follower === null) continue;
+    if (edge.kind !== "tie" || edge.follower === null) continue;
     const { follower } = edge;
     const leader = edge.source === follower ? edge.target : edge.source;
     const [low, high] = [boxes.get(follower), boxes.get(leader)];
@@ -96,7 +96,7 @@ function planLearning(
   const middle = (box: RouteBox) => box.x + box.width / 2;
   for (const edge of edges) {
     const [from, to] = [boxes.get(edge.source), boxes.get(edge.target)];
-    if (edge.way !== "learning" || !from || !to) continue;
+    if (edge.kind !== "learning" || !from || !to) continue;
     const away = middle(to) - middle(from);
     const leaving = { key: edge.key, port: edge.sourcePort, isTarget: false, away };
     const coming = { key: edge.key, port: edge.targetPort, isTarget: true, away: -away };

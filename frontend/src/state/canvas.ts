@@ -76,4 +76,4 @@ export function clearDropTarget(): void {
 }
 
 /** Whether the next drag over the canvas cuts edges; asked for by a command, or as long as Alt is held. */
-export const useKnife = create<{ isOn: boolean }>()(() => ({ isOn: false }));
+export const useEdgeCutter = create<{ isOn: boolean }>()(() => ({ isOn: false }));

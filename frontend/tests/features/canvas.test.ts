@@ -26,7 +26,7 @@ const edge = (source: string, target: string, change: Partial<RouteEdge> = {}): 
   target,
   sourcePort: "out",
   targetPort: "in",
-  way: "data",
+  kind: "data",
   follower: null,
   sourceTop: 58,
   targetTop: 58,
@@ -182,7 +182,7 @@ describe("edges", () => {
 
   it("what is learned runs below everything, shorter ways further up, and is never crossed by itself", () => {
     const boxes = [box("a", 0, 0), box("b", 400, 0), box("c", 800, 0), box("low", 400, 300)];
-    const learned = { way: "learning", label: 60 } as const;
+    const learned = { kind: "learning", label: 60 } as const;
 
     const { lines, laneTop } = drawn(boxes, edge("c", "a", learned), edge("b", "a", learned));
 
@@ -197,7 +197,7 @@ describe("edges", () => {
   it("what is measured past others runs above everything", () => {
     const boxes = [box("a", 0, 0), box("wall", 300, -200, 500), box("probe", 600, 0)];
 
-    const [line] = drawn(boxes, edge("a", "probe", { way: "measure" })).lines;
+    const [line] = drawn(boxes, edge("a", "probe", { kind: "measure" })).lines;
 
     expect(Math.min(...(line?.points ?? []).map(([, y]) => y))).toBeLessThan(-200);
   });

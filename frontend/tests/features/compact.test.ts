@@ -19,7 +19,7 @@ import { compactEdges, compactMeasures, growth, squeezeBoxes } from "@/graph/com
 import { nodeSize } from "@/graph/geometry";
 import { placeNodes, withPlaces } from "@/graph/layout";
 import { type RouteEdge, routeEdges } from "@/graph/routes";
-import { atWork } from "@/graph/runLayout";
+import { runLayout } from "@/graph/runLayout";
 import { areaOf, overlap, type RouteBox } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
@@ -60,7 +60,7 @@ function clashes(boxes: readonly RouteBox[]): string[] {
 
 describe.each(presets)("%s", (_, document) => {
   it.each(ROOMS)("is whole in a canvas of $width x $height", ({ isLive, ...room }) => {
-    const loop = isLive ? atWork(catalog, withPlaces(catalog, document)) : document;
+    const loop = isLive ? runLayout(catalog, withPlaces(catalog, document)) : document;
     const boxes = boxesOf(loop);
     const draw = drawer(boxes, routeParts(catalog, loop, isLive));
 
@@ -187,13 +187,13 @@ it("a low card takes the room below it, up to that of a name and a number", () =
 });
 
 it("edges between the same two cards are one, which tells how many it stands for", () => {
-  const edge = (key: string, sourcePort: string, way: RouteEdge["way"] = "data"): RouteEdge => ({
+  const edge = (key: string, sourcePort: string, kind: RouteEdge["kind"] = "data"): RouteEdge => ({
     key,
     source: "a",
     target: "b",
     sourcePort,
     targetPort: `${sourcePort}_in`,
-    way,
+    kind,
     follower: null,
     sourceTop: sourcePort === "rows" ? 10 : 34,
     targetTop: 10,

@@ -56,9 +56,9 @@ describe.each(presets)("%s", (_, document) => {
       if (now.laneTop === null) continue;
       const { laneTop } = now;
       expect(Math.max(...boxes.map((box) => box.y + box.height))).toBeLessThan(laneTop);
-      const low = edges.flatMap(({ key, way }) => {
+      const low = edges.flatMap(({ key, kind }) => {
         const points = now.routes.get(key)?.points ?? [];
-        if (way !== "learning") return [];
+        if (kind !== "learning") return [];
         const y = Math.max(...points.map((point) => point[1]));
         expect(y).toBeGreaterThan(laneTop);
         const along = points.filter((point) => point[1] === y).map(([x]) => x);

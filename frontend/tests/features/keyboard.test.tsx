@@ -166,7 +166,7 @@ describe("the search that adds a node", () => {
 
 /** A drag moves boxes and does nothing else. */
 const NOTHING_MORE: Parameters<typeof useFlowNodes>[0] = {
-  steer: (changes) => changes,
+  snap: (changes) => changes,
   drop: () => false,
 };
 

@@ -6,7 +6,7 @@ import { nodeSize, textWidth } from "@/graph/geometry";
 import { labelArea } from "@/graph/labels";
 import { placeNodes, withPlaces } from "@/graph/layout";
 import { routeEdges } from "@/graph/routes";
-import { atWork } from "@/graph/runLayout";
+import { runLayout } from "@/graph/runLayout";
 import { type Area, areaOf, crosses, overlap } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
@@ -53,7 +53,7 @@ function behind({ boxes, parts, drawing }: ReturnType<typeof draw>): string[] {
 
 const VIEWS = presets.flatMap(([name, document]) => [
   { name, document, isLive: false },
-  { name, document: atWork(catalog, withPlaces(catalog, document)), isLive: true },
+  { name, document: runLayout(catalog, withPlaces(catalog, document)), isLive: true },
 ]);
 
 describe.each(VIEWS)("$name, live: $isLive", ({ document, isLive }) => {
@@ -70,7 +70,7 @@ describe.each(VIEWS)("$name, live: $isLive", ({ document, isLive }) => {
   it("what is learned runs below all boxes, on a track of its own where another runs", () => {
     const lowest = Math.max(...drawn.nodes.map(({ area }) => area.bottom));
     const tracks = drawn.parts
-      .filter(({ way }) => way === "learning")
+      .filter(({ kind }) => kind === "learning")
       .map(({ key }) => {
         const { points } = drawn.drawing.routes.get(key) ?? { points: [] };
         const y = Math.max(...points.map(([, at]) => at));

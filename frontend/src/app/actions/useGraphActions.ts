@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
 import { formatPlural } from "@/lib/format";
 import type { Action } from "@/state/actions";
-import { toLoop, useKnife } from "@/state/canvas";
+import { toLoop, useEdgeCutter } from "@/state/canvas";
 import { removeItems } from "@/state/commands/nodes";
 import { useAddSearch } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
@@ -72,12 +72,12 @@ export function useGraphActions(): Action[] {
         },
       },
       {
-        id: "knife",
+        id: "cutEdges",
         label: "Cut connections by dragging across them",
         keys: ["k"],
         section: "Edit",
         isEnabled: canEdit,
-        run: () => useKnife.setState({ isOn: true }),
+        run: () => useEdgeCutter.setState({ isOn: true }),
       },
       {
         id: "note",

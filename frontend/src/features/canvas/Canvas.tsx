@@ -20,11 +20,11 @@ import { NODE_DRAG, useAddNode } from "@/state/useAddNode";
 import { Button } from "@/ui/Button";
 import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
+import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
 import { Frames } from "./frames/Frames";
 import { useDragging } from "./guides/useDragging";
 import { useNewHere } from "./guides/useNewHere";
-import { Knife } from "./knife/Knife";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { NoteCard } from "./notes/NoteCard";
@@ -153,7 +153,7 @@ export function Canvas() {
           <Notes />
           <Guides />
         </ReactFlow>
-        <Knife />
+        <EdgeCutter />
         {nodes.length === 0 ? <CanvasEmpty /> : null}
       </div>
       <CanvasTools onFit={fit} onTouch={onTouch} area={drawing.area} />

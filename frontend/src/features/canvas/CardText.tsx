@@ -3,7 +3,7 @@ import type { Json } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import type { Choice, Field } from "@/catalog/schema";
 import { type Picked, pickAt } from "@/document/picks";
-import type { TellingValue } from "@/graph/cardValues";
+import type { CardValue } from "@/graph/cardValues";
 import type { Path } from "@/lib/paths";
 import { setField } from "@/state/commands/fields";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
@@ -15,7 +15,7 @@ import { ValueField } from "./ValueField";
 
 interface CardTextProps {
   node: string;
-  value: TellingValue;
+  value: CardValue;
   /** Whether the Tab key leads to it. */
   isReachable: boolean;
   onEditing?: (isEditing: boolean) => void;
@@ -113,7 +113,7 @@ function choicesOf(field: Field | null): readonly Choice[] | null {
 }
 
 /** Null where it is not written on one line: text of several lines and code have the form. */
-function typedField({ field, value }: TellingValue) {
+function typedField({ field, value }: CardValue) {
   if (field?.shape === "number") return field;
   if (field?.shape !== "text" || field.widget === "code" || field.widget === "text") return null;
   return typeof value === "string" && value.includes("\n") ? null : field;
@@ -121,7 +121,7 @@ function typedField({ field, value }: TellingValue) {
 
 interface CardPickProps {
   node: string;
-  value: TellingValue;
+  value: CardValue;
   className: string;
   tabIndex: number;
 }

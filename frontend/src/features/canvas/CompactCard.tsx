@@ -2,7 +2,7 @@ import { Handle, Position } from "@xyflow/react";
 import { Ban, Flame, Hourglass } from "lucide-react";
 import { Fragment, useMemo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
-import { learningText, type TellingValue, tellingValues } from "@/graph/cardValues";
+import { type CardValue, cardValues, learningText } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { kindOf } from "@/graph/geometry";
 import { formatBrief, formatName } from "@/lib/format";
@@ -34,7 +34,7 @@ export function CompactCard({ node, dots }: CompactCardProps) {
   const { title, number, values, isTold } = useMemo(() => {
     const { document } = store.getState();
     const kind = kindOf(catalog, data?.kind);
-    const values = tellingValues(catalog, document, node);
+    const values = cardValues(catalog, document, node);
     const learns = data ? learningText(catalog, kind, data) : "";
     const words = [kind?.title ?? formatName(data?.kind ?? "")];
     words.push(...summaryValues(catalog, document, node).map(({ text }) => text));
@@ -176,7 +176,7 @@ function CompactDot({ node, dot: { port: name, isTarget, top } }: { node: string
 // The one number of a compact card. Pure.
 
 /** Of a learner how it learns; else the first number that its kind calls telling, with what it counts. */
-export function settingNumber(values: readonly TellingValue[], learning: string): string {
+export function settingNumber(values: readonly CardValue[], learning: string): string {
   if (learning !== "") return learning.split(" · ")[0] ?? "";
   const found = values.find(({ text }) => /^[\d.,]+$/.test(text)) ?? values[0];
   if (!found) return "";

@@ -1,6 +1,6 @@
 import { Fragment, useState } from "react";
 import { edgeIndex, portRef } from "@/document/edges";
-import { type EdgeOption, edgeOptions, type Way, wayName } from "@/graph/edgeKinds";
+import { type EdgeKind, type EdgeOption, edgeOptions, learningName } from "@/graph/edgeKinds";
 import { setEdgeOption } from "@/state/commands/edges";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
@@ -8,22 +8,22 @@ import { ValueField } from "./ValueField";
 
 interface EdgeOptionsProps {
   id: string;
-  way: Way;
+  kind: EdgeKind;
   isSelected: boolean;
 }
 
 /** The options of an edge; a number is changed where it is read. What counts for learning is offered though it is not set. */
-export function EdgeOptions({ id, way, isSelected }: EdgeOptionsProps) {
+export function EdgeOptions({ id, kind, isSelected }: EdgeOptionsProps) {
   const { catalog } = useOpenLoop();
   const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
   const isReadonly = useDocument((state) => state.isReadonly);
   if (!edge) return null;
-  const name = wayName(edge, way);
+  const name = learningName(edge, kind);
   const called = typeof edge.id === "string" ? edge.id : portRef(edge.to).port;
   return (
     <>
       {name}
-      {edgeOptions(catalog, edge, isSelected && way === "learning" && !isReadonly).map(
+      {edgeOptions(catalog, edge, isSelected && kind === "learning" && !isReadonly).map(
         (option, place) => (
           <Fragment key={option.name}>
             {place > 0 || name !== "" ? " · " : ""}

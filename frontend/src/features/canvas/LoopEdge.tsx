@@ -3,7 +3,7 @@ import { memo } from "react";
 import type { PlanSummary } from "@/api/types";
 import { outputPort } from "@/document/canConnect";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
-import { bundleTitle, wayText } from "@/graph/edgeKinds";
+import { bundleTitle, edgeLabel } from "@/graph/edgeKinds";
 import { kindOf } from "@/graph/geometry";
 import type { Route } from "@/graph/routes";
 import { useEdgeActivity } from "@/live/hooks";
@@ -39,7 +39,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   if (!edge || !route) return null;
 
   const portType = catalog.port_types[type ?? ""];
-  const isLearning = route.way === "learning";
+  const isLearning = route.kind === "learning";
   const color = isLearning ? learner : portColor(portType?.color);
   return (
     <>
@@ -50,7 +50,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         path={route.path}
         interactionWidth={compact === null ? 18 : 14 / compact}
         className="loop-edge"
-        data-way={route.way}
+        data-kind={route.kind}
         data-handle={portType?.handle || undefined}
         data-selected={selected || undefined}
         data-active={live?.isActive || undefined}
@@ -63,11 +63,11 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         id={id}
         run={key}
         stage={stage}
-        text={wayText(catalog, edge, route.way)}
+        text={edgeLabel(catalog, edge, route.kind)}
         rate={compact === null ? (live?.label ?? "") : ""}
         bundle={bundle ?? []}
         isCompact={compact !== null}
-        way={route.way}
+        kind={route.kind}
         color={color}
         isEvaluation={live?.isEvaluation ?? false}
         isSelected={selected === true}

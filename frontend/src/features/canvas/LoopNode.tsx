@@ -1,7 +1,7 @@
 import type { NodeProps } from "@xyflow/react";
 import { Fragment, memo, useMemo, useState } from "react";
 import { isLearner } from "@/document/identities";
-import { type TellingValue, tellingValues } from "@/graph/cardValues";
+import { type CardValue, cardValues } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { foldTop, kindOf } from "@/graph/geometry";
 import type { Socket } from "@/graph/sockets";
@@ -84,28 +84,28 @@ export function CardValues({ node, isReachable }: CardValuesProps) {
   const data = useDocument((state) => state.document.nodes[node]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
   const values = useMemo(
-    () => tellingValues(catalog, store.getState().document, node),
+    () => cardValues(catalog, store.getState().document, node),
     [catalog, store, node, data],
   );
   if (values.length === 0) return null;
   return (
     <div className="card-values">
       {values.map((value) => (
-        <CardValue key={value.label} node={node} value={value} isReachable={isReachable} />
+        <CardValueRow key={value.label} node={node} value={value} isReachable={isReachable} />
       ))}
     </div>
   );
 }
 
-interface CardValueProps {
+interface CardValueRowProps {
   node: string;
-  value: TellingValue;
+  value: CardValue;
   /** Whether the Tab key leads to it. */
   isReachable: boolean;
 }
 
 /** One value of a card, on a line of its own. */
-function CardValue({ node, value, isReachable }: CardValueProps) {
+function CardValueRow({ node, value, isReachable }: CardValueRowProps) {
   const [isEditing, setEditing] = useState(false);
   return (
     <div className="card-value" data-editing={isEditing || undefined}>

@@ -2,7 +2,7 @@
 import type { Catalog, Json } from "@/api/types";
 import { fieldAt } from "@/document/fieldAt";
 import type { LoopDocument } from "@/document/types";
-import { placesAt, type TellingValue } from "@/graph/cardValues";
+import { type CardValue, placesAt } from "@/graph/cardValues";
 import { formatName } from "@/lib/format";
 
 const MAX_WORDS = 2;
@@ -12,13 +12,9 @@ const isShown = (word: Json): word is string =>
   typeof word === "string" && word !== "" && word.length <= LONGEST;
 
 /** Those that are a text with a place of its own can be changed there. */
-export function summaryValues(
-  catalog: Catalog,
-  document: LoopDocument,
-  id: string,
-): TellingValue[] {
+export function summaryValues(catalog: Catalog, document: LoopDocument, id: string): CardValue[] {
   const node = document.nodes[id];
-  const found = new Map<string, TellingValue>();
+  const found = new Map<string, CardValue>();
   for (const path of catalog.kinds[node?.kind ?? ""]?.summary ?? []) {
     for (const { path: at, value } of placesAt(node, path.split("."))) {
       if (!isShown(value) || found.has(value)) continue;

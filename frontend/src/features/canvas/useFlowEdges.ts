@@ -7,7 +7,7 @@ import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
 import type { Squeeze } from "@/graph/compact";
 import { type CompactEdges, compactEdges, compactMeasures, squeezeBoxes } from "@/graph/compact";
-import { edgeWays, wayText } from "@/graph/edgeKinds";
+import { edgeKinds, edgeLabel } from "@/graph/edgeKinds";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
 import { labelWidth } from "@/graph/labels";
 import {
@@ -67,7 +67,7 @@ export function useFlowEdges(
     const { document } = store.getState();
     return (key: string) => {
       const edge = document.edges[edgeIndex(document, key)];
-      return edge ? wayText(catalog, edge, "learning") : "";
+      return edge ? edgeLabel(catalog, edge, "learning") : "";
     };
   }, [store, loopEdges, catalog]);
   const boxes = useMemo(() => nodes.map(boxOf), [nodes]);
@@ -186,7 +186,7 @@ function handleOf(
 
 export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boolean): RouteEdge[] {
   const keys = edgeKeys(document.edges);
-  const { of, leaderOf } = edgeWays(catalog, document);
+  const { of, leaderOf } = edgeKinds(catalog, document);
   const tops = new Map<string, number>();
   for (const node of Object.keys(document.nodes)) {
     const { inputs, outputs } = shownPorts(catalog, document, node);
@@ -196,7 +196,7 @@ export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boo
   return document.edges.map((edge, index) => {
     const key = keys[index] ?? "";
     const [from, to] = [portRef(edge.from), portRef(edge.to)];
-    const way = of.get(key) ?? "data";
+    const kind = of.get(key) ?? "data";
     const follower = [from.node, to.node].find(
       (node, at, ends) => leaderOf.get(node) === ends[1 - at],
     );
@@ -206,15 +206,15 @@ export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boo
       target: to.node,
       sourcePort: from.port,
       targetPort: to.port,
-      way,
-      follower: way === "tie" ? (follower ?? null) : null,
+      kind,
+      follower: kind === "tie" ? (follower ?? null) : null,
       sourceTop: tops.get(`< ${edge.from}`) ?? HEADER_HEIGHT / 2,
       targetTop: tops.get(`> ${edge.to}`) ?? HEADER_HEIGHT / 2,
-      label: labelWidth(wayText(catalog, edge, way), way, isLive),
+      label: labelWidth(edgeLabel(catalog, edge, kind), kind, isLive),
     };
   });
 }
 
 function routeMark(route: Route | undefined): string {
-  return route ? `${route.way} ${route.path} ${route.label?.join(" ")}` : "";
+  return route ? `${route.kind} ${route.path} ${route.label?.join(" ")}` : "";
 }

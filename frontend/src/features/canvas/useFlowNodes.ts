@@ -24,12 +24,12 @@ interface FlowNodes {
 
 /** What a drag means besides new places. */
 interface Dragging {
-  steer: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
+  snap: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
   /** True where it did all that there was to do. */
   drop: (positions: Record<string, Point>, moved: readonly string[]) => boolean;
 }
 
-export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
+export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
   const { catalog, store } = useOpenLoop();
   const layout = useDocument((state) => state.document.layout);
   const edges = useDocument((state) => state.document.edges);
@@ -104,7 +104,7 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
   }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, isReadonly]);
 
   const onNodesChange = (wanted: NodeChange[]) => {
-    const changes = steer(wanted.map(inLoop), nodes);
+    const changes = snap(wanted.map(inLoop), nodes);
     const moved: Record<string, Point> = {};
     let isDragging = false;
     let choice: Set<string> | null = null;

@@ -6,14 +6,14 @@ import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { Failed, Loading } from "@/ui/States";
 import { Unreadable } from "./Unreadable";
-import { useAsked } from "./useAsked";
+import { usePreviewQuery } from "./usePreviewQuery";
 
 const PAGE = 20;
 
 /** A page of rows; above each column, who reads it. */
 export function RowsView({ node }: { node: string }) {
   const [offset, setOffset] = useState(0);
-  const page = useAsked(["rows", node, offset], (yaml, signal) =>
+  const page = usePreviewQuery(["rows", node, offset], (yaml, signal) =>
     previewRows({ what: "rows", yaml, node, offset, count: PAGE }, signal),
   );
   if (page.isError && page.last !== undefined)

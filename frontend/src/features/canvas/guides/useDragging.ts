@@ -49,7 +49,7 @@ export function useDragging() {
   );
 
   /** The changes, drawn to lines of other boxes while a drag goes on. */
-  const steer = useCallback(
+  const snap = useCallback(
     (changes: NodeChange[], nodes: readonly Node[]): NodeChange[] => {
       const wanted = new Map<string, { x: number; y: number }>();
       for (const change of changes) {
@@ -95,7 +95,7 @@ export function useDragging() {
     [catalog, store],
   );
 
-  return useMemo(() => ({ steer, drop }), [steer, drop]);
+  return useMemo(() => ({ snap, drop }), [snap, drop]);
 }
 
 function boxOf({ id, position, width, height }: Node, at = position): Box {

@@ -6,7 +6,7 @@ import { fromSpec } from "@/document/convert";
 import { findPlace, readDocumentPath } from "@/document/place";
 import { EMPTY_DOCUMENT, type LoopDocument } from "@/document/types";
 import { withPlaces } from "@/graph/layout";
-import { atWork } from "@/graph/runLayout";
+import { runLayout } from "@/graph/runLayout";
 import { type Path, readPath } from "@/lib/paths";
 import { LiveRun } from "@/live/LiveRun";
 import { RunConnection } from "@/live/RunConnection";
@@ -43,7 +43,7 @@ export function useWatchedRun(id: string): {
     const { yaml, spec: loop } = spec.data;
     const store = createDocumentStore({
       document: loop
-        ? atWork(catalog.data, withPlaces(catalog.data, fromSpec(loop)))
+        ? runLayout(catalog.data, withPlaces(catalog.data, fromSpec(loop)))
         : EMPTY_DOCUMENT,
       text: yaml,
       isReadonly: true,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { LoopDocument } from "@/document/types";
 import { routeParts } from "@/features/canvas/useFlowEdges";
-import { edgeWays } from "@/graph/edgeKinds";
+import { edgeKinds } from "@/graph/edgeKinds";
 import { boxesOf } from "@/graph/geometry";
 import { withPlaces } from "@/graph/layout";
 import { routeEdges } from "@/graph/routes";
-import { atWork } from "@/graph/runLayout";
+import { runLayout } from "@/graph/runLayout";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 
@@ -25,7 +25,7 @@ describe("a loop as a run draws it", () => {
     if (!first) throw new Error("no such preset");
 
     const before = sizeOf(first);
-    const now = sizeOf(atWork(catalog, first));
+    const now = sizeOf(runLayout(catalog, first));
 
     expect(before.height).toBeGreaterThan(600);
     expect(now.height).toBeLessThanOrEqual(470);
@@ -33,9 +33,9 @@ describe("a loop as a run draws it", () => {
   });
 
   it.each(loops)("%s keeps its order, and is no wider", (_, document) => {
-    const run = atWork(catalog, document);
+    const run = runLayout(catalog, document);
     const [before, now] = [placed(document), placed(run)];
-    const { leaderOf } = edgeWays(catalog, document);
+    const { leaderOf } = edgeKinds(catalog, document);
     for (const one of before.values()) {
       for (const other of before.values()) {
         const [a, b] = [now.get(one.id), now.get(other.id)];

@@ -1,21 +1,21 @@
 import { useEffect, useState } from "react";
 import { toast } from "sonner";
 import { formatPlural } from "@/lib/format";
-import { useKnife } from "@/state/canvas";
+import { useEdgeCutter } from "@/state/canvas";
 import { removeItems } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 
 /** While Alt is held, or once after the command, a drag over the canvas cuts the edges that it crosses. */
-export function Knife() {
+export function EdgeCutter() {
   const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
-  const isCalled = useKnife((state) => state.isOn);
+  const isCalled = useEdgeCutter((state) => state.isOn);
   const isHeld = useAlt();
   const [cut, setCut] = useState<Cut | null>(null);
   useEffect(() => {
     if (!isCalled) return;
     const leave = (event: KeyboardEvent) => {
-      if (event.key === "Escape") useKnife.setState({ isOn: false });
+      if (event.key === "Escape") useEdgeCutter.setState({ isOn: false });
     };
     window.addEventListener("keydown", leave);
     return () => window.removeEventListener("keydown", leave);
@@ -25,16 +25,16 @@ export function Knife() {
   const end = () => {
     const edges = cut ? crossedEdges(cut) : [];
     setCut(null);
-    useKnife.setState({ isOn: false });
+    useEdgeCutter.setState({ isOn: false });
     if (edges.length === 0) return;
     const label = `Cut ${formatPlural(edges.length, "connection")}`;
     store.getState().dispatch(removeItems, { nodes: [], edges }, { label });
-    toast(label, { id: "knife" });
+    toast(label, { id: "edge-cutter" });
   };
   return (
     <div
-      className="canvas-knife"
-      data-testid="knife"
+      className="edge-cutter"
+      data-testid="edge-cutter"
       onPointerDown={(event) => {
         if (event.button !== 0) return;
         event.currentTarget.setPointerCapture(event.pointerId);

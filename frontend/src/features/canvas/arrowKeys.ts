@@ -1,13 +1,13 @@
 /** Where an arrow key leads from a box or an edge of the graph. Pure; knows nothing of the page. */
 
-export interface SteerBox {
+export interface StopBox {
   id: string;
   /** The middle of the box. */
   x: number;
   y: number;
 }
 
-export interface SteerEdge {
+export interface StopEdge {
   key: string;
   source: string;
   target: string;
@@ -36,7 +36,7 @@ export function isArrow(key: string): key is Arrow {
 }
 
 /** The nearest box in that direction, or null. */
-export function boxTowards(boxes: readonly SteerBox[], from: string, arrow: Arrow): Stop | null {
+export function boxTowards(boxes: readonly StopBox[], from: string, arrow: Arrow): Stop | null {
   const start = boxes.find(({ id }) => id === from);
   if (!start) return null;
   const [wayX, wayY] = WAYS[arrow];
@@ -51,14 +51,14 @@ export function boxTowards(boxes: readonly SteerBox[], from: string, arrow: Arro
 }
 
 /** From a box to its first edge: those that leave lie to the right, those that come in to the left. */
-export function edgeOf(edges: readonly SteerEdge[], node: string, arrow: Arrow): Stop | null {
+export function edgeOf(edges: readonly StopEdge[], node: string, arrow: Arrow): Stop | null {
   const end = arrow === "ArrowRight" ? "source" : arrow === "ArrowLeft" ? "target" : null;
   const found = end && edges.find((edge) => edge[end] === node);
   return found ? { kind: "edge", id: found.key } : null;
 }
 
 /** From an edge on: left and right to its ends, up and down over all edges that share one of them. */
-export function fromEdge(edges: readonly SteerEdge[], key: string, arrow: Arrow): Stop | null {
+export function fromEdge(edges: readonly StopEdge[], key: string, arrow: Arrow): Stop | null {
   const edge = edges.find((one) => one.key === key);
   if (!edge) return null;
   if (arrow === "ArrowLeft") return { kind: "node", id: edge.source };

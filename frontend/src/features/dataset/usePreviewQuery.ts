@@ -6,7 +6,7 @@ import { useDocument } from "@/state/document/context";
  * A question about the loop as the service last wrote it; asked again once that changes. Where the loop cannot be
  * read meanwhile, `last` is what was answered before.
  */
-export function useAsked<T>(
+export function usePreviewQuery<T>(
   key: readonly unknown[],
   ask: (yaml: string, signal: AbortSignal) => Promise<T>,
   isEnabled = true,
