@@ -127,7 +127,7 @@ def _closer(page: Page) -> Page:
         if page.locator("[data-detail=whole]").count():
             break
         page.keyboard.down("Control")
-        page.mouse.wheel(0, -60)
+        page.mouse.wheel(0, -300)
         page.keyboard.up("Control")
         page.wait_for_timeout(300)
     page.wait_for_timeout(1000)
