@@ -111,7 +111,7 @@ function sayText(text: string): string {
 }
 
 /** All values that a path with `*` leads to; text and numbers only. */
-export function valuesAt(value: Json | undefined, keys: readonly string[]): Json[] {
+function valuesAt(value: Json | undefined, keys: readonly string[]): Json[] {
   return placesAt(value, keys).map((place) => place.value);
 }
 

@@ -26,7 +26,7 @@ export interface Squeeze {
 }
 
 /** Text of compact cards and labels, in pixels of the window. */
-export const COMPACT_TEXT = 11;
+const COMPACT_TEXT = 11;
 const LABEL_HEIGHT = 17;
 /** Labels of what is learned are read where their tracks are as far apart. */
 const MIN_LABELLED_TRACK = 18;

@@ -16,12 +16,12 @@ export const GRID = 16;
 export const NODE_WIDTH = 224;
 export const MIN_WIDTH = 144;
 export const HEADER_HEIGHT = 46;
-export const PORT_HEIGHT = 24;
+const PORT_HEIGHT = 24;
 /** The row in which the folded ports of either side are counted. */
-export const FOLD_HEIGHT = 22;
-export const VALUE_HEIGHT = 26;
+const FOLD_HEIGHT = 22;
+const VALUE_HEIGHT = 26;
 const VALUES_AROUND = 11;
-export const LEARN_HEIGHT = 30;
+const LEARN_HEIGHT = 30;
 /** A number with its curve, and the line with the state below it. */
 export const METRIC_HEIGHT = 48;
 export const STATE_HEIGHT = 28;

@@ -14,7 +14,7 @@ import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
 const NODE_GAP = 48;
 const RANK_GAP = { least: 80, most: 160 } as const;
 /** Between a node and one that serves only it. */
-export const DOCK_GAP = 48;
+const DOCK_GAP = 48;
 
 /** A rate stands on every line of a run. */
 const RATE = "44.4k/s";

@@ -48,7 +48,7 @@ function isWithin(target: EventTarget | null, selector: string): boolean {
   return target instanceof Element && target.closest(selector) !== null;
 }
 
-export const IS_MAC = typeof navigator !== "undefined" && /mac/i.test(navigator.platform);
+const IS_MAC = typeof navigator !== "undefined" && /mac/i.test(navigator.platform);
 
 export function showKeys(keys: string): string {
   return keys

@@ -30,7 +30,7 @@ export function listenToPresses(): void {
 }
 
 /** Calls back once nobody is about to choose; at once where nobody is. Gives what calls it off. */
-export function whenStill(then: () => void): () => void {
+function whenStill(then: () => void): () => void {
   if (isStill(choosing.getState())) {
     then();
     return () => {};

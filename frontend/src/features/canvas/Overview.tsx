@@ -3,7 +3,7 @@ import { memo, type RefObject, useEffect, useRef } from "react";
 import { useNodeColors } from "@/state/document/context";
 import { useMoving } from "./useMoves";
 
-export const OVERVIEW = { width: 120, height: 36 };
+const OVERVIEW = { width: 120, height: 36 };
 const AROUND = 5;
 
 /** The whole graph in small, and what the window shows of it. While the graph moves, only that is drawn again. */

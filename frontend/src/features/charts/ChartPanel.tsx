@@ -189,7 +189,7 @@ const Entry = memo(function Entry({
 });
 
 /** Of two curves of one node the second is dashed. */
-export function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {
+function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {
   const node = curves[place]?.node;
   return curves.slice(0, place).some((curve) => curve.node === node);
 }

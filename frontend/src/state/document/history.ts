@@ -12,7 +12,7 @@ import type { Command } from "./command";
 enablePatches();
 
 export const GROUP_MILLISECONDS = 600;
-export const MAX_ENTRIES = 200;
+const MAX_ENTRIES = 200;
 
 export interface Entry {
   label: string;

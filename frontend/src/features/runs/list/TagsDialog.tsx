@@ -68,7 +68,7 @@ export function TagsDialog({ run, known, isOpen, onClose }: TagsDialogProps) {
   );
 }
 
-export function tagsIn(text: string): string[] {
+function tagsIn(text: string): string[] {
   const words = text.split(",").map((word) => word.trim().toLowerCase());
   return [...new Set(words.filter((word) => word !== ""))];
 }
