@@ -17,7 +17,7 @@ from tests.mutants.python_source import Mutation
 
 DRAWN = Path(__file__).parent / "drawn.json"
 PER_FUNCTION = 2
-PACKAGES = ("engine/coloop", "backend/coloop_server", "frontend/src/document")
+PACKAGES = ("engine/coloop", "backend/coloop_server", "frontend/src/state")
 
 
 @dataclass(frozen=True)

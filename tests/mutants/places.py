@@ -100,7 +100,7 @@ ROOMS = {
     ),
     "page commands": Room(
         count=20,
-        sources=("frontend/src/document/commands/*.ts",),
+        sources=("frontend/src/state/commands/*.ts",),
         near=(),
     ),
 }

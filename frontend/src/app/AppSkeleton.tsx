@@ -1,6 +1,6 @@
 import { useLocation } from "wouter";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "@/features/palette/widths";
-import { usePreferences } from "@/session/preferences";
+import { usePreferences } from "@/state/preferences";
 import { useSeconds } from "@/ui/useSeconds";
 import { useSettingsWidth } from "./useNarrow";
 

@@ -1,15 +1,17 @@
 import { Command, defaultFilter } from "cmdk";
+import { Workflow } from "lucide-react";
 import { Dialog as RadixDialog } from "radix-ui";
 import { useState } from "react";
+import { useLocation } from "wouter";
 import { scoreKind } from "@/catalog/search";
-import { useOpenLoop } from "@/document/context";
 import { useAddInMiddle } from "@/features/palette/useAddInMiddle";
-import { type Action, isSingleKey, showKeys } from "@/session/actions";
-import { useDialogs } from "@/session/dialogs";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
+import { type Action, isSingleKey, showKeys } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { hitAddress, useLoopSearch } from "@/state/queries";
+import { useSelection } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
-import { HIT, LoopHits } from "./LoopHits";
 
 const HEADING =
   "[&_[cmdk-group-heading]]:px-3 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs";
@@ -122,5 +124,49 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
         </RadixDialog.Content>
       </RadixDialog.Portal>
     </RadixDialog.Root>
+  );
+}
+
+/** What is found is told from other items by this; the service says that it fits. */
+const HIT = "hit:";
+
+interface LoopHitsProps {
+  search: string;
+  className: string;
+  itemClass: string;
+  onChosen: (act: () => void) => void;
+}
+
+/** Nodes and loops of the same words in the other saved loops. */
+function LoopHits({ search, className, itemClass, onChosen }: LoopHitsProps) {
+  const { catalog, loopId } = useOpenLoop();
+  const [, navigate] = useLocation();
+  const { data = [] } = useLoopSearch(search);
+  const others = data.filter(({ loop }) => loop !== loopId);
+  if (others.length === 0) return null;
+  return (
+    <Command.Group heading="In other loops" className={className}>
+      {others.map(({ loop, loop_name: name, node, kind, model }) => (
+        <Command.Item
+          key={`${loop} ${node}`}
+          value={`${HIT}${loop} ${node ?? ""}`}
+          className={itemClass}
+          onSelect={() => onChosen(() => navigate(hitAddress(loop, node)))}
+        >
+          {node === null ? (
+            <Workflow size={14} />
+          ) : (
+            <KindIcon name={catalog.kinds[kind ?? ""]?.icon} size={14} />
+          )}
+          <span className="min-w-0 flex-1 truncate">
+            {node ?? name}
+            {model ? <span className="text-muted"> · {model}</span> : null}
+          </span>
+          <span className="max-w-1/2 truncate text-faint text-xs">
+            {node === null ? "loop" : name}
+          </span>
+        </Command.Item>
+      ))}
+    </Command.Group>
   );
 }

@@ -9,7 +9,7 @@ import { RunLegend } from "@/features/compare/RunLegend";
 import { SpecDifferences } from "@/features/compare/SpecDifferences";
 import { StageSplit } from "@/features/compare/StageSplit";
 import { useCompared } from "@/features/compare/useCompared";
-import { useServerCatalog } from "@/session/useServerCatalog";
+import { useServerCatalog } from "@/state/queries";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
 import { Empty, Failed, Loading } from "@/ui/States";

@@ -1,14 +1,15 @@
-import { useSync } from "@/document/context";
 import { ExplainSheet } from "@/features/explain/ExplainSheet";
 import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { GalleryDialog } from "@/features/presets/GalleryDialog";
-import { ConfirmRunDialog } from "@/features/runs/ConfirmRunDialog";
+import { Gallery } from "@/features/presets/Gallery";
+import { ConfirmRunDialog } from "@/features/runs/start/ConfirmRunDialog";
 import { Tour } from "@/features/tour/Tour";
-import { useExplaining } from "@/session/explaining";
-import { useTourState } from "@/session/tour";
-import { Asked } from "./Asked";
+import { useDialogs, useExplaining } from "@/state/dialogs";
+import { useSync } from "@/state/document/context";
+import { useTourState } from "@/state/preferences";
+import { Dialog } from "@/ui/Dialog";
 import { ConflictDialog } from "./head/ConflictDialog";
+import { DialogOnce } from "./MountOnce";
 
 /** What opens over a loop or a run. */
 export function Dialogs() {
@@ -18,20 +19,36 @@ export function Dialogs() {
   return (
     <>
       {isConflict ? <ConflictDialog /> : null}
-      <Asked dialog="confirmRun">
+      <DialogOnce dialog="confirmRun">
         <ConfirmRunDialog />
-      </Asked>
-      <Asked dialog="gallery">
+      </DialogOnce>
+      <DialogOnce dialog="gallery">
         <GalleryDialog />
-      </Asked>
-      <Asked dialog="history">
+      </DialogOnce>
+      <DialogOnce dialog="history">
         <HistoryDialog />
-      </Asked>
-      <Asked dialog="newLoop">
+      </DialogOnce>
+      <DialogOnce dialog="newLoop">
         <NewLoopDialog />
-      </Asked>
+      </DialogOnce>
       {isExplained ? <ExplainSheet /> : null}
       {isTour ? <Tour /> : null}
     </>
+  );
+}
+
+function GalleryDialog() {
+  const isOpen = useDialogs((state) => state.open === "gallery");
+  const show = useDialogs((state) => state.show);
+  return (
+    <Dialog
+      title="Presets"
+      description="Open any preset; your first change saves it as your own loop. The loop that is open now stays as it is."
+      isOpen={isOpen}
+      onClose={() => show(null)}
+      width="max-w-5xl"
+    >
+      <Gallery onOpened={() => show(null)} />
+    </Dialog>
   );
 }

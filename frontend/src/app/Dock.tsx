@@ -1,5 +1,5 @@
 import { lazy, type ReactNode, Suspense, useState } from "react";
-import type { PanelId } from "@/session/preferences";
+import type { PanelId } from "@/state/preferences";
 import { PanelHeadContext } from "@/ui/PanelHead";
 import { Loading } from "@/ui/States";
 import { TabList } from "@/ui/TabList";

@@ -1,18 +1,24 @@
-import { PanelBottomOpen, PanelRightOpen } from "lucide-react";
+import { PanelBottomOpen, PanelRightOpen, X } from "lucide-react";
 import { lazy, Suspense } from "react";
-import { useDocument } from "@/document/context";
+import { AboutLoop } from "@/features/about/AboutLoop";
+import { useAbout } from "@/features/about/useAbout";
 import { Canvas } from "@/features/canvas/Canvas";
 import { HardwareBar } from "@/features/hardware/HardwareBar";
 import { HardwareLayer } from "@/features/hardware/HardwareLayer";
-import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
+import { AddSearch } from "@/features/palette/AddSearch";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
-import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
-import { usePreferences } from "@/session/preferences";
+import { useAddSearch } from "@/state/dialogs";
+import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
+import type { SyncState } from "@/state/sync/state";
+import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Resizer } from "@/ui/Resizer";
-import { EditorDock } from "./EditorDock";
-import { SettingsPane } from "./SettingsPane";
+import { Dock } from "./Dock";
+import { Settings, SettingsOutline } from "./Settings";
+import { useSettingsWidth } from "./useNarrow";
 
 const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
 
@@ -87,4 +93,104 @@ export function EditorLayout() {
       <HardwareBar />
     </>
   );
+}
+
+/** The panels of the composer; they can be put away. */
+function EditorDock() {
+  const tab = usePreferences((state) => state.dockTab);
+  const set = usePreferences((state) => state.set);
+  return (
+    <Dock page="loop" label="Panels" value={tab} onChange={(dockTab) => set({ dockTab })}>
+      <IconButton
+        label="Hide the panel"
+        keys="J"
+        size="small"
+        onClick={() => set({ isDockOpen: false })}
+      >
+        <X size={14} />
+      </IconButton>
+    </Dock>
+  );
+}
+
+/** Settings of what is selected, on the right, as wide as one likes. */
+function SettingsPane() {
+  const width = usePreferences((state) => state.inspectorWidth);
+  const set = usePreferences((state) => state.set);
+  const shown = useSettingsWidth();
+  return (
+    <aside
+      aria-label="Settings"
+      className="relative flex shrink-0 flex-col border-line border-l"
+      style={{ width: shown }}
+    >
+      <Resizer
+        label="Width of the settings"
+        grows="left"
+        size={width}
+        min={280}
+        max={560}
+        onResize={(size) => set({ inspectorWidth: size })}
+      />
+      <Inside />
+    </aside>
+  );
+}
+
+/** Above the settings of the loop: what it teaches, until it is closed. They wait for each other. */
+function Inside() {
+  const { isOpen, isKnown } = useAbout();
+  const isLoop = useSelection(
+    ({ nodes, edges, phase, entry }) => nodes.length + edges.length === 0 && !phase && !entry,
+  );
+  if (isLoop && !isKnown)
+    return (
+      <div key="outline" className="min-h-0 flex-1">
+        <SettingsOutline />
+      </div>
+    );
+  return (
+    <>
+      {isOpen && isLoop ? <AboutLoop /> : null}
+      <div className="min-h-0 flex-1">
+        <Settings />
+      </div>
+    </>
+  );
+}
+
+/** The search that adds a node, over the canvas, while it is open. */
+function AddSearchLayer() {
+  const request = useAddSearch((state) => state.request);
+  if (!request) return null;
+  return <AddSearch key={`${request.screen.x} ${request.screen.y}`} request={request} />;
+}
+
+/** Over the graph while the text is not read: what is seen is the last good state. */
+export function BrokenTextBanner() {
+  const { sync } = useOpenLoop();
+  const reason = useSync(lockReason);
+  const set = usePreferences((state) => state.set);
+  if (reason === null) return null;
+  return (
+    <div className="pointer-events-none absolute inset-0 bg-[color-mix(in_oklab,var(--canvas)_45%,transparent)]">
+      <div
+        role="status"
+        className="pointer-events-auto mx-auto mt-3 flex w-fit items-center gap-3 rounded-2 border border-line bg-hover px-3 py-2 text-sm shadow-2"
+      >
+        {reason} The graph shows the last valid state.
+        <Button size="small" onClick={() => set({ isDockOpen: true, dockTab: "yaml" })}>
+          Show the text
+        </Button>
+        <Button size="small" onClick={() => sync?.discardText()}>
+          Discard
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+function lockReason({ brokenText, typedText, checkStatus }: SyncState): string | null {
+  if (brokenText !== null) return "The text has errors.";
+  return typedText !== null && checkStatus === "offline" ? "The text is not parsed yet." : null;
 }

@@ -1,13 +1,16 @@
 import { useEffect } from "react";
-import { useDocument } from "@/document/context";
+import { useLocation, useSearch } from "wouter";
+import { isTyping } from "@/state/actions";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { nodeOf } from "@/state/queries";
+import { useSelection } from "@/state/selection";
+import { useClipboard } from "@/state/useClipboard";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { EditorLayout } from "./EditorLayout";
 import { TopBar } from "./head/TopBar";
 import { LoopPage } from "./LoopPage";
 import { useActionKeys } from "./useActionKeys";
-import { useNodeInAddress } from "./useNodeInAddress";
-import { usePaste } from "./usePaste";
 
 /** The composer with one loop open. */
 export function EditorPage({ id }: { id: string }) {
@@ -34,4 +37,35 @@ function Editor() {
       <EditorDialogs actions={actions} />
     </div>
   );
+}
+
+/** Nodes in a text that is pasted, from a tab or a text editor, become nodes of the loop. */
+function usePaste(): void {
+  const { paste } = useClipboard();
+  useEffect(() => {
+    const take = (event: ClipboardEvent) => {
+      if (isTyping(event.target)) return;
+      event.preventDefault();
+      void paste(event.clipboardData?.getData("text/plain") ?? "");
+    };
+    window.addEventListener("paste", take);
+    return () => window.removeEventListener("paste", take);
+  }, [paste]);
+}
+
+/** A node that the address names is selected and brought into view, once; then the address is the loop's own. */
+function useNodeInAddress(): void {
+  const { store } = useOpenLoop();
+  const node = nodeOf(useSearch());
+  const [path, navigate] = useLocation();
+  useEffect(() => {
+    if (node === null) return;
+    navigate(path, { replace: true });
+    if (!(node in store.getState().document.nodes)) return;
+    // The canvas measures its boxes first.
+    requestAnimationFrame(() => {
+      useSelection.getState().select({ nodes: [node] });
+      useSelection.getState().focusField(node, null);
+    });
+  }, [node, path, navigate, store]);
 }

@@ -1,7 +1,7 @@
-import { useOpenLoop } from "@/document/context";
-import { ChangedSince } from "@/features/runs/ChangedSince";
-import { RunMenu } from "@/features/runs/RunMenu";
-import { RunStrip } from "@/features/strip/RunStrip";
+import { ChangedSince } from "@/features/runs/list/ChangedSince";
+import { RunMenu } from "@/features/runs/list/RunMenu";
+import { RunStrip } from "@/features/runs/list/RunStrip";
+import { useOpenLoop } from "@/state/document/context";
 
 /** The runs of the open loop, each with what can be done with it. */
 export function LoopRuns() {

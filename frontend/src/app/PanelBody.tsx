@@ -1,13 +1,13 @@
 import type { ComponentType } from "react";
 import { DatasetPanel } from "@/features/dataset/DatasetPanel";
-import { MemoryPanel } from "@/features/memory/MemoryPanel";
+import { MemoryPanel } from "@/features/hardware/MemoryPanel";
 import { PlanPanel } from "@/features/plan/PlanPanel";
 import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
-import { LogPanel } from "@/features/runs/LogPanel";
+import { LogPanel } from "@/features/runs/live/LogPanel";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
 import { SchedulePanel } from "@/features/schedule/SchedulePanel";
 import { YamlPanel } from "@/features/yaml/YamlPanel";
-import type { PanelId } from "@/session/preferences";
+import type { PanelId } from "@/state/preferences";
 
 const BODIES: Record<PanelId, ComponentType> = {
   samples: SamplesPanel,

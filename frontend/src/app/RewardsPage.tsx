@@ -1,7 +1,7 @@
 import { useEffect } from "react";
-import { useDocument } from "@/document/context";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { Studio } from "@/features/studio/Studio";
+import { useDocument } from "@/state/document/context";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { TopBar } from "./head/TopBar";

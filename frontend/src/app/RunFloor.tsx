@@ -1,13 +1,15 @@
+import { ChevronLeft } from "lucide-react";
+import { useSyncExternalStore } from "react";
 import { Canvas } from "@/features/canvas/Canvas";
 import { ChartsPanel } from "@/features/charts/ChartsPanel";
-import { RunEditBar } from "@/features/runs/RunEditBar";
+import { RunEditBar } from "@/features/runs/live/RunEditBar";
 import { TimelinePanel } from "@/features/timeline/TimelinePanel";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
+import { Button } from "@/ui/Button";
 import { Resizer } from "@/ui/Resizer";
-import { RunDock } from "./RunDock";
-import { RunSettings } from "./RunSettings";
-import { useWindowSize } from "./useWindowSize";
+import { Dock } from "./Dock";
+import { Settings } from "./Settings";
 
 const CHARTS_SHARE = 0.31;
 const DOCK_SHARE = 0.25;
@@ -85,5 +87,53 @@ export function RunFloor() {
         <RunDock />
       </section>
     </>
+  );
+}
+
+/** What a run tells, panel by panel. */
+function RunDock() {
+  const tab = usePreferences((state) => state.runTab);
+  const set = usePreferences((state) => state.set);
+  return (
+    <Dock page="run" label="Panels of the run" value={tab} onChange={(runTab) => set({ runTab })} />
+  );
+}
+
+let size = { width: innerWidth, height: innerHeight };
+
+/** The room that the page has. */
+function useWindowSize(): { width: number; height: number } {
+  return useSyncExternalStore(
+    (listener) => {
+      addEventListener("resize", listener);
+      return () => removeEventListener("resize", listener);
+    },
+    () => {
+      if (size.width !== innerWidth || size.height !== innerHeight) {
+        size = { width: innerWidth, height: innerHeight };
+      }
+      return size;
+    },
+  );
+}
+
+/** Settings of what is selected, in the place of the charts: the graph stays where it is. */
+function RunSettings() {
+  return (
+    <div className="flex h-full min-h-0 flex-col bg-surface">
+      <div className="shrink-0 border-line border-b p-1.5">
+        <Button
+          size="small"
+          look="quiet"
+          icon={<ChevronLeft size={14} />}
+          onClick={() => useSelection.getState().clear()}
+        >
+          Charts
+        </Button>
+      </div>
+      <div className="min-h-0 flex-1">
+        <Settings />
+      </div>
+    </div>
   );
 }

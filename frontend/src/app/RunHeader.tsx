@@ -1,15 +1,16 @@
 import { Download } from "lucide-react";
-import { useOpenLoop } from "@/document/context";
-import { ConnectionChip } from "@/features/runs/ConnectionChip";
-import { ReplaySwitch } from "@/features/runs/ReplaySwitch";
-import { RunActions } from "@/features/runs/RunActions";
-import { RunChanged } from "@/features/runs/RunChanged";
-import { RunStateChip } from "@/features/runs/RunStateChip";
-import type { Replay } from "@/features/runs/useReplay";
+import { ChangedSince } from "@/features/runs/list/ChangedSince";
+import { RunStateChip } from "@/features/runs/list/RunStateChip";
+import { ConnectionChip } from "@/features/runs/live/ConnectionChip";
+import { RunActions } from "@/features/runs/live/RunActions";
+import type { Replay } from "@/features/runs/live/useReplay";
+import { useLoopChanges } from "@/features/runs/start/ForkChanges";
 import { download } from "@/lib/download";
 import { useLive } from "@/live/hooks";
+import { useOpenLoop } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
+import { Segmented } from "@/ui/Segmented";
 import { Brand } from "./head/Brand";
 import { PageNav } from "./head/PageNav";
 import { ThemeMenu } from "./head/ThemeMenu";
@@ -59,5 +60,31 @@ export function RunHeader({ name, onResumed, replay }: RunHeaderProps) {
       <RunActions onResumed={onResumed} />
       <ThemeMenu />
     </header>
+  );
+}
+
+/** On a run: how much its loop was changed since; nothing where it is the same, or gone. */
+function RunChanged() {
+  const run = useLive("status", (live) => live.run, null);
+  const { data } = useLoopChanges(run?.id ?? "", run?.loop_id ?? null, run !== null);
+  const count = data?.changes.length ?? 0;
+  if (!run || count === 0) return null;
+  return <ChangedSince run={run} label={`changed since: ${count}`} />;
+}
+
+/** The present of the run, or its past. */
+function ReplaySwitch({ replay }: { replay: Replay }) {
+  const steps = useLive("gauges", (live) => live.run?.step ?? live.state.step ?? 0, 0);
+  if (steps === 0) return null;
+  return (
+    <Segmented
+      label="Moment"
+      value={replay.isOn ? "replay" : "live"}
+      options={[
+        { value: "live", label: "Live", title: "The run as it is now" },
+        { value: "replay", label: "Replay", title: "The run as it was at an earlier moment" },
+      ]}
+      onChange={(value) => (value === "replay" ? replay.start() : replay.stop())}
+    />
   );
 }

@@ -1,15 +1,16 @@
 import { ReactFlowProvider } from "@xyflow/react";
-import { useEffect } from "react";
+import { type ReactNode, useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
-import { OpenLoopProvider } from "@/document/context";
-import { ReplayBar } from "@/features/runs/ReplayBar";
-import { ReplayProvider } from "@/features/runs/ReplayProvider";
-import { RunBanner } from "@/features/runs/RunBanner";
-import { RunProgress } from "@/features/runs/RunProgress";
-import { useReplay } from "@/features/runs/useReplay";
-import { useWatchedRun } from "@/features/runs/useWatchedRun";
-import { LiveContext, useLive } from "@/live/hooks";
+import { ReplayBar } from "@/features/runs/live/ReplayBar";
+import { RunBanner } from "@/features/runs/live/RunBanner";
+import { RunProgress } from "@/features/runs/live/RunProgress";
+import { type Replay, useReplay } from "@/features/runs/live/useReplay";
+import { useWatchedRun } from "@/features/runs/live/useWatchedRun";
+import { LiveContext, useLive, useLiveRun } from "@/live/hooks";
+import type { LiveRun } from "@/live/LiveRun";
+import { RecordContext } from "@/live/recordContext";
+import { OpenLoopProvider } from "@/state/document/context";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
@@ -72,4 +73,20 @@ function Run({ onResumed }: { onResumed: () => void }) {
       <EditorDialogs actions={actions} />
     </div>
   );
+}
+
+/** Below it the run is as it was at the moment that the replay shows. */
+function ReplayProvider({ replay, children }: { replay: Replay; children: ReactNode }) {
+  const live = useLiveRun();
+  const past = replay.player?.live ?? null;
+  return (
+    <LiveContext value={past ?? live}>
+      <Recorded live={past ? live : null}>{children}</Recorded>
+    </LiveContext>
+  );
+}
+
+function Recorded({ live, children }: { live: LiveRun | null; children: ReactNode }) {
+  const step = useLive("gauges", (run) => run.state.step ?? 0, 0);
+  return <RecordContext value={live ? { live, step } : null}>{children}</RecordContext>;
 }

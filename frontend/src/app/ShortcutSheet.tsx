@@ -1,6 +1,6 @@
-import { type Action, isSingleKey, showKeys } from "@/session/actions";
-import { useDialogs } from "@/session/dialogs";
-import { usePreferences } from "@/session/preferences";
+import { type Action, isSingleKey, showKeys } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import { usePreferences } from "@/state/preferences";
 import { Dialog } from "@/ui/Dialog";
 import { Kbd } from "@/ui/Kbd";
 import { Switch } from "@/ui/Switch";

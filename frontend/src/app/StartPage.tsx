@@ -2,8 +2,8 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { ApiError } from "@/api/client";
 import { fetchLoop, fetchLoopPresets, fetchLoops } from "@/api/routes";
-import { usePreferences } from "@/session/preferences";
-import { presetAddress } from "@/session/presetAddress";
+import { usePreferences } from "@/state/preferences";
+import { presetAddress } from "@/state/unsaved";
 import { Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 

@@ -1,10 +1,10 @@
 /** One registry of the panels below the graph: the docks of both pages, their tabs and the commands read it. */
 import type { ComponentType } from "react";
-import { useOpenLoop, useSync } from "@/document/context";
 import { toneOf } from "@/document/problems";
 import { openAlerts } from "@/live/acknowledged";
 import { useLive } from "@/live/hooks";
-import type { PanelId } from "@/session/preferences";
+import { useOpenLoop, useSync } from "@/state/document/context";
+import type { PanelId } from "@/state/preferences";
 import { Badge } from "@/ui/Badge";
 
 export type Page = "loop" | "run";

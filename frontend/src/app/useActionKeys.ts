@@ -1,8 +1,7 @@
 import { useEffect } from "react";
-import { type Action, isInScope, isSingleKey, matchesKeys } from "@/session/actions";
-import { useAddSearch } from "@/session/addSearch";
-import { useDialogs } from "@/session/dialogs";
-import { usePreferences } from "@/session/preferences";
+import { type Action, isInScope, isSingleKey, matchesKeys } from "@/state/actions";
+import { useAddSearch, useDialogs } from "@/state/dialogs";
+import { usePreferences } from "@/state/preferences";
 
 /** Runs the action whose keys are pressed where they count, unless a dialog is open. */
 export function useActionKeys(actions: readonly Action[]): void {

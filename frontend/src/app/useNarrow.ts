@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { usePreferences } from "@/session/preferences";
+import { usePreferences } from "@/state/preferences";
 
 const query = matchMedia("(max-width: 1180px)");
 

@@ -2,7 +2,7 @@
 import type { Catalog } from "@/api/types";
 import { type Field, readSchema } from "./schema";
 
-export function scheduleField(catalog: Catalog): Field | null {
+function scheduleField(catalog: Catalog): Field | null {
   const schema = catalog.schema.schedule;
   return schema ? readSchema(schema) : null;
 }

@@ -101,7 +101,7 @@ export function sectionSchema({ schema }: Catalog, part: string): JsonSchema | u
   return parts[part];
 }
 
-export function readField(raw: JsonSchema, defs: Defs, name: string): Field {
+function readField(raw: JsonSchema, defs: Defs, name: string): Field {
   const { schema, isNullable } = resolve(raw, defs);
   const facts = readFacts(raw, schema, name, isNullable);
   const union = schema.oneOf ?? schema.anyOf;

@@ -1,11 +1,9 @@
 /**
  * Notes on the canvas: words for people, kept in the layout of the loop. No compiler reads them. Pure.
  */
-import type { Catalog, Json, JsonObject } from "@/api/types";
+import type { Json, JsonObject } from "@/api/types";
 import { isObject } from "@/lib/paths";
-import { boxesOf } from "./boxes";
-import { GRID } from "./geometry";
-import type { LoopDocument, Note, Point } from "./types";
+import type { Note, Point } from "./types";
 
 /** Their place in a layout. No node can have this name. */
 export const NOTES = "$notes";
@@ -45,26 +43,4 @@ export function newNoteId(notes: Record<string, Note> | undefined): string {
   let number = 1;
   while (notes && `note_${number}` in notes) number += 1;
   return `note_${number}`;
-}
-
-/** The first place at or below a wish at which a new note covers no box and no other note. */
-export function freeNotePlace(catalog: Catalog, document: LoopDocument, [x, y]: Point): Point {
-  const [width, height] = NOTE_SIZE;
-  const taken = [
-    ...boxesOf(catalog, document),
-    ...Object.values(document.notes ?? {}).map(({ at, size }) => ({
-      x: at[0],
-      y: at[1],
-      width: size[0],
-      height: size[1],
-    })),
-  ].filter((box) => x < box.x + box.width + GRID && box.x < x + width + GRID);
-  const left = Math.round(x / GRID) * GRID;
-  let top = Math.round(y / GRID) * GRID;
-  const below = (at: number) =>
-    taken.find((box) => at < box.y + box.height + GRID && box.y < at + height + GRID);
-  for (let box = below(top); box; box = below(top)) {
-    top = Math.ceil((box.y + box.height + GRID) / GRID) * GRID;
-  }
-  return [left, top];
 }

@@ -36,7 +36,7 @@ export interface LoopDocument {
   /** Kept with the places; absent where there are none. */
   notes?: Record<string, Note>;
   /** Its cards show what their nodes do in a run, and not their values. */
-  isAtWork?: true;
+  isRunView?: true;
   /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
   rest: JsonObject;
   /** What the page could not read of nodes and edges; absent where it read all. */

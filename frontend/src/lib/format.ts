@@ -1,3 +1,5 @@
+import type { RunSummary } from "@/api/types";
+
 /** The one place where numbers become text for people. Pure. */
 
 const DASH = "–";
@@ -208,4 +210,13 @@ export function formatName(name: string): string {
 /** 1 → "1 problem", 2 → "2 problems". */
 export function formatPlural(count: number, singular: string, plural = `${singular}s`): string {
   return `${formatCount(count)} ${count === 1 ? singular : plural}`;
+}
+
+/** From the start of a run to its end, else to `now`; null before it started, and where neither is known. */
+export function secondsOf(
+  { started_at, ended_at }: Pick<RunSummary, "started_at" | "ended_at">,
+  now: number | null = null,
+): number | null {
+  const end = ended_at ? Date.parse(ended_at) : now;
+  return started_at && end !== null ? (end - Date.parse(started_at)) / 1000 : null;
 }

@@ -11,7 +11,7 @@ import { createLiveState, type LiveState } from "./state";
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
 
 /** For how long an edge is seen to flow after rows came. */
-export const FLOW_SHOWN = 1000;
+const FLOW_SHOWN = 1000;
 
 export const TICK = 250;
 /** Rows of samples are asked of the service. */

@@ -14,7 +14,7 @@ import { isFinal } from "./reducer";
 
 const PAGE = 5000;
 /** So many events stay in the page of a run that is opened; of what came before there are marks and curves. */
-export const TAIL = 5000;
+const TAIL = 5000;
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
 const NO_SUCH_RUN = 4404;

@@ -56,17 +56,6 @@ function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boole
   return false;
 }
 
-export function useIsBottleneck(node: string): boolean {
-  return useLive(
-    "gauges",
-    (live) => {
-      const stage = live.state.gauges?.bottleneck;
-      return stage === node || (stage?.startsWith(`${node}.`) ?? false);
-    },
-    false,
-  );
-}
-
 export interface EdgeActivity {
   /** Rows a second of wall time; empty where that is not known yet. */
   label: string;

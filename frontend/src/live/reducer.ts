@@ -11,9 +11,9 @@ import { addPoint, createSeries } from "./series";
 import type { LiveAlert, LiveState, LogLine, StageSpan } from "./state";
 
 export const MAX_SPANS = 4000;
-export const MAX_SAMPLE_STEPS = 400;
+const MAX_SAMPLE_STEPS = 400;
 export const MAX_LINES = 2000;
-export const MAX_ALERTS = 100;
+const MAX_ALERTS = 100;
 
 const EDIT_REFUSED = "control.edit_refused";
 

@@ -2,7 +2,7 @@ import { Command, defaultFilter } from "cmdk";
 import { Check, ChevronsUpDown, Search } from "lucide-react";
 import { Popover } from "radix-ui";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
-import { beginList } from "@/session/choosing";
+import { beginList } from "@/state/choosing";
 import { classes } from "./classes";
 import { CHOSEN } from "./control";
 import { RichText } from "./RichText";

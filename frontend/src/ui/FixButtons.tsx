@@ -1,8 +1,8 @@
 import { WandSparkles } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
-import { applyChanges } from "@/document/commands/applyChanges";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { useViewport } from "@/session/viewport";
+import { useViewport } from "@/state/canvas";
+import { applyChanges } from "@/state/commands/applyChanges";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { Button } from "./Button";
 import { RichText } from "./RichText";
 

@@ -1,4 +1,4 @@
-import type { useLoopPresets } from "@/session/useLoopPresets";
+import type { useLoopPresets } from "@/state/queries";
 import { Failed } from "./States";
 
 /** Stands where presets could not be read. */

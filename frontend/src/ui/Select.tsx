@@ -1,7 +1,7 @@
 import { Check, ChevronDown } from "lucide-react";
 import { Select as RadixSelect } from "radix-ui";
 import { type Ref, useEffect, useState } from "react";
-import { beginList } from "@/session/choosing";
+import { beginList } from "@/state/choosing";
 import { Combobox } from "./Combobox";
 import { classes } from "./classes";
 import { CHOSEN } from "./control";

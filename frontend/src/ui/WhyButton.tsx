@@ -1,5 +1,5 @@
 import { CircleHelp } from "lucide-react";
-import { useExplaining } from "@/session/explaining";
+import { useExplaining } from "@/state/dialogs";
 
 /** Opens the help of a problem or an alert. */
 export function WhyButton({ code }: { code: string }) {

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, OfflineError } from "@/api/client";
 import type { Change, CheckAnswer, JsonObject, Loop } from "@/api/types";
-import { setValue } from "@/document/commands/setValue";
 import { fromSpec, toSpec } from "@/document/convert";
-import { createDocumentStore } from "@/document/store";
-import type { SyncApi } from "@/document/sync/api";
-import type { Draft, DraftStore } from "@/document/sync/drafts";
-import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
-import { NOT_SAVED } from "@/document/sync/state";
+import { setValue } from "@/state/commands/fields";
+import { createDocumentStore } from "@/state/document/store";
+import type { Draft, DraftStore } from "@/state/sync/drafts";
+import { DELAYS, LoopSync } from "@/state/sync/LoopSync";
+import { NOT_SAVED } from "@/state/sync/state";
+import type { SyncApi } from "@/state/sync/versions";
 import { smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 

@@ -1,40 +1,35 @@
 /** Any command with any arguments, sensible or not, on the small loop: what fast-check draws histories from. */
 import fc from "fast-check";
-import { type Alignment, align, distribute } from "@/document/align";
-import { boxesOf } from "@/document/boxes";
-import type { Command } from "@/document/command";
-import { addNode } from "@/document/commands/addNode";
-import { addPhase } from "@/document/commands/addPhase";
-import { applyChanges } from "@/document/commands/applyChanges";
-import { applyFit } from "@/document/commands/applyFit";
-import { connect } from "@/document/commands/connect";
-import { groupPhase } from "@/document/commands/groupPhase";
-import { insertOnEdge } from "@/document/commands/insertOnEdge";
-import { mergePhases } from "@/document/commands/mergePhases";
-import { moveNodes } from "@/document/commands/moveNodes";
-import { movePhase } from "@/document/commands/movePhase";
-import { pasteItems } from "@/document/commands/pasteItems";
-import { placeInPool } from "@/document/commands/placeInPool";
-import { placeNode, resizePool } from "@/document/commands/placeNode";
-import { reconnectEdge } from "@/document/commands/reconnectEdge";
-import { removeItems } from "@/document/commands/removeItems";
-import { removePhase } from "@/document/commands/removePhase";
-import { renameNode } from "@/document/commands/renameNode";
-import { replaceDocument } from "@/document/commands/replaceDocument";
-import { setEdgeOption } from "@/document/commands/setEdgeOption";
-import { setField } from "@/document/commands/setField";
-import { setFields } from "@/document/commands/setFields";
-import { setHardware } from "@/document/commands/setHardware";
-import { setNote } from "@/document/commands/setNote";
-import { setValue } from "@/document/commands/setValue";
-import { setWeights } from "@/document/commands/setWeights";
-import { ungroupPhases } from "@/document/commands/ungroupPhases";
 import { edgeKeys, portRef } from "@/document/edges";
 import { cutFragment, placeFragment } from "@/document/fragment";
-import { dispatch, type History } from "@/document/history";
-import { setLock } from "@/document/locks";
 import { spliceOf } from "@/document/splice";
 import type { LoopDocument } from "@/document/types";
+import { boxesOf } from "@/graph/geometry";
+import { type Alignment, align, distribute } from "@/graph/guides";
+import { applyChanges, applyFit } from "@/state/commands/applyChanges";
+import { connect, reconnectEdge, setEdgeOption, setWeights } from "@/state/commands/edges";
+import { setField, setFields, setHardware, setNote, setValue } from "@/state/commands/fields";
+import {
+  addNode,
+  insertOnEdge,
+  moveNodes,
+  pasteItems,
+  removeItems,
+  renameNode,
+} from "@/state/commands/nodes";
+import {
+  addPhase,
+  groupPhase,
+  mergePhases,
+  movePhase,
+  removePhase,
+  ungroupPhases,
+} from "@/state/commands/phases";
+import { placeInPool, placeNode, resizePool } from "@/state/commands/pools";
+import { replaceDocument } from "@/state/commands/replaceDocument";
+import type { Command } from "@/state/document/command";
+import { dispatch, type History } from "@/state/document/history";
+import { setLock } from "@/state/document/locks";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 export interface Step {

@@ -1,12 +1,11 @@
 /** Pool by pool: every frame holds its own nodes and no others, whatever the loop. */
 import { describe, expect, it } from "vitest";
-import { arrangePools } from "@/document/arrangePools";
-import { areaOf, boxesOf } from "@/document/boxes";
-import { framesOf } from "@/document/frames";
-import { placeNodes } from "@/document/layout";
 import { poolsOf } from "@/document/pools";
 import type { LoopDocument } from "@/document/types";
-import { overlap } from "@/features/canvas/shapes";
+import { arrangePools, framesOf } from "@/graph/frames";
+import { areaOf, boxesOf } from "@/graph/geometry";
+import { placeNodes } from "@/graph/layout";
+import { overlap } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 

@@ -1,25 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { addNode } from "@/document/commands/addNode";
-import { addPhase } from "@/document/commands/addPhase";
-import { applyChanges } from "@/document/commands/applyChanges";
-import { connect } from "@/document/commands/connect";
-import { groupPhase } from "@/document/commands/groupPhase";
-import { mergePhases } from "@/document/commands/mergePhases";
-import { moveNodes } from "@/document/commands/moveNodes";
-import { movePhase } from "@/document/commands/movePhase";
-import { pasteItems } from "@/document/commands/pasteItems";
-import { reconnectEdge } from "@/document/commands/reconnectEdge";
-import { removeItems } from "@/document/commands/removeItems";
-import { removePhase } from "@/document/commands/removePhase";
-import { renameNode } from "@/document/commands/renameNode";
-import { replaceDocument } from "@/document/commands/replaceDocument";
-import { setEdgeOption } from "@/document/commands/setEdgeOption";
-import { setField } from "@/document/commands/setField";
-import { setValue } from "@/document/commands/setValue";
-import { ungroupPhases } from "@/document/commands/ungroupPhases";
 import { cutFragment, fromFragmentSpec, placeFragment, toFragmentSpec } from "@/document/fragment";
-import { locksOf, setLock } from "@/document/locks";
 import { phaseAt, phaseList, phaseNames, schedule } from "@/document/phases";
+import { applyChanges } from "@/state/commands/applyChanges";
+import { connect, reconnectEdge, setEdgeOption } from "@/state/commands/edges";
+import { setField, setValue } from "@/state/commands/fields";
+import { addNode, moveNodes, pasteItems, removeItems, renameNode } from "@/state/commands/nodes";
+import {
+  addPhase,
+  groupPhase,
+  mergePhases,
+  movePhase,
+  removePhase,
+  ungroupPhases,
+} from "@/state/commands/phases";
+import { replaceDocument } from "@/state/commands/replaceDocument";
+import { locksOf, setLock } from "@/state/document/locks";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 describe("commands on nodes and edges", () => {

@@ -1,12 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { applyChanges } from "@/document/commands/applyChanges";
-import { moveNodes } from "@/document/commands/moveNodes";
-import { removeItems } from "@/document/commands/removeItems";
-import { replaceDocument } from "@/document/commands/replaceDocument";
 import { fromSpec, mendDocument, toSpec } from "@/document/convert";
 import { edgeKeys, readEdge } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
 import { listedIndex, readIndex } from "@/document/unread";
+import { applyChanges } from "@/state/commands/applyChanges";
+import { moveNodes, removeItems } from "@/state/commands/nodes";
+import { replaceDocument } from "@/state/commands/replaceDocument";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 describe("spec and document", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PlanSummary } from "@/api/types";
-import { isAlwaysDead } from "@/document/deadEdges";
+import { isAlwaysDead } from "@/features/canvas/LoopEdge";
 
 function plan(...dead: string[][]): PlanSummary {
   return { phases: dead.map((dead_edges) => ({ dead_edges })) } as unknown as PlanSummary;

@@ -1,7 +1,6 @@
 // @vitest-environment jsdom
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { type Draft, draftsOf } from "@/document/sync/drafts";
-import { openTab } from "@/document/sync/tab";
+import { type Draft, draftsOf, openTab } from "@/state/sync/drafts";
 import { smallLoop } from "../fixtures/loops";
 
 const database = vi.hoisted(() => new Map<string, unknown>());

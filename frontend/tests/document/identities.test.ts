@@ -1,12 +1,10 @@
 /** A learner keeps its colour from its creation until it is deleted. */
 import { describe, expect, it } from "vitest";
-import { addNode } from "@/document/commands/addNode";
-import { removeItems } from "@/document/commands/removeItems";
-import { renameNode } from "@/document/commands/renameNode";
-import { replaceDocument } from "@/document/commands/replaceDocument";
 import { fromSpec, toSpec } from "@/document/convert";
 import { keepIdentities, withIdentities } from "@/document/identities";
-import { createDocumentStore } from "@/document/store";
+import { addNode, removeItems, renameNode } from "@/state/commands/nodes";
+import { replaceDocument } from "@/state/commands/replaceDocument";
+import { createDocumentStore } from "@/state/document/store";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const judge = (id: string) => ({

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Json } from "@/api/types";
-import { mergeDocuments } from "@/document/sync/merge";
 import type { LoopDocument } from "@/document/types";
+import { mergeDocuments } from "@/state/sync/merge";
 import { smallLoop } from "../fixtures/loops";
 
 type Edit = (document: LoopDocument) => void;

@@ -1,14 +1,13 @@
 /** Frames, placing in pools, inserting in edges, lines to stand in: what a drag means. */
 import { describe, expect, it } from "vitest";
-import { align, distribute } from "@/document/align";
-import { boxesOf } from "@/document/boxes";
-import { insertOnEdge } from "@/document/commands/insertOnEdge";
-import { placeInPool } from "@/document/commands/placeInPool";
 import { fromSpec, toSpec } from "@/document/convert";
-import { framesOf, framesWhile, placingOf, poolAt } from "@/document/frames";
-import { guide } from "@/document/guides";
 import { isUnconnected, spliceOf } from "@/document/splice";
 import type { LoopDocument, Point } from "@/document/types";
+import { framesOf, framesWhile, placingOf, poolAt } from "@/graph/frames";
+import { boxesOf } from "@/graph/geometry";
+import { align, distribute, guide } from "@/graph/guides";
+import { insertOnEdge } from "@/state/commands/nodes";
+import { placeInPool } from "@/state/commands/pools";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 function pooled(): LoopDocument {

@@ -7,7 +7,7 @@ import {
   type SyncEvent,
   type SyncState,
   startState,
-} from "@/document/sync/state";
+} from "@/state/sync/state";
 import { aProblem } from "../fixtures/runs";
 
 const theirs = { id: "l", revision: "r7", name: "small", yaml: "{}" } as Loop;

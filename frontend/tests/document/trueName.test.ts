@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { applyFit } from "@/document/commands/applyFit";
-import { setField } from "@/document/commands/setField";
-import { setHardware } from "@/document/commands/setHardware";
 import { fromSpec } from "@/document/convert";
+import { applyFit } from "@/state/commands/applyChanges";
+import { setField, setHardware } from "@/state/commands/fields";
 import { catalog } from "../fixtures/loops";
 
 const named = (name: string) =>

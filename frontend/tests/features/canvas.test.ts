@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject, KindInfo } from "@/api/types";
-import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
-import { freePlace } from "@/document/freePlace";
-import { MIN_WIDTH, NODE_WIDTH, nodeSize } from "@/document/geometry";
-import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
-import { type RouteEdge, routeEdges } from "@/features/canvas/routes";
-import { areaOf, crosses, type RouteBox } from "@/features/canvas/shapes";
 import { summaryValues } from "@/features/canvas/summary";
 import { groupKinds, searchGroups } from "@/features/palette/groups";
+import { edgeText } from "@/graph/edgeKinds";
+import { freePlace } from "@/graph/freePlace";
+import { MIN_WIDTH, NODE_WIDTH, nodeSize } from "@/graph/geometry";
+import { arrange, forwardEdges, placeNodes } from "@/graph/layout";
+import { type RouteEdge, routeEdges } from "@/graph/routes";
+import { areaOf, crosses, type RouteBox } from "@/graph/shapes";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const box = (id: string, x: number, y: number, height = 100): RouteBox => ({
@@ -26,7 +26,7 @@ const edge = (source: string, target: string, change: Partial<RouteEdge> = {}): 
   target,
   sourcePort: "out",
   targetPort: "in",
-  way: "data",
+  kind: "data",
   follower: null,
   sourceTop: 58,
   targetTop: 58,
@@ -182,7 +182,7 @@ describe("edges", () => {
 
   it("what is learned runs below everything, shorter ways further up, and is never crossed by itself", () => {
     const boxes = [box("a", 0, 0), box("b", 400, 0), box("c", 800, 0), box("low", 400, 300)];
-    const learned = { way: "learning", label: 60 } as const;
+    const learned = { kind: "learning", label: 60 } as const;
 
     const { lines, laneTop } = drawn(boxes, edge("c", "a", learned), edge("b", "a", learned));
 
@@ -197,7 +197,7 @@ describe("edges", () => {
   it("what is measured past others runs above everything", () => {
     const boxes = [box("a", 0, 0), box("wall", 300, -200, 500), box("probe", 600, 0)];
 
-    const [line] = drawn(boxes, edge("a", "probe", { way: "measure" })).lines;
+    const [line] = drawn(boxes, edge("a", "probe", { kind: "measure" })).lines;
 
     expect(Math.min(...(line?.points ?? []).map(([, y]) => y))).toBeLessThan(-200);
   });

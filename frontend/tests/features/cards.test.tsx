@@ -4,14 +4,13 @@ import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { ReactFlow } from "@xyflow/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Diagnostic } from "@/api/types";
-import { tellingValues } from "@/document/telling";
-import { CardHeader } from "@/features/canvas/CardHeader";
-import { CardProblem } from "@/features/canvas/CardProblem";
-import { CardValues } from "@/features/canvas/CardValues";
 import { EdgeOptions } from "@/features/canvas/EdgeOptions";
 import { LearnBar } from "@/features/canvas/LearnBar";
+import { CardHeader, CardValues } from "@/features/canvas/LoopNode";
+import { CardProblem } from "@/features/canvas/NodeBadge";
 import { PortFold } from "@/features/canvas/PortFold";
-import { useSelection } from "@/session/selection";
+import { cardValues } from "@/graph/cardValues";
+import { useSelection } from "@/state/selection";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
@@ -27,10 +26,7 @@ const completions = () => screen.getByRole("button", { name: /^completions of ac
 
 describe("values of a card", () => {
   it("are those that the kind calls telling, defaults too", () => {
-    const said = tellingValues(catalog, smallLoop(), "actor").map(({ label, text }) => [
-      label,
-      text,
-    ]);
+    const said = cardValues(catalog, smallLoop(), "actor").map(({ label, text }) => [label, text]);
 
     expect(said.map(([label]) => label)).toEqual(["completions", "max tokens", "temperature"]);
     expect(said.every(([, text]) => text !== "")).toBe(true);
@@ -39,7 +35,7 @@ describe("values of a card", () => {
   it("every kind has some, and no value of it stands twice", () => {
     for (const kind of Object.values(catalog.kinds)) {
       const loop = { ...smallLoop(), nodes: { one: { ...kind.template, kind: kind.kind } } };
-      const said = tellingValues(catalog, loop, "one");
+      const said = cardValues(catalog, loop, "one");
       expect(said.length, kind.kind).toBeGreaterThan(0);
       expect(new Set(said.map(({ label }) => label)).size).toBe(said.length);
     }
@@ -49,7 +45,7 @@ describe("values of a card", () => {
     const loop = smallLoop();
     const pools = (own: string) => {
       loop.nodes.actor = { kind: "actor", pool: own, rollout: { pool: "write" } };
-      return tellingValues(catalog, loop, "actor").filter(({ label }) => label.includes("pool"));
+      return cardValues(catalog, loop, "actor").filter(({ label }) => label.includes("pool"));
     };
 
     expect(pools("train")).toMatchObject([{ label: "rollout pool", text: "write" }]);
@@ -192,7 +188,7 @@ describe("the weight on an edge", () => {
     loop.edges = [...loop.edges.filter(({ to }) => to !== edge.to), edge];
     const { store, wrapper } = insideLoop({ document: loop });
     const id = "exact.scores->actor.rewards";
-    render(<EdgeOptions id={id} way="learning" isSelected={false} />, { wrapper });
+    render(<EdgeOptions id={id} kind="learning" isSelected={false} />, { wrapper });
 
     fireEvent.click(
       screen.getByRole("button", { name: "weight of exact.scores->actor.rewards: × 0.5" }),
@@ -213,12 +209,12 @@ describe("the weight on an edge", () => {
     const { store, wrapper } = insideLoop({ document: loop });
     const id = "exact.scores->actor.rewards";
     const label = { name: `weight of ${id}: × 1` };
-    const { rerender } = render(<EdgeOptions id={id} way="learning" isSelected={false} />, {
+    const { rerender } = render(<EdgeOptions id={id} kind="learning" isSelected={false} />, {
       wrapper,
     });
     expect(screen.queryByRole("button", label)).toBeNull();
 
-    rerender(<EdgeOptions id={id} way="learning" isSelected />);
+    rerender(<EdgeOptions id={id} kind="learning" isSelected />);
     fireEvent.click(screen.getByRole("button", label));
     const field = screen.getByRole("textbox");
     fireEvent.keyDown(field, { key: "Enter" });

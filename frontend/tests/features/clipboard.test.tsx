@@ -3,8 +3,8 @@
 import { act, cleanup, renderHook } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
-import { useSelection } from "@/session/selection";
-import { useClipboard } from "@/session/useClipboard";
+import { useSelection } from "@/state/selection";
+import { useClipboard } from "@/state/useClipboard";
 import { insideLoop } from "../fixtures/open";
 
 afterEach(() => {

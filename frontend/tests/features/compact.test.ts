@@ -1,12 +1,8 @@
 /** The whole of any loop is fitted into any window; where whole cards could not be read there, with compact ones. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { atWork } from "@/document/atWork";
-import { nodeSize } from "@/document/geometry";
-import { placeNodes, withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
-import { compactEdges, compactMeasures, growth, squeezeBoxes } from "@/features/canvas/compact";
-import { settingNumber } from "@/features/canvas/compactText";
+import { settingNumber } from "@/features/canvas/CompactCard";
 import {
   type Draw,
   isInSight,
@@ -17,10 +13,14 @@ import {
   squeezeInto,
   turned,
 } from "@/features/canvas/fit";
-import { type RouteEdge, routeEdges } from "@/features/canvas/routes";
-import { areaOf, overlap, type RouteBox } from "@/features/canvas/shapes";
 import { routeParts } from "@/features/canvas/useFlowEdges";
-import type { Squeeze } from "@/session/detail";
+import type { Squeeze } from "@/graph/compact";
+import { compactEdges, compactMeasures, growth, squeezeBoxes } from "@/graph/compact";
+import { nodeSize } from "@/graph/geometry";
+import { placeNodes, withPlaces } from "@/graph/layout";
+import { type RouteEdge, routeEdges } from "@/graph/routes";
+import { runLayout } from "@/graph/runLayout";
+import { areaOf, overlap, type RouteBox } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 
@@ -60,7 +60,7 @@ function clashes(boxes: readonly RouteBox[]): string[] {
 
 describe.each(presets)("%s", (_, document) => {
   it.each(ROOMS)("is whole in a canvas of $width x $height", ({ isLive, ...room }) => {
-    const loop = isLive ? atWork(catalog, withPlaces(catalog, document)) : document;
+    const loop = isLive ? runLayout(catalog, withPlaces(catalog, document)) : document;
     const boxes = boxesOf(loop);
     const draw = drawer(boxes, routeParts(catalog, loop, isLive));
 
@@ -187,13 +187,13 @@ it("a low card takes the room below it, up to that of a name and a number", () =
 });
 
 it("edges between the same two cards are one, which tells how many it stands for", () => {
-  const edge = (key: string, sourcePort: string, way: RouteEdge["way"] = "data"): RouteEdge => ({
+  const edge = (key: string, sourcePort: string, kind: RouteEdge["kind"] = "data"): RouteEdge => ({
     key,
     source: "a",
     target: "b",
     sourcePort,
     targetPort: `${sourcePort}_in`,
-    way,
+    kind,
     follower: null,
     sourceTop: sourcePort === "rows" ? 10 : 34,
     targetTop: 10,

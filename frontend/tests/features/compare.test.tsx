@@ -8,8 +8,8 @@ import { askedRuns, differences } from "@/features/compare/compared";
 import { lineOf, overlay } from "@/features/compare/overlay";
 import { SpecDifferences } from "@/features/compare/SpecDifferences";
 import { StageSplit } from "@/features/compare/StageSplit";
-import { isChangedSince } from "@/features/strip/changedSince";
-import { sparksOf } from "@/session/useSparks";
+import { isChangedSince } from "@/features/runs/list/RunStrip";
+import { sparksOf } from "@/state/queries";
 import { sparkPath } from "@/ui/Sparkline";
 import { aRun } from "../fixtures/runs";
 

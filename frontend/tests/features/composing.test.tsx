@@ -6,7 +6,7 @@ import type { CheckAnswer, Diagnostic } from "@/api/types";
 import { NodeBadge } from "@/features/canvas/NodeBadge";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
-import { useViewport } from "@/session/viewport";
+import { useViewport } from "@/state/canvas";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aProblem } from "../fixtures/runs";

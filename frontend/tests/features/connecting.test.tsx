@@ -6,7 +6,7 @@ import type { KindInfo } from "@/api/types";
 import { ConnectionLine } from "@/features/canvas/ConnectionLine";
 import { useMovingEdge } from "@/features/canvas/movingEdge";
 import { useConnect } from "@/features/canvas/useConnect";
-import { useAddNode } from "@/session/useAddNode";
+import { useAddNode } from "@/state/useAddNode";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

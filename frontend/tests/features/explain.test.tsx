@@ -5,15 +5,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { MathElement } from "@/api/types";
 import { loopNameNear, loopNameProblem } from "@/document/names";
-import { algorithmsOf } from "@/features/explain/algorithmsOf";
+import { Maths } from "@/features/explain/AlgorithmPage";
 import { CodePage } from "@/features/explain/CodePage";
-import { Maths } from "@/features/explain/Maths";
-import { STEPS } from "@/features/tour/steps";
-import { Tour } from "@/features/tour/Tour";
-import { useExplaining } from "@/session/explaining";
-import { usePreferences } from "@/session/preferences";
-import { startTour, useTour, useTourState } from "@/session/tour";
-import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/session/unsaved";
+import { algorithmsOf } from "@/features/explain/NodePage";
+import { STEPS, Tour } from "@/features/tour/Tour";
+import { useExplaining } from "@/state/dialogs";
+import { startTour, usePreferences, useTour, useTourState } from "@/state/preferences";
+import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/state/unsaved";
 import { WhyButton } from "@/ui/WhyButton";
 
 function show(content: React.ReactNode): void {

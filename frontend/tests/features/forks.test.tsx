@@ -4,15 +4,15 @@ import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/re
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { SpecChange } from "@/api/types";
-import { ChangedSince } from "@/features/runs/ChangedSince";
-import { ForkDialog } from "@/features/runs/ForkDialog";
+import { ChangedSince } from "@/features/runs/list/ChangedSince";
+import { ForkDialog } from "@/features/runs/start/ForkDialog";
 import {
   changeables,
   checkpointBefore,
   offered,
   readTyped,
   whyCheckpoint,
-} from "@/features/runs/fork";
+} from "@/features/runs/start/fork";
 import { aRun } from "../fixtures/runs";
 
 const LR: SpecChange = {

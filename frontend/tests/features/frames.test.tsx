@@ -6,7 +6,7 @@ import { ReactFlow } from "@xyflow/react";
 import { afterEach, expect, it, vi } from "vitest";
 import { useLayoutActions } from "@/app/actions/useLayoutActions";
 import { Frames } from "@/features/canvas/frames/Frames";
-import { useSelection } from "@/session/selection";
+import { useSelection } from "@/state/selection";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

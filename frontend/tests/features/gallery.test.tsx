@@ -7,7 +7,7 @@ import type { LoopPreset, Sketch } from "@/api/types";
 import { FILTERS, matches, ordered } from "@/features/presets/filters";
 import { Gallery } from "@/features/presets/Gallery";
 import { drawSketch, SKETCH_BOX } from "@/features/presets/sketch";
-import { isUnsaved } from "@/session/unsaved";
+import { isUnsaved } from "@/state/unsaved";
 import { catalog } from "../fixtures/loops";
 
 const SKETCH: Sketch = {

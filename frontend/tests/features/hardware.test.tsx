@@ -3,12 +3,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CheckAnswer, FitAnswer, GpuEstimate, PredictedTime } from "@/api/types";
-import { applyFit } from "@/document/commands/applyFit";
-import { placeNode, resizePool } from "@/document/commands/placeNode";
-import { setHardware } from "@/document/commands/setHardware";
 import { fromSpec, toSpec } from "@/document/convert";
-import { decidedText } from "@/document/decided";
-import { isSolvable, locksOf, setLock } from "@/document/locks";
 import { stageInk } from "@/features/hardware/colors";
 import { HardwareBar } from "@/features/hardware/HardwareBar";
 import { HardwareView } from "@/features/hardware/HardwareView";
@@ -22,10 +17,15 @@ import {
   rolesIn,
   stepShares,
 } from "@/features/hardware/lanes";
+import { MemoryPanel } from "@/features/hardware/MemoryPanel";
 import { StepSplit } from "@/features/hardware/StepSplit";
 import { giveUp, moveTo, PAUSE_MILLISECONDS, useTrial } from "@/features/hardware/trial";
-import { MemoryPanel } from "@/features/memory/MemoryPanel";
+import { decidedText } from "@/features/inspector/form/FieldRow";
 import { overOf, worstOf } from "@/lib/estimate";
+import { applyFit } from "@/state/commands/applyChanges";
+import { setHardware } from "@/state/commands/fields";
+import { placeNode, resizePool } from "@/state/commands/pools";
+import { isSolvable, locksOf, setLock } from "@/state/document/locks";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

@@ -1,11 +1,11 @@
 // @vitest-environment jsdom
 import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { setField } from "@/document/commands/setField";
-import { locksOf } from "@/document/locks";
-import { useOpenParts } from "@/features/inspector/form/openParts";
+import { useOpenParts } from "@/features/inspector/form/FormPart";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
-import { usePreferences } from "@/session/preferences";
+import { setField } from "@/state/commands/fields";
+import { locksOf } from "@/state/document/locks";
+import { usePreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";

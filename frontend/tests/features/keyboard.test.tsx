@@ -5,9 +5,9 @@ import { useActionKeys } from "@/app/useActionKeys";
 import { useFlowNodes } from "@/features/canvas/useFlowNodes";
 import { ConnectTo } from "@/features/inspector/ConnectTo";
 import { AddSearch } from "@/features/palette/AddSearch";
-import type { Action, Scope } from "@/session/actions";
-import { useAddSearch } from "@/session/addSearch";
-import { usePreferences } from "@/session/preferences";
+import type { Action, Scope } from "@/state/actions";
+import { useAddSearch } from "@/state/dialogs";
+import { usePreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { insideLoop } from "../fixtures/open";
 
@@ -166,7 +166,7 @@ describe("the search that adds a node", () => {
 
 /** A drag moves boxes and does nothing else. */
 const NOTHING_MORE: Parameters<typeof useFlowNodes>[0] = {
-  steer: (changes) => changes,
+  snap: (changes) => changes,
   drop: () => false,
 };
 

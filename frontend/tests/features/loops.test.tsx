@@ -7,7 +7,7 @@ import type { Loop, LoopPreset, LoopPresetText, LoopSummary } from "@/api/types"
 import { DropZone } from "@/features/loops/DropZone";
 import { LoopRow } from "@/features/loops/LoopRow";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { useDialogs } from "@/session/dialogs";
+import { useDialogs } from "@/state/dialogs";
 import { choose } from "../fixtures/choose";
 import { catalog } from "../fixtures/loops";
 

@@ -3,7 +3,7 @@
 import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
 import { ManyInspector } from "@/features/inspector/ManyInspector";
-import { useSelection } from "@/session/selection";
+import { useSelection } from "@/state/selection";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

@@ -1,14 +1,14 @@
 // @vitest-environment jsdom
 import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ModeSelect } from "@/app/head/ModeSelect";
+import { ModeSelect } from "@/app/head/TopBar";
 import { modeNamed, ofOtherModes, setAmong } from "@/catalog/modes";
 import type { LoopDocument } from "@/document/types";
-import { CanvasEmpty } from "@/features/canvas/CanvasEmpty";
+import { CanvasEmpty } from "@/features/canvas/Canvas";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { AddSearch } from "@/features/palette/AddSearch";
 import { Palette } from "@/features/palette/Palette";
-import { usePreferences } from "@/session/preferences";
+import { usePreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";

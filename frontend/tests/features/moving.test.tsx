@@ -5,7 +5,7 @@ import { act, cleanup, render, screen } from "@testing-library/react";
 import { useStoreApi } from "@xyflow/react";
 import { Profiler, useRef } from "react";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { CanvasGround } from "@/features/canvas/CanvasGround";
+import { CanvasGround } from "@/features/canvas/Canvas";
 import { Overview } from "@/features/canvas/Overview";
 import { useMoves } from "@/features/canvas/useMoves";
 import { insideLoop } from "../fixtures/open";

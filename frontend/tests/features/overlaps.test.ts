@@ -1,14 +1,13 @@
 /** What is drawn lies on nothing, in any loop that comes with the product: boxes, labels, lines. */
 import { describe, expect, it } from "vitest";
-import { atWork } from "@/document/atWork";
-import { nodeSize } from "@/document/geometry";
-import { placeNodes, withPlaces } from "@/document/layout";
-import { textWidth } from "@/document/textWidth";
 import type { LoopDocument } from "@/document/types";
-import { labelArea } from "@/features/canvas/labels";
-import { routeEdges } from "@/features/canvas/routes";
-import { type Area, areaOf, crosses, overlap } from "@/features/canvas/shapes";
 import { routeParts } from "@/features/canvas/useFlowEdges";
+import { nodeSize, textWidth } from "@/graph/geometry";
+import { labelArea } from "@/graph/labels";
+import { placeNodes, withPlaces } from "@/graph/layout";
+import { routeEdges } from "@/graph/routes";
+import { runLayout } from "@/graph/runLayout";
+import { type Area, areaOf, crosses, overlap } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 
@@ -54,7 +53,7 @@ function behind({ boxes, parts, drawing }: ReturnType<typeof draw>): string[] {
 
 const VIEWS = presets.flatMap(([name, document]) => [
   { name, document, isLive: false },
-  { name, document: atWork(catalog, withPlaces(catalog, document)), isLive: true },
+  { name, document: runLayout(catalog, withPlaces(catalog, document)), isLive: true },
 ]);
 
 describe.each(VIEWS)("$name, live: $isLive", ({ document, isLive }) => {
@@ -71,7 +70,7 @@ describe.each(VIEWS)("$name, live: $isLive", ({ document, isLive }) => {
   it("what is learned runs below all boxes, on a track of its own where another runs", () => {
     const lowest = Math.max(...drawn.nodes.map(({ area }) => area.bottom));
     const tracks = drawn.parts
-      .filter(({ way }) => way === "learning")
+      .filter(({ kind }) => kind === "learning")
       .map(({ key }) => {
         const { points } = drawn.drawing.routes.get(key) ?? { points: [] };
         const y = Math.max(...points.map(([, at]) => at));

@@ -4,8 +4,7 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { ReactFlowProvider } from "@xyflow/react";
 import { afterEach, expect, it, vi } from "vitest";
 import { PaletteRail } from "@/features/palette/PaletteRail";
-import { usePalette } from "@/session/palette";
-import { usePreferences } from "@/session/preferences";
+import { usePalette, usePreferences } from "@/state/preferences";
 import { insideLoop } from "../fixtures/open";
 
 afterEach(() => {

@@ -17,11 +17,11 @@ import {
   timelineRows,
   zoomRange,
 } from "@/features/timeline/rows";
-import { yamlPlace } from "@/features/yaml/place";
+import { yamlPlace } from "@/features/yaml/YamlPanel";
 import { bytesIn, groupGpus, groupName, partsIn } from "@/lib/estimate";
 import { addPoint, createSeries } from "@/live/series";
 import type { StageSpan } from "@/live/state";
-import { smallestChange } from "@/ui/code/smallestChange";
+import { smallestChange } from "@/ui/code/editor";
 import { catalog } from "../fixtures/loops";
 import { aProblem, aStage, someGauges } from "../fixtures/runs";
 

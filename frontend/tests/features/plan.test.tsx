@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, PlannedStage } from "@/api/types";
 import { PlanPanel } from "@/features/plan/PlanPanel";
 import { rowsText } from "@/features/plan/StageChain";
-import { useSelection } from "@/session/selection";
+import { useSelection } from "@/state/selection";
 import { insideLoop } from "../fixtures/open";
 
 const stage = (name: string, rows: string | null, passes = 1): PlannedStage => ({

@@ -2,8 +2,8 @@
 import { renderHook } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import type { JsonObject, KindInfo } from "@/api/types";
-import { nodeSize, shownPorts } from "@/document/geometry";
 import { useNodePorts } from "@/features/canvas/useNodePorts";
+import { nodeSize, shownPorts } from "@/graph/geometry";
 import { LiveRun } from "@/live/LiveRun";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { act, cleanup, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { RunProgress } from "@/features/runs/RunProgress";
+import { RunProgress } from "@/features/runs/live/RunProgress";
 import { LiveRun } from "@/live/LiveRun";
 import { insideLoop } from "../fixtures/open";
 import { aRun, someGauges } from "../fixtures/runs";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { remedyOf, saved } from "@/features/runs/remedies";
+import { remedyOf, saved } from "@/features/runs/live/remedies";
 import type { StageSpan } from "@/live/state";
 import { catalog, smallLoop } from "../fixtures/loops";
 

@@ -4,7 +4,7 @@ import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/re
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import { RunsPage } from "@/app/RunsPage";
-import { RunBanner } from "@/features/runs/RunBanner";
+import { RunBanner } from "@/features/runs/live/RunBanner";
 import { LiveRun } from "@/live/LiveRun";
 import { catalog } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";

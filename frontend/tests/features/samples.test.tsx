@@ -9,7 +9,7 @@ import { SamplesPanel } from "@/features/samples/SamplesPanel";
 import { StepChoice } from "@/features/samples/StepChoice";
 import { MIN_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
-import { usePreferences } from "@/session/preferences";
+import { usePreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";

@@ -2,9 +2,9 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import { phaseAt, phaseList, phaseNames } from "@/document/phases";
-import { leaveGroup } from "@/features/schedule/leaveGroup";
+import { leaveGroup } from "@/features/schedule/PhaseTools";
 import { SchedulePanel } from "@/features/schedule/SchedulePanel";
-import { useSelection } from "@/session/selection";
+import { useSelection } from "@/state/selection";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

@@ -3,6 +3,8 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, Estimate } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
+import { EstimateTable } from "@/features/hardware/EstimateTable";
+import { MemoryPanel } from "@/features/hardware/MemoryPanel";
 import {
   FormContext,
   type FormSettings,
@@ -10,11 +12,9 @@ import {
 } from "@/features/inspector/form/FormContext";
 import { MapField } from "@/features/inspector/form/MapField";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
-import { EstimateTable } from "@/features/memory/EstimateTable";
-import { MemoryPanel } from "@/features/memory/MemoryPanel";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { LiveRun } from "@/live/LiveRun";
-import { usePreferences } from "@/session/preferences";
+import { usePreferences } from "@/state/preferences";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aProblem } from "../fixtures/runs";

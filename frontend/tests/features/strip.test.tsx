@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { JsonObject } from "@/api/types";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
 import { stripOf } from "@/features/schedule/strip";
-import { useSelection } from "@/session/selection";
+import { useSelection } from "@/state/selection";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SampleRow, SampleTokens } from "@/api/types";
+import { isOf } from "@/features/samples/GroupView";
 import { childrenOf, groupsOf, rootOf, shortAnswer } from "@/features/samples/groups";
 import {
   fullValue,
@@ -9,7 +10,6 @@ import {
   tokenTitle,
   viewsOf,
 } from "@/features/samples/shades";
-import { isOf } from "@/features/samples/useSampleTokens";
 
 describe("tokens of a text", () => {
   it("are of that text, with the model's own marks in it or without", () => {

@@ -3,16 +3,16 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, OfflineError } from "@/api/client";
 import type { CheckAnswer, JsonObject, Loop } from "@/api/types";
-import { setValue } from "@/document/commands/setValue";
-import { OpenLoopProvider } from "@/document/context";
+import { BrokenTextBanner } from "@/app/EditorLayout";
 import { fromSpec, toSpec } from "@/document/convert";
-import { createDocumentStore } from "@/document/store";
-import type { SyncApi } from "@/document/sync/api";
-import type { DraftStore } from "@/document/sync/drafts";
-import { LoopSync } from "@/document/sync/LoopSync";
-import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { YamlPanel } from "@/features/yaml/YamlPanel";
-import { useSelection } from "@/session/selection";
+import { setValue } from "@/state/commands/fields";
+import { OpenLoopProvider } from "@/state/document/context";
+import { createDocumentStore } from "@/state/document/store";
+import { useSelection } from "@/state/selection";
+import type { DraftStore } from "@/state/sync/drafts";
+import { LoopSync } from "@/state/sync/LoopSync";
+import type { SyncApi } from "@/state/sync/versions";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 

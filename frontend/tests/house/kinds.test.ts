@@ -35,18 +35,18 @@ const SECTIONS = ["nodes", "schedule", "phases", "name", "from", "to", "number"]
 const COMPARABLE: Record<string, readonly string[]> = {
   "catalog/": ["code", "json", "text"],
   "document/beginNode.ts": ["node"],
-  "document/commands/": ["set"],
-  "document/layout.ts": ["learn"],
   "document/picks.ts": ["text"],
   "document/pools.ts": ["pools"],
   "document/references.ts": ["metric", "node", "path", "template"],
   "document/suggestions.ts": ["metrics", "pools"],
-  "document/ways.ts": ["learn"],
   "features/canvas/": ["code", "node", "select", "source", "text"],
   "features/inspector/form/": ["code", "json", "regex", "select", "text"],
   "features/samples/SampleTable.tsx": ["best"],
   "features/timeline/TimelinePanel.tsx": ["all"],
+  "graph/edgeKinds.ts": ["learn"],
+  "graph/layout.ts": ["learn"],
   "lib/paths.ts": ["set"],
+  "state/commands/": ["set"],
 };
 
 function sources(folder: string): string[] {

@@ -1,14 +1,14 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useMemo } from "react";
 import { toast } from "sonner";
-import { removeItems } from "@/document/commands/removeItems";
-import { useOpenLoop } from "@/document/context";
-import type { Action } from "@/session/actions";
-import { useAddSearch } from "@/session/addSearch";
-import { toLoop } from "@/session/detail";
-import { useSelection } from "@/session/selection";
-import { useArrange } from "@/session/useArrange";
-import { useClipboard } from "@/session/useClipboard";
+import type { Action } from "@/state/actions";
+import { toLoop } from "@/state/canvas";
+import { removeItems } from "@/state/commands/nodes";
+import { useAddSearch } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { useArrange } from "@/state/useArrange";
+import { useClipboard } from "@/state/useClipboard";
 
 /** What changes the graph of a loop. */
 export function useEditActions(): Action[] {

@@ -1,12 +1,13 @@
 import { useMemo } from "react";
-import { useOpenLoop } from "@/document/context";
-import type { Action } from "@/session/actions";
+import { useLocation } from "wouter";
+import type { Action } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
 import { useEditActions } from "./useEditActions";
 import { useFocusActions } from "./useFocusActions";
 import { useGraphActions } from "./useGraphActions";
 import { useLayoutActions } from "./useLayoutActions";
 import { useLoopActions } from "./useLoopActions";
-import { usePageActions } from "./usePageActions";
 import { useSelectionActions } from "./useSelectionActions";
 import { useViewActions } from "./useViewActions";
 
@@ -29,5 +30,38 @@ export function useEditorActions(): Action[] {
       ...page,
     ],
     [runId, edit, focus, graph, layout, loop, view, selection, page],
+  );
+}
+
+/** Help, and the way to other pages. */
+function usePageActions(): Action[] {
+  const [, navigate] = useLocation();
+  return useMemo(
+    (): Action[] => [
+      {
+        id: "commands",
+        label: "All commands",
+        keys: ["mod+k"],
+        scope: "always",
+        section: "Help",
+        run: () => useDialogs.getState().show("commands"),
+      },
+      {
+        id: "shortcuts",
+        label: "Keyboard shortcuts",
+        keys: ["?"],
+        section: "Help",
+        run: () => useDialogs.getState().show("shortcuts"),
+      },
+      { id: "runs", label: "Go to runs", keys: [], section: "Go to", run: () => navigate("/runs") },
+      {
+        id: "loops",
+        label: "Go to loops",
+        keys: [],
+        section: "Go to",
+        run: () => navigate("/loops"),
+      },
+    ],
+    [navigate],
   );
 }

@@ -1,8 +1,8 @@
 import { useMemo } from "react";
-import { useOpenLoop } from "@/document/context";
-import type { Action } from "@/session/actions";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
+import type { Action } from "@/state/actions";
+import { useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
 
 const FIELD =
   '[data-field] :is(input, textarea, [contenteditable="true"], [role="combobox"], [role="switch"])';

@@ -1,15 +1,14 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useMemo } from "react";
-import { removeItems } from "@/document/commands/removeItems";
-import { useOpenLoop } from "@/document/context";
 import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
 import { formatPlural } from "@/lib/format";
-import type { Action } from "@/session/actions";
-import { useAddSearch } from "@/session/addSearch";
-import { toLoop } from "@/session/detail";
-import { useKnife } from "@/session/knife";
-import { useSelection } from "@/session/selection";
-import { useAddNote } from "@/session/useNotes";
+import type { Action } from "@/state/actions";
+import { toLoop, useEdgeCutter } from "@/state/canvas";
+import { removeItems } from "@/state/commands/nodes";
+import { useAddSearch } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { useAddNote } from "@/state/useAddNode";
 
 /** What is done with connections, and notes beside them. */
 export function useGraphActions(): Action[] {
@@ -73,12 +72,12 @@ export function useGraphActions(): Action[] {
         },
       },
       {
-        id: "knife",
+        id: "cutEdges",
         label: "Cut connections by dragging across them",
         keys: ["k"],
         section: "Edit",
         isEnabled: canEdit,
-        run: () => useKnife.setState({ isOn: true }),
+        run: () => useEdgeCutter.setState({ isOn: true }),
       },
       {
         id: "note",

@@ -1,12 +1,10 @@
 import { useMemo } from "react";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { poolsOf } from "@/document/pools";
-import type { Action } from "@/session/actions";
-import { ALIGNMENTS, DISTRIBUTIONS } from "@/session/alignments";
-import { useSelection } from "@/session/selection";
-import { useAlign } from "@/session/useAlign";
-import { useArrange } from "@/session/useArrange";
-import { usePlacing } from "@/session/usePlacing";
+import type { Action } from "@/state/actions";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
+import { usePlacing } from "@/state/usePlacing";
 
 /** Where the selected nodes stand, and in which pool they run. */
 export function useLayoutActions(): Action[] {

@@ -1,13 +1,11 @@
 import { useMemo } from "react";
-import { useOpenLoop } from "@/document/context";
 import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
-import { useRunControls } from "@/features/runs/useRunControls";
-import type { Action } from "@/session/actions";
-import { useDialogs } from "@/session/dialogs";
-import { usePalette } from "@/session/palette";
-import { usePreferences } from "@/session/preferences";
-import { startTour } from "@/session/tour";
+import { useRunControls } from "@/features/runs/start/useRunControls";
+import type { Action } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
+import { startTour, usePalette, usePreferences } from "@/state/preferences";
 import { panelsOf } from "../panels";
 
 /** What is done with a loop as a whole, and the way to each of its panels. */

@@ -1,9 +1,9 @@
 import { useMemo } from "react";
-import { useOpenLoop } from "@/document/context";
 import { edgeKeys } from "@/document/edges";
-import type { Action } from "@/session/actions";
-import { useSelection } from "@/session/selection";
-import { useClipboard } from "@/session/useClipboard";
+import type { Action } from "@/state/actions";
+import { useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { useClipboard } from "@/state/useClipboard";
 
 /** What can be done with the selection of any graph, a run's as well. */
 export function useSelectionActions(): Action[] {

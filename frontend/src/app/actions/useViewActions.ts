@@ -1,8 +1,8 @@
 import { useReactFlow } from "@xyflow/react";
 import { useMemo } from "react";
-import type { Action } from "@/session/actions";
-import { usePreferences } from "@/session/preferences";
-import { useViewport } from "@/session/viewport";
+import type { Action } from "@/state/actions";
+import { useViewport } from "@/state/canvas";
+import { usePreferences } from "@/state/preferences";
 
 /** What is seen of a graph, and which panels are open. */
 export function useViewActions(): Action[] {

@@ -2,9 +2,9 @@ import { useState } from "react";
 import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
-import { useOpenLoop, useSync } from "@/document/context";
 import { MergeChoices } from "@/features/history/MergeChoices";
 import { formatAgo } from "@/lib/format";
+import { useOpenLoop, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 

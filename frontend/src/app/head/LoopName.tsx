@@ -1,8 +1,8 @@
 import { useEffect, useState } from "react";
 import { toast } from "sonner";
-import { setValue } from "@/document/commands/setValue";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { loopNameNear, loopNameProblem } from "@/document/names";
+import { setValue } from "@/state/commands/fields";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 
 /** The loop's name, changed in place. */
 export function LoopName() {

@@ -1,6 +1,6 @@
 import { Link, useLocation, useSearch } from "wouter";
-import { usePreferences } from "@/session/preferences";
-import { loopAddress } from "@/session/presetAddress";
+import { usePreferences } from "@/state/preferences";
+import { loopAddress } from "@/state/unsaved";
 import { classes } from "@/ui/classes";
 
 const LOOPS = { href: "/loops", label: "Loops" };

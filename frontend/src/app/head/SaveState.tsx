@@ -1,6 +1,6 @@
 import { Check, CloudOff, Eye, LoaderCircle, TriangleAlert } from "lucide-react";
-import { useSync } from "@/document/context";
-import { NOT_SAVED, type SyncState } from "@/document/sync/state";
+import { useSync } from "@/state/document/context";
+import { NOT_SAVED, type SyncState } from "@/state/sync/state";
 import { Tooltip } from "@/ui/Tooltip";
 
 const LOOK = {

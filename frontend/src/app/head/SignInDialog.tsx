@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { errorMessage } from "@/api/client";
 import { signIn } from "@/api/routes";
-import { useDialogs } from "@/session/dialogs";
+import { useDialogs } from "@/state/dialogs";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";

@@ -2,7 +2,7 @@ import { LogOut, Monitor, Moon, Sun } from "lucide-react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { signOut } from "@/api/routes";
-import { type Theme, usePreferences } from "@/session/preferences";
+import { type Theme, usePreferences } from "@/state/preferences";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuSeparator } from "@/ui/Menu";
 
 const THEMES: { value: Theme; label: string }[] = [

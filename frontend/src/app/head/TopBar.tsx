@@ -14,21 +14,28 @@ import {
 } from "lucide-react";
 import { useRef } from "react";
 import { toast } from "sonner";
-import { useDocument, useOpenLoop } from "@/document/context";
+import { modeNamed } from "@/catalog/modes";
 import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
 import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
-import { RunButton } from "@/features/runs/RunButton";
-import { showKeys } from "@/session/actions";
-import { useDialogs } from "@/session/dialogs";
-import { startTour } from "@/session/tour";
+import { RunButton } from "@/features/runs/start/RunButton";
+import { showKeys } from "@/state/actions";
+import { useDialogs } from "@/state/dialogs";
+import {
+  useCatalog,
+  useDocument,
+  useMode,
+  useOpenLoop,
+  useSetMode,
+} from "@/state/document/context";
+import { startTour } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
+import { Select } from "@/ui/Select";
 import { Brand } from "./Brand";
 import { LoopName } from "./LoopName";
-import { ModeSelect } from "./ModeSelect";
 import { PageNav } from "./PageNav";
 import { SaveState } from "./SaveState";
 import { ThemeMenu } from "./ThemeMenu";
@@ -186,5 +193,29 @@ function AboutItem() {
     <MenuItem icon={<Info size={14} />} onSelect={open}>
       About this loop
     </MenuItem>
+  );
+}
+
+/** What the loop is made for, beside its name. */
+export function ModeSelect() {
+  const catalog = useCatalog();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const mode = useMode();
+  const choose = useSetMode();
+  return (
+    <span className="shrink-0">
+      <Select
+        label="Mode of the loop"
+        value={mode.name}
+        options={catalog.modes.map(({ name, title, help }) => ({
+          value: name,
+          label: title,
+          help,
+        }))}
+        isDisabled={isReadonly}
+        className="whitespace-nowrap text-xs"
+        onChange={(name) => choose(modeNamed(catalog, name))}
+      />
+    </span>
   );
 }

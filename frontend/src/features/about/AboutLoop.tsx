@@ -3,14 +3,16 @@ import { ExternalLink, FlaskConical, X } from "lucide-react";
 import type { ReactNode } from "react";
 import { fetchAboutPreset } from "@/api/routes";
 import type { AboutPreset } from "@/api/types";
-import { useTour } from "@/session/tour";
+import { formatBytes, formatSeconds } from "@/lib/format";
+import { useCatalog, useDocument, useNodeColors } from "@/state/document/context";
+import { useTour } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
+import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
-import { AboutNodes } from "./AboutNodes";
-import { CostFacts } from "./CostFacts";
 import { useAbout } from "./useAbout";
 
 /** What the open preset teaches, how long it takes, which curves to expect and what each node does. */
@@ -121,4 +123,79 @@ function TourOffer() {
       </Button>
     </p>
   );
+}
+
+/** What each node does, in its colour; pressed, it is chosen. */
+function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
+  const catalog = useCatalog();
+  const colors = useNodeColors();
+  const there = useDocument((state) => state.document.nodes);
+  const select = useSelection((state) => state.select);
+  return (
+    <ul className="-mx-1 flex flex-col">
+      {nodes.map(({ node, kind, does }) => (
+        <li key={node}>
+          <button
+            type="button"
+            aria-disabled={!(node in there) || undefined}
+            title={node in there ? `Choose ${node}` : `${node} is no longer in the loop`}
+            className="flex w-full gap-2 rounded-1 px-1 py-1 text-left text-xs hover:bg-hover aria-disabled:opacity-60"
+            onClick={() => {
+              if (node in there) select({ nodes: [node] });
+            }}
+          >
+            <span className="pt-0.5" style={{ color: colors[node] ?? "var(--muted)" }}>
+              <KindIcon name={catalog.kinds[kind]?.icon} size={14} />
+            </span>
+            <span className="min-w-0">
+              <span className="font-medium font-mono">{node}</span>{" "}
+              <span className="text-muted">
+                <RichText text={does} />
+              </span>
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** How long it takes, what it holds and what it costs, as estimated for the hardware that the loop names. */
+function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
+  const least = cost.is_whole ? "about " : "at least ";
+  const step = `${formatSeconds(cost.step_seconds)} a step`;
+  const facts: [string, string][] = [
+    [
+      "Time",
+      `${least}${formatSeconds(cost.seconds)}, ${cost.phase ? `${step} of ${cost.phase}` : step}`,
+    ],
+    ["Memory", `${formatBytes(cost.memory_bytes)} ${cost.gpus > 0 ? "of the fullest GPU" : ""}`],
+    [
+      "Cost",
+      cost.gpus > 0
+        ? `${least}${hours(cost.gpu_hours)} GPU-hours on ${cost.hardware}`
+        : "none, it runs on this machine",
+    ],
+  ];
+  return (
+    <div className="rounded-2 bg-sunken px-3 py-2 text-xs">
+      <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5">
+        {facts.map(([name, text]) => (
+          <div key={name} className="contents">
+            <dt className="text-muted">{name}</dt>
+            <dd className="tabular">{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <p className="mt-0.5 text-muted">
+        {cost.is_whole
+          ? "Estimated; a phase may end earlier."
+          : "Estimated for the phases with a known number of steps."}
+      </p>
+    </div>
+  );
+}
+
+function hours(value: number): string {
+  return value >= 10 ? Math.round(value).toLocaleString("en") : value.toFixed(1);
 }

@@ -1,6 +1,10 @@
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
-import { usePresetOfLoop } from "./usePresetOfLoop";
+import { useQuery } from "@tanstack/react-query";
+import { useSearch } from "wouter";
+import { fetchPresetNames } from "@/api/routes";
+import { useDocument } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
+import { presetOf } from "@/state/unsaved";
 
 /** Whether “About this loop” stands in the settings, and how to put it there or away. */
 export function useAbout() {
@@ -21,3 +25,27 @@ export function useAbout() {
     },
   };
 }
+
+/**
+ * The preset that the open loop is or came from: its address says so, or its name. Null for a loop of one's own,
+ * and while that is not known.
+ */
+function usePresetOfLoop(): { preset: string | null; isKnown: boolean } {
+  const named = presetOf(useSearch());
+  const name = useDocument((state) => state.document.name);
+  const { names, isPending } = usePresetNames();
+  const wanted = named ?? name;
+  return { preset: names.includes(wanted) ? wanted : null, isKnown: !isPending };
+}
+
+/** Names of the loops that ship with coloop, without what the gallery says of them; read once. */
+function usePresetNames(): { names: readonly string[]; isPending: boolean } {
+  const names = useQuery({
+    queryKey: ["presets", "names"],
+    queryFn: fetchPresetNames,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return { names: names.data ?? NONE, isPending: names.isPending };
+}
+
+const NONE: readonly string[] = [];

@@ -1,36 +1,41 @@
-import { ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
-import { useMemo, useRef, useState } from "react";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { GRID, NODE_WIDTH } from "@/document/geometry";
+import {
+  ReactFlow,
+  SelectionMode,
+  useReactFlow,
+  useStore,
+  useStoreApi,
+  ViewportPortal,
+} from "@xyflow/react";
+import { GraduationCap } from "lucide-react";
+import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { poolsOf } from "@/document/pools";
-import { useAddSearch } from "@/session/addSearch";
-import { toLoop, useDetail } from "@/session/detail";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
-import { NODE_DRAG, useAddNode } from "@/session/useAddNode";
-import { CanvasEmpty } from "./CanvasEmpty";
-import { CanvasGround } from "./CanvasGround";
+import { GRID, NODE_WIDTH } from "@/graph/geometry";
+import type { Drawing } from "@/graph/routes";
+import { toLoop, useDetail, useDropTarget } from "@/state/canvas";
+import { useAddSearch, useDialogs } from "@/state/dialogs";
+import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
+import { NODE_DRAG, useAddNode } from "@/state/useAddNode";
+import { Button } from "@/ui/Button";
 import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
+import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
 import { Frames } from "./frames/Frames";
-import { Guides } from "./guides/Guides";
 import { useDragging } from "./guides/useDragging";
 import { useNewHere } from "./guides/useNewHere";
-import { Knife } from "./knife/Knife";
-import { LearningLane } from "./LearningLane";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
-import { Notes } from "./notes/Notes";
+import { NoteCard } from "./notes/NoteCard";
 import { useConnect } from "./useConnect";
 import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
-import { useMoves } from "./useMoves";
+import { useMoves, useMoving } from "./useMoves";
 import { useReveal } from "./useReveal";
 import { useRoving } from "./useRoving";
 import { useSockets } from "./useSockets";
-import { useZoomProperty } from "./useZoomProperty";
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
@@ -45,9 +50,13 @@ const HOW_TO_GET_ABOUT = {
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
   const dragging = useDragging();
-  const { nodes, onNodesChange, onDragStop } = useFlowNodes(dragging);
+  const { nodes, isDragging, onNodesChange, onDragStop } = useFlowNodes(dragging);
   const squeeze = useDetail((state) => state.squeeze);
-  const { edges, onEdgesChange, boxes, drawing, dots, draw } = useFlowEdges(nodes, squeeze);
+  const { edges, onEdgesChange, boxes, drawing, dots, draw } = useFlowEdges(
+    nodes,
+    squeeze,
+    isDragging,
+  );
   const cards = useSockets(nodes, { sockets: drawing.sockets, dots }, squeeze);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
@@ -144,10 +153,153 @@ export function Canvas() {
           <Notes />
           <Guides />
         </ReactFlow>
-        <Knife />
+        <EdgeCutter />
         {nodes.length === 0 ? <CanvasEmpty /> : null}
       </div>
       <CanvasTools onFit={fit} onTouch={onTouch} area={drawing.area} />
     </section>
+  );
+}
+
+/** The notes of the loop, on the canvas below the boxes. */
+function Notes() {
+  const notes = useDocument((state) => state.document.notes);
+  if (!notes) return null;
+  return (
+    <ViewportPortal>
+      {Object.entries(notes).map(([id, note]) => (
+        <NoteCard key={id} id={id} note={note} />
+      ))}
+    </ViewportPortal>
+  );
+}
+
+/** Tells styles by `--zoom` how small compact cards are drawn; what moves under a hand keeps what it had. */
+function useZoomProperty(frame: RefObject<HTMLElement | null>): void {
+  const flow = useStoreApi();
+  useLayoutEffect(() => {
+    let told = 0;
+    const tell = () => {
+      const zoom = flow.getState().transform[2];
+      const { squeeze } = useDetail.getState();
+      if (squeeze === null || useMoving.getState().isMoving || zoom === told) return;
+      told = zoom;
+      frame.current?.style.setProperty("--zoom", String(zoom));
+    };
+    tell();
+    const leave = [flow.subscribe(tell), useMoving.subscribe(tell), useDetail.subscribe(tell)];
+    return () => {
+      for (const one of leave) one();
+    };
+  }, [frame, flow]);
+}
+
+/** An empty loop says what it is for, which was asked when it was made, and how to begin. */
+export function CanvasEmpty() {
+  const show = useDialogs((state) => state.show);
+  const mode = useMode();
+  return (
+    <div className="pointer-events-none absolute inset-0 flex items-center justify-center p-2">
+      <div className="pointer-events-auto flex max-h-full max-w-md flex-col items-center gap-2 overflow-y-auto rounded-3 border border-line bg-surface p-5 text-center shadow-2">
+        <p className="font-semibold text-base">An empty loop</p>
+        <p className="text-sm">
+          <b className="font-medium">{mode.title}.</b> {mode.help}
+        </p>
+        <p className="text-muted text-sm">
+          Drag a node from the left, double-click the canvas to search, or start from a preset.
+        </p>
+        <Button look="primary" className="mt-1" onClick={() => show("gallery")}>
+          Open the gallery
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** Beyond what a window shows of it. */
+const BEYOND = 3000;
+
+/** The ground below all boxes on which learning runs back. */
+function LearningLane({ drawing: { laneTop, area } }: { drawing: Drawing }) {
+  if (laneTop === null || area === null) return null;
+  const width = area.right - area.left + 2 * BEYOND;
+  return (
+    <ViewportPortal>
+      <div
+        className="learning-lane"
+        style={{
+          transform: `translate(${area.left - BEYOND}px, ${laneTop}px)`,
+          width,
+          height: area.bottom - laneTop + BEYOND,
+          paddingLeft: BEYOND + 12,
+        }}
+      >
+        <span>
+          <GraduationCap size={14} aria-hidden="true" /> Learning
+        </span>
+      </div>
+    </ViewportPortal>
+  );
+}
+
+const SMALLEST_GAP = 14;
+/** How far it goes from where the graph begins: a whole number of all gaps. */
+const REACH = GRID * 4096;
+
+/**
+ * The ground of the graph, with dots that stay apart and equally fine at every zoom. It moves with the graph, so that
+ * both are one picture; as it hides all behind it, so can the browser keep boxes and ground in one layer.
+ */
+export function CanvasGround() {
+  const isMoving = useMoving((state) => state.isMoving);
+  const drawnAt = useRef<number | null>(null);
+  const zoom = useStore(({ transform }) => (isMoving && drawnAt.current) || transform[2]);
+  drawnAt.current = zoom;
+  let gap = GRID;
+  while (gap * zoom < SMALLEST_GAP) gap *= 2;
+  return (
+    <ViewportPortal>
+      <div
+        aria-hidden="true"
+        className="canvas-ground"
+        style={{
+          inset: -REACH,
+          backgroundImage: `radial-gradient(circle, var(--canvas-dot) ${1 / zoom}px, transparent ${1.2 / zoom}px)`,
+          backgroundSize: `${gap}px ${gap}px`,
+          backgroundPosition: `${-gap / 2}px ${-gap / 2}px`,
+        }}
+      />
+    </ViewportPortal>
+  );
+}
+
+/** Lines through the boxes that a dragged one stands in line with, and a mark on the edge that it would be inserted in. */
+function Guides() {
+  const guides = useDropTarget((state) => state.guides);
+  const edge = useDropTarget((state) => state.edge);
+  const by = useDetail((state) => state.squeeze) ?? { x: 1, y: 1 };
+  const zoom = useStore((state) => state.transform[2]);
+  useEffect(() => {
+    const found =
+      edge && document.querySelector(`.react-flow__edge[data-id="${CSS.escape(edge)}"]`);
+    if (!found) return;
+    found.setAttribute("data-target", "");
+    return () => found.removeAttribute("data-target");
+  }, [edge]);
+  if (guides.length === 0) return null;
+  return (
+    <ViewportPortal>
+      <svg className="canvas-guides" aria-hidden="true" role="presentation">
+        {guides.map(({ axis, at, from, to }) => (
+          <line
+            key={`${axis} ${at}`}
+            strokeWidth={1 / zoom}
+            {...(axis === "x"
+              ? { x1: at * by.x, x2: at * by.x, y1: from * by.y, y2: to * by.y }
+              : { x1: from * by.x, x2: to * by.x, y1: at * by.y, y2: at * by.y })}
+          />
+        ))}
+      </svg>
+    </ViewportPortal>
   );
 }

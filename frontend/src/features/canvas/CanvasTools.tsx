@@ -1,15 +1,18 @@
 import { useReactFlow, useStore } from "@xyflow/react";
 import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-react";
 import { useRef } from "react";
-import { useDocument } from "@/document/context";
-import { useDetail } from "@/session/detail";
-import { usePreferences } from "@/session/preferences";
-import { useArrange } from "@/session/useArrange";
+import { outputPort } from "@/document/canConnect";
+import { portRef } from "@/document/edges";
+import type { Area } from "@/graph/shapes";
+import { formatName } from "@/lib/format";
+import { useDetail } from "@/state/canvas";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useArrange } from "@/state/useArrange";
 import { IconButton } from "@/ui/IconButton";
+import { PortMark } from "@/ui/PortMark";
 import { isInSight } from "./fit";
 import { Overview } from "./Overview";
-import { PortLegend } from "./PortLegend";
-import type { Area } from "./shapes";
 import { useMoving } from "./useMoves";
 
 interface ControlsProps {
@@ -118,4 +121,33 @@ function Zoom() {
   const stretch = useDetail(({ squeeze }) => (squeeze ? Math.max(squeeze.x, squeeze.y) : 1));
   const percent = useStore((state) => Math.round(state.transform[2] * stretch * 100));
   return <span className="tabular w-11 text-center text-muted text-xs">{percent} %</span>;
+}
+
+const MAX = 5;
+
+/** What the signs of this loop's edges stand for. */
+function PortLegend() {
+  const { catalog } = useOpenLoop();
+  const types = useDocument(({ document }) => {
+    const used = document.edges.map(
+      (edge) => outputPort(catalog, document, portRef(edge.from))?.type,
+    );
+    return [...new Set(used)].filter(Boolean).slice(0, MAX).join(" ");
+  });
+  if (types === "") return null;
+  return (
+    <div className="canvas-legend" role="group" aria-label="What the symbols mean">
+      {types.split(" ").map((name) => (
+        <span key={name} title={catalog.port_types[name]?.help}>
+          <PortMark
+            shape={catalog.port_types[name]?.shape ?? "circle"}
+            color={catalog.port_types[name]?.color ?? ""}
+            isHandle={catalog.port_types[name]?.handle ?? false}
+            size={10}
+          />
+          {formatName(name)}
+        </span>
+      ))}
+    </div>
+  );
 }

@@ -1,12 +1,12 @@
 import { Handle, Position } from "@xyflow/react";
 import { ArrowUp } from "lucide-react";
 import type { InputPort, OutputPort } from "@/api/types";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { kindOf } from "@/document/geometry";
+import { kindOf } from "@/graph/geometry";
+import type { Socket } from "@/graph/sockets";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { PortMark } from "@/ui/PortMark";
 import { socketHandle } from "./handles";
 import { portTitle } from "./NodePort";
-import type { Socket } from "./sockets";
 import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
 

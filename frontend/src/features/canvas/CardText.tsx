@@ -1,18 +1,21 @@
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import type { Json } from "@/api/types";
+import { ofOtherModes } from "@/catalog/modes";
 import type { Choice, Field } from "@/catalog/schema";
-import { setField } from "@/document/commands/setField";
-import { useDocument, useOpenLoop } from "@/document/context";
-import type { TellingValue } from "@/document/telling";
-import { useSelection } from "@/session/selection";
+import { type Picked, pickAt } from "@/document/picks";
+import type { CardValue } from "@/graph/cardValues";
+import type { Path } from "@/lib/paths";
+import { setField } from "@/state/commands/fields";
+import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { useVisits } from "@/state/useVisits";
+import { Combobox } from "@/ui/Combobox";
 import { Menu, MenuChoice } from "@/ui/Menu";
-import { CardPick } from "./CardPick";
-import { useIsPicked } from "./usePick";
 import { ValueField } from "./ValueField";
 
 interface CardTextProps {
   node: string;
-  value: TellingValue;
+  value: CardValue;
   /** Whether the Tab key leads to it. */
   isReachable: boolean;
   onEditing?: (isEditing: boolean) => void;
@@ -110,8 +113,68 @@ function choicesOf(field: Field | null): readonly Choice[] | null {
 }
 
 /** Null where it is not written on one line: text of several lines and code have the form. */
-function typedField({ field, value }: TellingValue) {
+function typedField({ field, value }: CardValue) {
   if (field?.shape === "number") return field;
   if (field?.shape !== "text" || field.widget === "code" || field.widget === "text") return null;
   return typeof value === "string" && value.includes("\n") ? null : field;
+}
+
+interface CardPickProps {
+  node: string;
+  value: CardValue;
+  className: string;
+  tabIndex: number;
+}
+
+/** A value of a card that is chosen from a list, which is searched by typing. It begins open. */
+function CardPick({ node, value, className, tabIndex }: CardPickProps) {
+  const { label, path, text } = value;
+  const pick = usePick(node, path, label);
+  if (!pick) return null;
+  const { options, isOpen, choose } = pick;
+  return (
+    <Combobox
+      label={`${label} of ${node}`}
+      value={typeof value.value === "string" ? value.value : text}
+      options={options}
+      look={{ className, text, tabIndex }}
+      startsOpen
+      onChange={choose}
+      {...(isOpen ? { onType: choose } : {})}
+    />
+  );
+}
+
+/** What a value of a node can be chosen from, on its card. */
+const NONE: ReadonlySet<string> = new Set();
+
+function useIsPicked(node: string, path: Path): boolean {
+  const { catalog, store } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  const place = path.join(".");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` and `place` are what is read
+  return useMemo(
+    () => pickAt(catalog, store.getState().document, node, path, NONE) !== null,
+    [catalog, store, node, data, place],
+  );
+}
+
+interface NodePick extends Pick<Picked, "options" | "isOpen"> {
+  choose: (value: string) => void;
+}
+
+/** The list as the loop has it now. */
+function usePick(node: string, path: Path, label: string): NodePick | null {
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const mode = useMode();
+  const visitsOf = useVisits();
+  const hidden = ofOtherModes(mode, document.nodes[node]?.kind ?? "").algorithms;
+  const picked = pickAt(catalog, document, node, path, hidden);
+  if (!picked) return null;
+  const choose = (value: string) => {
+    const change = { node, ...picked.write(value, visitsOf) };
+    store.getState().dispatch(setField, change, { label: `Change ${label} of ${node}` });
+  };
+  return { options: picked.options, isOpen: picked.isOpen, choose };
 }

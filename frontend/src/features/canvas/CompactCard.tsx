@@ -2,20 +2,19 @@ import { Handle, Position } from "@xyflow/react";
 import { Ban, Flame, Hourglass } from "lucide-react";
 import { Fragment, useMemo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { kindOf } from "@/document/geometry";
-import { learningText, tellingValues } from "@/document/telling";
-import { formatName } from "@/lib/format";
+import { type CardValue, cardValues, learningText } from "@/graph/cardValues";
+import type { Dot } from "@/graph/compact";
+import { kindOf } from "@/graph/geometry";
+import { formatBrief, formatName } from "@/lib/format";
 import { useLive } from "@/live/hooks";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { KindIcon } from "@/ui/KindIcon";
 import { portColor } from "@/ui/PortMark";
 import { BusyRing } from "./BusyRing";
-import type { Dot } from "./compact";
-import { liveNumber, rateNumber, settingNumber } from "./compactText";
-import { mainMetric } from "./mainMetric";
+import { type MainMetric, mainMetric } from "./mainMetric";
 import { portTitle } from "./NodePort";
 import { paceOf } from "./pace";
-import { stageRates } from "./stageText";
+import { mainRate, type StageRate, stageRates } from "./stageText";
 import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
@@ -35,7 +34,7 @@ export function CompactCard({ node, dots }: CompactCardProps) {
   const { title, number, values, isTold } = useMemo(() => {
     const { document } = store.getState();
     const kind = kindOf(catalog, data?.kind);
-    const values = tellingValues(catalog, document, node);
+    const values = cardValues(catalog, document, node);
     const learns = data ? learningText(catalog, kind, data) : "";
     const words = [kind?.title ?? formatName(data?.kind ?? "")];
     words.push(...summaryValues(catalog, document, node).map(({ text }) => text));
@@ -172,4 +171,25 @@ function CompactDot({ node, dot: { port: name, isTarget, top } }: { node: string
       aria-label={`${isTarget ? "input" : "output"} ${node}.${name}`}
     />
   );
+}
+
+// The one number of a compact card. Pure.
+
+/** Of a learner how it learns; else the first number that its kind calls telling, with what it counts. */
+export function settingNumber(values: readonly CardValue[], learning: string): string {
+  if (learning !== "") return learning.split(" · ")[0] ?? "";
+  const found = values.find(({ text }) => /^[\d.,]+$/.test(text)) ?? values[0];
+  if (!found) return "";
+  return /^[\d.,]+$/.test(found.text) ? `${found.text} ${found.label}` : found.text;
+}
+
+/** Rows a second of the node's main stage, without what it counts. */
+function rateNumber(rates: readonly StageRate[]): string {
+  return mainRate(rates).replace(/ \w+\//, "/");
+}
+
+/** Newest value and title of a metric, as one comparable text. */
+function liveNumber(metric: MainMetric | null): string {
+  if (metric === null || metric.series.last === undefined) return "";
+  return `${formatBrief(metric.series.last?.value)}|${metric.title}`;
 }

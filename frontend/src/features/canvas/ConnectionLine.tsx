@@ -1,11 +1,11 @@
 import type { ConnectionLineComponentProps } from "@xyflow/react";
 import { canConnect, inputPort, outputPort } from "@/document/canConnect";
-import { useOpenLoop } from "@/document/context";
+import { curvePath } from "@/graph/edgePath";
+import type { Point } from "@/graph/shapes";
+import { useOpenLoop } from "@/state/document/context";
 import { portColor } from "@/ui/PortMark";
-import { curvePath } from "./edgePath";
 import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
-import type { Point } from "./shapes";
 
 /** The edge while it is drawn; over a port that cannot take it, it says why. */
 export function ConnectionLine({

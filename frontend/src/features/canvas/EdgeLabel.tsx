@@ -1,12 +1,11 @@
 import { EdgeLabelRenderer } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
-import type { Way } from "@/document/ways";
+import { bundleText } from "@/graph/compact";
+import { bundleTitle, type EdgeKind } from "@/graph/edgeKinds";
 import { useEdgeFacts } from "@/live/hooks";
-import { useSelection } from "@/session/selection";
+import { useSelection } from "@/state/selection";
 import { Tooltip } from "@/ui/Tooltip";
-import { bundleText } from "./compact";
 import { EdgeOptions } from "./EdgeOptions";
-import { bundleTitle } from "./edgeWords";
 
 interface EdgeLabelProps {
   id: string;
@@ -17,7 +16,7 @@ interface EdgeLabelProps {
   text: string;
   /** Rows a second in a run. */
   rate: string;
-  way: Way;
+  kind: EdgeKind;
   color: string;
   isEvaluation: boolean;
   isSelected: boolean;
@@ -32,8 +31,8 @@ interface EdgeLabelProps {
 /** What an edge says of itself, on free ground: its options, and in a run what it delivers. */
 export function EdgeLabel(props: EdgeLabelProps) {
   const { id, run, stage, rate, isEvaluation, isSelected, place, spare } = props;
-  const { way, color, bundle, isCompact } = props;
-  const isLearning = way === "learning";
+  const { kind, color, bundle, isCompact } = props;
+  const isLearning = kind === "learning";
   const count = bundle.length > 1 ? bundleText(bundle.length) : "";
   // From afar only what is learned is named; the options of others are read where they are chosen.
   const text = isCompact && !isLearning && !(isSelected && count === "") ? "" : props.text;
@@ -56,7 +55,7 @@ export function EdgeLabel(props: EdgeLabelProps) {
     >
       {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
       <span>
-        {text === "" ? null : <EdgeOptions id={id} way={way} isSelected={isSelected} />}
+        {text === "" ? null : <EdgeOptions id={id} kind={kind} isSelected={isSelected} />}
         {count === "" ? null : <span title={bundleTitle(bundle)}> {count}</span>}
         {text !== "" && rate !== "" ? " · " : ""}
         {rate}

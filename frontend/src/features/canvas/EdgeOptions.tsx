@@ -1,31 +1,29 @@
 import { Fragment, useState } from "react";
-import { setEdgeOption } from "@/document/commands/setEdgeOption";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeIndex, portRef } from "@/document/edges";
-import { type EdgeOption, edgeOptions } from "@/document/edgeText";
-import type { Way } from "@/document/ways";
-import { useSelection } from "@/session/selection";
-import { wayName } from "./edgeWords";
+import { type EdgeKind, type EdgeOption, edgeOptions, learningName } from "@/graph/edgeKinds";
+import { setEdgeOption } from "@/state/commands/edges";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { ValueField } from "./ValueField";
 
 interface EdgeOptionsProps {
   id: string;
-  way: Way;
+  kind: EdgeKind;
   isSelected: boolean;
 }
 
 /** The options of an edge; a number is changed where it is read. What counts for learning is offered though it is not set. */
-export function EdgeOptions({ id, way, isSelected }: EdgeOptionsProps) {
+export function EdgeOptions({ id, kind, isSelected }: EdgeOptionsProps) {
   const { catalog } = useOpenLoop();
   const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
   const isReadonly = useDocument((state) => state.isReadonly);
   if (!edge) return null;
-  const name = wayName(edge, way);
+  const name = learningName(edge, kind);
   const called = typeof edge.id === "string" ? edge.id : portRef(edge.to).port;
   return (
     <>
       {name}
-      {edgeOptions(catalog, edge, isSelected && way === "learning" && !isReadonly).map(
+      {edgeOptions(catalog, edge, isSelected && kind === "learning" && !isReadonly).map(
         (option, place) => (
           <Fragment key={option.name}>
             {place > 0 || name !== "" ? " · " : ""}

@@ -1,10 +1,10 @@
 import { GraduationCap } from "lucide-react";
 import { useMemo } from "react";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { kindOf } from "@/document/geometry";
-import { learningText, learningValues } from "@/document/telling";
+import { learningText, learningValues } from "@/graph/cardValues";
+import { kindOf } from "@/graph/geometry";
 import { formatPlural } from "@/lib/format";
-import { useSelection } from "@/session/selection";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { CardText } from "./CardText";
 
 interface LearnBarProps {

@@ -23,7 +23,10 @@ export function LiveBadge({ node }: { node: string }) {
   const count = useLive("lines", (live) => alertsOf(live, node).length, 0);
   if (error) {
     return (
-      <Tooltip side="top" text={<Said message={error.message} hint={error.hint ?? null} />}>
+      <Tooltip
+        side="top"
+        text={<MessageWithHint message={error.message} hint={error.hint ?? null} />}
+      >
         <span className="node-badge" data-severity="error" role="img" aria-label={`${node} failed`}>
           <CircleX size={13} aria-hidden="true" /> failed
         </span>
@@ -53,14 +56,14 @@ function Alerts({ node }: { node: string }) {
     <ul className="flex flex-col gap-1.5">
       {alertsOf(live, node).map((alert) => (
         <li key={alert.seq}>
-          <Said message={alert.message} hint={alert.hint} />
+          <MessageWithHint message={alert.message} hint={alert.hint} />
         </li>
       ))}
     </ul>
   );
 }
 
-function Said({ message, hint }: { message: string; hint: string | null }) {
+function MessageWithHint({ message, hint }: { message: string; hint: string | null }) {
   return (
     <span className="block">
       <RichText text={message} />

@@ -1,9 +1,12 @@
-import { useDocument, useOpenLoop } from "@/document/context";
-import { hasMetric, STATE_HEIGHT } from "@/document/geometry";
+import { Ban, Flame, Hourglass } from "lucide-react";
+import { hasMetric, METRIC_HEIGHT, STATE_HEIGHT } from "@/graph/geometry";
+import { formatShare } from "@/lib/format";
 import { useLive } from "@/live/hooks";
-import { MetricStrip } from "./MetricStrip";
-import { PaceChip } from "./PaceChip";
-import { StageRates } from "./StageRates";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { Tooltip } from "@/ui/Tooltip";
+import { mainMetric, stripText } from "./mainMetric";
+import { hasNotBegun, type PaceState, paceOf } from "./pace";
+import { mainRate, stageRates, wholeText } from "./stageText";
 
 /** What a node does in the watched run: its main number, whether it works or waits, its rate, its progress. */
 export function LiveNodeFooter({ node }: { node: string }) {
@@ -30,4 +33,136 @@ export function LiveNodeFooter({ node }: { node: string }) {
       )}
     </div>
   );
+}
+
+/** Rows a second of a node's main stage; on hover those of all, with tokens. */
+function StageRates({ node }: { node: string }) {
+  const rate = useLive("gauges", (live) => mainRate(stageRates(live.state.gauges, node)), "");
+  if (rate === "") return null;
+  const [, number, unit, rest] = /^(\S+) (\S+?)(\/.*)$/.exec(rate) ?? ["", rate, "", ""];
+  return (
+    <Tooltip text={<AllStages node={node} />} side="top">
+      <span className="stage-rate">
+        {number}
+        <span className="stage-rate-unit"> {unit}</span>
+        {rest}
+      </span>
+    </Tooltip>
+  );
+}
+
+function AllStages({ node }: { node: string }) {
+  const text = useLive(
+    "gauges",
+    (live) => stageRates(live.state.gauges, node).map(wholeText).join("\n"),
+    "",
+  );
+  return <span className="tabular whitespace-pre-line">{text}</span>;
+}
+
+const WIDTH = 56;
+const HEIGHT = 26;
+
+/** A node's main number, large, and how it came to be. */
+function MetricStrip({ node }: { node: string }) {
+  const { catalog } = useOpenLoop();
+  const told = useLive(
+    "series",
+    (live) => {
+      const metric = mainMetric(catalog, live, node);
+      return metric ? stripText(metric, WIDTH, HEIGHT) : "";
+    },
+    "",
+  );
+  const [value = "", title = "", line = ""] = told.split("|");
+  return (
+    <div className="metric-strip tabular" style={{ height: METRIC_HEIGHT }}>
+      {told === "" ? (
+        <span className="text-faint">no number yet</span>
+      ) : (
+        <>
+          <span className="min-w-0 flex-1">
+            <span className="metric-strip-value">{value}</span>
+            <span className="metric-strip-name" title={title}>
+              {title.toLowerCase()}
+            </span>
+          </span>
+          <svg
+            className="metric-strip-line"
+            width={WIDTH}
+            height={HEIGHT + 4}
+            viewBox={`0 -2 ${WIDTH} ${HEIGHT + 4}`}
+            role="img"
+            aria-label={`${title} so far`}
+          >
+            {line === "" ? null : <path d={`${line}V${HEIGHT}H0Z`} className="metric-strip-area" />}
+            <path d={line} />
+          </svg>
+        </>
+      )}
+    </div>
+  );
+}
+
+const HELP: Partial<Record<PaceState, string>> = {
+  busy: "Share of the step's time in which its stages run.",
+  starved: "Waiting for rows: its worker was idle, since its input was not ready yet.",
+  blocked: "Its input was ready, but its worker was still busy.",
+  evaluates: "Runs in evaluations only: their share of the time.",
+  rests: "None of its stages runs in this phase.",
+};
+
+/** What a node does, in words: state is never told by colour alone. */
+function PaceChip({ node }: { node: string }) {
+  const told = useLive(
+    "gauges",
+    (live) => {
+      const { state, share, bottleneck } = paceOf(live, node);
+      return `${state}|${formatShare(share)}|${bottleneck ?? ""}`;
+    },
+    "none||",
+  );
+  const isStarting = useLive("status", hasNotBegun, false);
+  const isOver = useLive("status", (live) => live.connection === "ended", false);
+  const [known = "none", share = "", bottleneck = ""] = told.split("|") as [
+    PaceState,
+    string,
+    string,
+  ];
+  const state = isStarting ? "starting" : known;
+  if (bottleneck !== "") {
+    const [stage = "", own = ""] = bottleneck.split("\t");
+    const words = own === "" ? stage : `${stage} ${formatShare(Number(own))}`;
+    return (
+      <Tooltip side="top" text={`Bottleneck: ${node}.${stage} takes most of the step's time.`}>
+        <span className="pace-chip" data-state="bottleneck">
+          <Flame size={12} role="img" aria-label="bottleneck" /> {words}
+        </span>
+      </Tooltip>
+    );
+  }
+  return (
+    <Tooltip side="top" text={HELP[state] ?? ""}>
+      <span className="pace-chip" data-state={state}>
+        {state === "starved" ? <Hourglass size={12} aria-hidden="true" /> : null}
+        {state === "blocked" ? <Ban size={12} aria-hidden="true" /> : null}
+        {wordsOf(state, share, isOver)}
+      </span>
+    </Tooltip>
+  );
+}
+
+function wordsOf(state: PaceState, share: string, isOver: boolean): string {
+  switch (state) {
+    case "starting":
+      return "starting";
+    case "rests":
+      return "idle in this phase";
+    case "none":
+      return isOver ? "no rate" : "no rate yet";
+    case "evaluates":
+      return `eval ${share}`;
+    default:
+      return `${state} ${share}`;
+  }
 }

@@ -1,16 +1,22 @@
 import { BaseEdge, type EdgeProps } from "@xyflow/react";
 import { memo } from "react";
+import type { PlanSummary } from "@/api/types";
 import { outputPort } from "@/document/canConnect";
-import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
-import { isAlwaysDead } from "@/document/deadEdges";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
-import { kindOf } from "@/document/geometry";
+import { bundleTitle, edgeLabel } from "@/graph/edgeKinds";
+import { kindOf } from "@/graph/geometry";
+import type { Route } from "@/graph/routes";
 import { useEdgeActivity } from "@/live/hooks";
-import { useDetail } from "@/session/detail";
+import { useDetail } from "@/state/canvas";
+import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/state/document/context";
 import { portColor } from "@/ui/PortMark";
 import { EdgeLabel } from "./EdgeLabel";
-import { bundleTitle, wayText } from "./edgeWords";
-import type { Route } from "./routes";
+
+/** Which edges deliver nothing in any phase: the plan says so, weights alone do not. Pure. */
+export function isAlwaysDead(plan: PlanSummary | null | undefined, key: string): boolean {
+  const phases = plan?.phases ?? [];
+  return phases.length > 0 && phases.every((phase) => phase.dead_edges.includes(key));
+}
 
 /** An edge in the colour of its type, of learning in the learner's, with its options and, in a run, its rate. */
 export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
@@ -33,7 +39,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   if (!edge || !route) return null;
 
   const portType = catalog.port_types[type ?? ""];
-  const isLearning = route.way === "learning";
+  const isLearning = route.kind === "learning";
   const color = isLearning ? learner : portColor(portType?.color);
   return (
     <>
@@ -44,7 +50,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         path={route.path}
         interactionWidth={compact === null ? 18 : 14 / compact}
         className="loop-edge"
-        data-way={route.way}
+        data-kind={route.kind}
         data-handle={portType?.handle || undefined}
         data-selected={selected || undefined}
         data-active={live?.isActive || undefined}
@@ -57,11 +63,11 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         id={id}
         run={key}
         stage={stage}
-        text={wayText(catalog, edge, route.way)}
+        text={edgeLabel(catalog, edge, route.kind)}
         rate={compact === null ? (live?.label ?? "") : ""}
         bundle={bundle ?? []}
         isCompact={compact !== null}
-        way={route.way}
+        kind={route.kind}
         color={color}
         isEvaluation={live?.isEvaluation ?? false}
         isSelected={selected === true}

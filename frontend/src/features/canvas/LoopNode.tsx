@@ -1,25 +1,119 @@
 import type { NodeProps } from "@xyflow/react";
-import { memo } from "react";
-import { useDocument, useNodeColor, useOpenLoop } from "@/document/context";
-import { foldTop, kindOf } from "@/document/geometry";
+import { Fragment, memo, useMemo, useState } from "react";
 import { isLearner } from "@/document/identities";
+import { type CardValue, cardValues } from "@/graph/cardValues";
+import type { Dot } from "@/graph/compact";
+import { foldTop, kindOf } from "@/graph/geometry";
+import type { Socket } from "@/graph/sockets";
 import { softColor } from "@/lib/colors";
+import { formatName } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
-import { useDetail } from "@/session/detail";
-import { CardHeader } from "./CardHeader";
+import { useDetail } from "@/state/canvas";
+import { useDocument, useNodeColor, useOpenLoop } from "@/state/document/context";
+import { KindIcon } from "@/ui/KindIcon";
+import { BusyRing } from "./BusyRing";
 import { CardSockets } from "./CardSockets";
-import { CardValues } from "./CardValues";
+import { CardText } from "./CardText";
 import { CompactCard } from "./CompactCard";
-import type { Dot } from "./compact";
 import { LearnBar } from "./LearnBar";
 import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";
 import { PortFold } from "./PortFold";
-import type { Socket } from "./sockets";
+import { summaryValues } from "./summary";
 import { useNodePorts } from "./useNodePorts";
 import type { CardData } from "./useSockets";
+
+interface CardHeaderProps {
+  node: string;
+  isReachable: boolean;
+}
+
+/** Name, kind and model of a node, with its sign. */
+export function CardHeader({ node, isReachable }: CardHeaderProps) {
+  const { catalog, store, runId } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
+  const values = useMemo(
+    () => summaryValues(catalog, store.getState().document, node),
+    [catalog, store, node, data],
+  );
+  if (!data) return null;
+  const kind = kindOf(catalog, data.kind);
+  const title = kind?.title ?? formatName(data.kind);
+  return (
+    <header className="loop-node-header" title={kind?.help}>
+      <span className="loop-node-icon">
+        <KindIcon name={kind?.icon} />
+        {runId ? <BusyRing node={node} /> : null}
+      </span>
+      <span className="min-w-0 flex-1">
+        <span className="loop-node-name" title={node}>
+          {node}
+        </span>
+        <span
+          className="loop-node-kind"
+          title={[title, ...values.map(({ text }) => text)].join(" · ")}
+        >
+          {title}
+          {values.map((value) => (
+            <Fragment key={value.text}>
+              {" · "}
+              {value.field && !runId ? (
+                <CardText node={node} value={value} isReachable={isReachable} />
+              ) : (
+                value.text
+              )}
+            </Fragment>
+          ))}
+        </span>
+      </span>
+    </header>
+  );
+}
+
+interface CardValuesProps {
+  node: string;
+  isReachable: boolean;
+}
+
+/** What its kind calls telling about a node, to be read and changed in place. */
+export function CardValues({ node, isReachable }: CardValuesProps) {
+  const { catalog, store } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
+  const values = useMemo(
+    () => cardValues(catalog, store.getState().document, node),
+    [catalog, store, node, data],
+  );
+  if (values.length === 0) return null;
+  return (
+    <div className="card-values">
+      {values.map((value) => (
+        <CardValueRow key={value.label} node={node} value={value} isReachable={isReachable} />
+      ))}
+    </div>
+  );
+}
+
+interface CardValueRowProps {
+  node: string;
+  value: CardValue;
+  /** Whether the Tab key leads to it. */
+  isReachable: boolean;
+}
+
+/** One value of a card, on a line of its own. */
+function CardValueRow({ node, value, isReachable }: CardValueRowProps) {
+  const [isEditing, setEditing] = useState(false);
+  return (
+    <div className="card-value" data-editing={isEditing || undefined}>
+      <span className="card-value-label">{value.label}</span>
+      <CardText node={node} value={value} isReachable={isReachable} onEditing={setEditing} />
+    </div>
+  );
+}
 
 const NO_SOCKETS: readonly Socket[] = [];
 const NO_DOTS: readonly Dot[] = [];

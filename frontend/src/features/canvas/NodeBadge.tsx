@@ -1,9 +1,11 @@
-import { useOpenLoop, useSync } from "@/document/context";
-import { indexProblems, splitProblems, worstSeverity } from "@/document/problems";
+import type { Diagnostic } from "@/api/types";
+import { indexProblems, splitProblems, type Tone, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
-import { useSelection } from "@/session/selection";
+import { useOpenLoop, useSync } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { FixButtons } from "@/ui/FixButtons";
+import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
-import { CardProblem } from "./CardProblem";
 import { useDrawnFrom } from "./handles";
 import { usePointedAt } from "./usePointedAt";
 
@@ -50,6 +52,30 @@ export function NodeBadge({ node }: { node: string }) {
       {isPointedAt && !isDrawing ? (
         <CardProblem problem={first} tone={tone} more={problems.length - 1} />
       ) : null}
+    </div>
+  );
+}
+
+interface CardProblemProps {
+  /** What is told first, and how. */
+  problem: Diagnostic;
+  tone: Tone;
+  /** So many more are listed. */
+  more: number;
+}
+
+/** The worst problem of a card in words, at the card, with what mends it; or what comes next. */
+export function CardProblem({ problem, tone, more }: CardProblemProps) {
+  return (
+    <div className="card-problem" data-severity={tone}>
+      <SeverityIcon severity={tone} size={13} />
+      <div className="min-w-0 flex-1">
+        <p className="line-clamp-3">
+          <RichText text={problem.message} />
+        </p>
+        <FixButtons problem={problem} />
+        {more > 0 ? <p className="text-muted">and {more} more</p> : null}
+      </div>
     </div>
   );
 }

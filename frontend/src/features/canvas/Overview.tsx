@@ -1,10 +1,9 @@
-import { type ReactFlowState, useStore } from "@xyflow/react";
-import { memo, useRef } from "react";
-import { useNodeColors } from "@/document/context";
+import { type ReactFlowState, useReactFlow, useStore } from "@xyflow/react";
+import { memo, type RefObject, useEffect, useRef } from "react";
+import { useNodeColors } from "@/state/document/context";
 import { useMoving } from "./useMoves";
-import { useOverviewDrag } from "./useOverviewDrag";
 
-export const OVERVIEW = { width: 120, height: 36 };
+const OVERVIEW = { width: 120, height: 36 };
 const AROUND = 5;
 
 /** The whole graph in small, and what the window shows of it. While the graph moves, only that is drawn again. */
@@ -63,4 +62,42 @@ function shownOf({ nodes, transform: [x, y, zoom], width, height }: ReactFlowSta
   const size = [scale * (OVERVIEW.width + 2 * AROUND), scale * (OVERVIEW.height + 2 * AROUND)];
   const [wide = 0, high = 0] = size;
   return `${left - (wide - across) / 2} ${top - (high - down) / 2} ${wide} ${high}`;
+}
+
+/** By how much a turn of the wheel zooms, by what the browser counts in: pixels, lines or pages. */
+const ZOOM_BY = [0.002, 0.05, 1];
+
+/** Dragged, the overview moves the window over the graph; the wheel zooms it. */
+function useOverviewDrag(): RefObject<SVGSVGElement | null> {
+  const svg = useRef<SVGSVGElement>(null);
+  const { getViewport, setViewport, getZoom, zoomTo } = useReactFlow();
+  useEffect(() => {
+    const element = svg.current;
+    if (!element) return;
+    const take = (event: PointerEvent) =>
+      event.button === 0 && element.setPointerCapture(event.pointerId);
+    const move = (event: PointerEvent) => {
+      if (!element.hasPointerCapture(event.pointerId)) return;
+      const { x, y, zoom } = getViewport();
+      const by = (element.viewBox.baseVal.width / element.clientWidth) * zoom;
+      useMoving.setState({ isMoving: true });
+      void setViewport({ x: x - event.movementX * by, y: y - event.movementY * by, zoom });
+    };
+    const rest = () => useMoving.setState({ isMoving: false });
+    const turn = (event: WheelEvent) => {
+      event.preventDefault();
+      void zoomTo(getZoom() * 2 ** (-event.deltaY * (ZOOM_BY[event.deltaMode] ?? 0)));
+    };
+    element.addEventListener("pointerdown", take);
+    element.addEventListener("pointermove", move);
+    element.addEventListener("lostpointercapture", rest);
+    element.addEventListener("wheel", turn, { passive: false });
+    return () => {
+      element.removeEventListener("pointerdown", take);
+      element.removeEventListener("pointermove", move);
+      element.removeEventListener("lostpointercapture", rest);
+      element.removeEventListener("wheel", turn);
+    };
+  }, [getViewport, setViewport, getZoom, zoomTo]);
+  return svg;
 }

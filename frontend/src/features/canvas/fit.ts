@@ -3,10 +3,10 @@
  * drawn with compact ones. Pure.
  */
 import type { FitViewOptions, Viewport } from "@xyflow/react";
-import type { Squeeze } from "@/session/detail";
-import { growth, squeezeBoxes, trackIn } from "./compact";
-import type { Drawing } from "./routes";
-import type { Area, RouteBox } from "./shapes";
+import type { Squeeze } from "@/graph/compact";
+import { growth, squeezeBoxes, trackIn } from "@/graph/compact";
+import type { Drawing } from "@/graph/routes";
+import type { Area, RouteBox } from "@/graph/shapes";
 
 /** Below this zoom nobody reads the text of whole cards, which has 12 px. */
 export const READABLE = 0.7;

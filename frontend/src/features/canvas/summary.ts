@@ -1,8 +1,8 @@
 /** What stands beside the kind of a node: the values that its kind calls so, most telling first. Pure. */
 import type { Catalog, Json } from "@/api/types";
 import { fieldAt } from "@/document/fieldAt";
-import { placesAt, type TellingValue } from "@/document/telling";
 import type { LoopDocument } from "@/document/types";
+import { type CardValue, placesAt } from "@/graph/cardValues";
 import { formatName } from "@/lib/format";
 
 const MAX_WORDS = 2;
@@ -12,13 +12,9 @@ const isShown = (word: Json): word is string =>
   typeof word === "string" && word !== "" && word.length <= LONGEST;
 
 /** Those that are a text with a place of its own can be changed there. */
-export function summaryValues(
-  catalog: Catalog,
-  document: LoopDocument,
-  id: string,
-): TellingValue[] {
+export function summaryValues(catalog: Catalog, document: LoopDocument, id: string): CardValue[] {
   const node = document.nodes[id];
-  const found = new Map<string, TellingValue>();
+  const found = new Map<string, CardValue>();
   for (const path of catalog.kinds[node?.kind ?? ""]?.summary ?? []) {
     for (const { path: at, value } of placesAt(node, path.split("."))) {
       if (!isShown(value) || found.has(value)) continue;

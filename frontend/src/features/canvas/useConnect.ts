@@ -8,14 +8,13 @@ import {
 } from "@xyflow/react";
 import { useCallback, useRef } from "react";
 import { canConnect } from "@/document/canConnect";
-import { connect } from "@/document/commands/connect";
-import { reconnectEdge } from "@/document/commands/reconnectEdge";
-import { removeItems } from "@/document/commands/removeItems";
-import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import type { PortRef } from "@/document/types";
-import { useAddSearch } from "@/session/addSearch";
-import { toLoop } from "@/session/detail";
+import { toLoop } from "@/state/canvas";
+import { connect, reconnectEdge } from "@/state/commands/edges";
+import { removeItems } from "@/state/commands/nodes";
+import { useAddSearch } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
 import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
 

@@ -1,8 +1,9 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
-import { useDetail } from "@/session/detail";
-import { useSelection } from "@/session/selection";
-import { useViewport } from "@/session/viewport";
+import type { Drawing } from "@/graph/routes";
+import type { RouteBox } from "@/graph/shapes";
+import { useDetail, useViewport } from "@/state/canvas";
+import { useSelection } from "@/state/selection";
 import {
   broughtIntoSight,
   type Draw,
@@ -15,8 +16,6 @@ import {
   squeezeInto,
   turned,
 } from "./fit";
-import type { Drawing } from "./routes";
-import type { RouteBox } from "./shapes";
 import { areaOfNode } from "./useReveal";
 
 interface Fit {

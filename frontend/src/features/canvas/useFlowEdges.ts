@@ -3,21 +3,28 @@ import type { EdgeChange, Edge as FlowEdge, Node } from "@xyflow/react";
 import { useCallback, useMemo, useRef } from "react";
 import type { Catalog } from "@/api/types";
 import { inputPort, outputPort } from "@/document/canConnect";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
-import { HEADER_HEIGHT, portTop, shownPorts } from "@/document/geometry";
 import type { LoopDocument } from "@/document/types";
-import { edgeWays } from "@/document/ways";
+import type { Squeeze } from "@/graph/compact";
+import { type CompactEdges, compactEdges, compactMeasures, squeezeBoxes } from "@/graph/compact";
+import { edgeKinds, edgeLabel } from "@/graph/edgeKinds";
+import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
+import { labelWidth } from "@/graph/labels";
+import {
+  type Drawing,
+  type Drawn,
+  type Route,
+  type RouteEdge,
+  rerouteEdges,
+  routeEdges,
+} from "@/graph/routes";
+import type { RouteBox } from "@/graph/shapes";
+import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
-import type { Squeeze } from "@/session/detail";
-import { useSelection } from "@/session/selection";
-import { type CompactEdges, compactEdges, compactMeasures, squeezeBoxes } from "./compact";
-import { labelWidth, wayText } from "./edgeWords";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import type { Draw } from "./fit";
 import { socketHandle } from "./handles";
-import { type Drawing, type Route, type RouteEdge, routeEdges } from "./routes";
-import type { RouteBox } from "./shapes";
-import type { Socket } from "./sockets";
 import { nodeShape } from "./useFlowNodes";
 
 interface FlowEdges {
@@ -31,9 +38,16 @@ interface FlowEdges {
   draw: Draw;
 }
 
-const NO_BUNDLES: Pick<CompactEdges, "bundles" | "dots"> = { bundles: new Map(), dots: new Map() };
+type Bundled = Pick<CompactEdges, "bundles" | "dots">;
 
-export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null): FlowEdges {
+const NO_BUNDLES: Bundled = { bundles: new Map(), dots: new Map() };
+
+/** @param isDragging whether boxes are under the pointer: then only their edges are routed anew */
+export function useFlowEdges(
+  nodes: readonly Node[],
+  squeeze: Squeeze | null,
+  isDragging: boolean,
+): FlowEdges {
   const catalog = useCatalog();
   const { store, runId } = useOpenLoop();
   const loopEdges = useDocument((state) => state.document.edges);
@@ -53,21 +67,40 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null): F
     const { document } = store.getState();
     return (key: string) => {
       const edge = document.edges[edgeIndex(document, key)];
-      return edge ? wayText(catalog, edge, "learning") : "";
+      return edge ? edgeLabel(catalog, edge, "learning") : "";
     };
   }, [store, loopEdges, catalog]);
   const boxes = useMemo(() => nodes.map(boxOf), [nodes]);
   const drawWith = useCallback(
-    (by: Squeeze | null) => {
-      if (by === null) return { ...NO_BUNDLES, drawing: routeEdges(boxes, parts) };
+    (by: Squeeze | null): Drawn & Bundled => {
+      if (by === null) {
+        return { ...NO_BUNDLES, boxes, edges: parts, drawing: routeEdges(boxes, parts) };
+      }
       const cards = squeezeBoxes(boxes, by);
-      const { edges, bundles, dots } = compactEdges(parts, cards, by, words);
-      return { bundles, dots, drawing: routeEdges(cards, edges, compactMeasures(by)) };
+      const compact = compactEdges(parts, cards, by, words);
+      const measures = compactMeasures(by);
+      return {
+        ...compact,
+        boxes: cards,
+        measures,
+        drawing: routeEdges(cards, compact.edges, measures),
+      };
     },
     [boxes, parts, words],
   );
   const draw = useCallback((by: Squeeze | null) => drawWith(by).drawing, [drawWith]);
-  const { drawing, bundles, dots } = useMemo(() => drawWith(squeeze), [drawWith, squeeze]);
+  const settled = useRef<{ of: unknown[]; drawn: Drawn & Bundled } | null>(null);
+  const { drawing, bundles, dots } = useMemo(() => {
+    const of = [parts, words, squeeze];
+    const before = settled.current;
+    if (isDragging && before?.of.every((value, index) => value === of[index])) {
+      const now = squeeze ? squeezeBoxes(boxes, squeeze) : boxes;
+      return { ...before.drawn, drawing: rerouteEdges(before.drawn, now) };
+    }
+    const drawn = drawWith(squeeze);
+    settled.current = { of, drawn };
+    return drawn;
+  }, [drawWith, squeeze, isDragging, boxes, parts, words]);
   const { routes, sockets } = drawing;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes and their ports
@@ -153,7 +186,7 @@ function handleOf(
 
 export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boolean): RouteEdge[] {
   const keys = edgeKeys(document.edges);
-  const { of, leaderOf } = edgeWays(catalog, document);
+  const { of, leaderOf } = edgeKinds(catalog, document);
   const tops = new Map<string, number>();
   for (const node of Object.keys(document.nodes)) {
     const { inputs, outputs } = shownPorts(catalog, document, node);
@@ -163,7 +196,7 @@ export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boo
   return document.edges.map((edge, index) => {
     const key = keys[index] ?? "";
     const [from, to] = [portRef(edge.from), portRef(edge.to)];
-    const way = of.get(key) ?? "data";
+    const kind = of.get(key) ?? "data";
     const follower = [from.node, to.node].find(
       (node, at, ends) => leaderOf.get(node) === ends[1 - at],
     );
@@ -173,15 +206,15 @@ export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boo
       target: to.node,
       sourcePort: from.port,
       targetPort: to.port,
-      way,
-      follower: way === "tie" ? (follower ?? null) : null,
+      kind,
+      follower: kind === "tie" ? (follower ?? null) : null,
       sourceTop: tops.get(`< ${edge.from}`) ?? HEADER_HEIGHT / 2,
       targetTop: tops.get(`> ${edge.to}`) ?? HEADER_HEIGHT / 2,
-      label: labelWidth(wayText(catalog, edge, way), way, isLive),
+      label: labelWidth(edgeLabel(catalog, edge, kind), kind, isLive),
     };
   });
 }
 
 function routeMark(route: Route | undefined): string {
-  return route ? `${route.way} ${route.path} ${route.label?.join(" ")}` : "";
+  return route ? `${route.kind} ${route.path} ${route.label?.join(" ")}` : "";
 }

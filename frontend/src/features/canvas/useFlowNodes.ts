@@ -5,29 +5,31 @@
 import type { Node, NodeChange } from "@xyflow/react";
 import { useMemo, useRef, useState } from "react";
 import type { Catalog } from "@/api/types";
-import { moveNodes } from "@/document/commands/moveNodes";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { kindOf, nodeSize } from "@/document/geometry";
-import { placeNodes } from "@/document/layout";
 import type { LoopDocument, Point } from "@/document/types";
-import { toLoop, useDetail } from "@/session/detail";
-import { useSelection } from "@/session/selection";
+import { kindOf, nodeSize } from "@/graph/geometry";
+import { placeNodes } from "@/graph/layout";
+import { toLoop, useDetail } from "@/state/canvas";
+import { moveNodes } from "@/state/commands/nodes";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { useTabStop } from "./useRoving";
 
 interface FlowNodes {
   nodes: Node[];
+  /** Whether some of them are under the pointer. */
+  isDragging: boolean;
   onNodesChange: (changes: NodeChange[]) => void;
   onDragStop: () => void;
 }
 
 /** What a drag means besides new places. */
 interface Dragging {
-  steer: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
+  snap: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
   /** True where it did all that there was to do. */
   drop: (positions: Record<string, Point>, moved: readonly string[]) => boolean;
 }
 
-export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
+export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
   const { catalog, store } = useOpenLoop();
   const layout = useDocument((state) => state.document.layout);
   const edges = useDocument((state) => state.document.edges);
@@ -102,7 +104,7 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
   }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, isReadonly]);
 
   const onNodesChange = (wanted: NodeChange[]) => {
-    const changes = steer(wanted.map(inLoop), nodes);
+    const changes = snap(wanted.map(inLoop), nodes);
     const moved: Record<string, Point> = {};
     let isDragging = false;
     let choice: Set<string> | null = null;
@@ -144,7 +146,8 @@ export function useFlowNodes({ steer, drop }: Dragging): FlowNodes {
     setDragged({});
   };
 
-  return { nodes, onNodesChange, onDragStop };
+  const isDragging = Object.keys(dragged).length > 0;
+  return { nodes, isDragging, onNodesChange, onDragStop };
 }
 
 function isWhole(): boolean {

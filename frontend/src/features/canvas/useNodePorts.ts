@@ -4,9 +4,8 @@ import { useLayoutEffect, useMemo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import { canConnect } from "@/document/canConnect";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { shownPorts } from "@/document/geometry";
-import { useMode } from "@/document/useMode";
+import { shownPorts } from "@/graph/geometry";
+import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { readDrawnFrom, useDrawnFrom } from "./handles";
 
 interface NodePorts {

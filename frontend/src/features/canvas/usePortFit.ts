@@ -1,5 +1,5 @@
 import { canConnect } from "@/document/canConnect";
-import { useOpenLoop } from "@/document/context";
+import { useOpenLoop } from "@/state/document/context";
 import { readDrawnFrom, useDrawnFrom } from "./handles";
 import { useMovingEdge } from "./movingEdge";
 

@@ -1,10 +1,9 @@
 import { type ReactFlowState, useReactFlow, useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
-import { useDetail } from "@/session/detail";
-import { useSelection } from "@/session/selection";
-import { useViewport } from "@/session/viewport";
+import type { Area } from "@/graph/shapes";
+import { useDetail, useViewport } from "@/state/canvas";
+import { useSelection } from "@/state/selection";
 import { broughtIntoSight } from "./fit";
-import type { Area } from "./shapes";
 
 const MILLISECONDS = 200;
 /** A node that a problem is about is to be read. */

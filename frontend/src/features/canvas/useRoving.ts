@@ -6,7 +6,7 @@
 import { type Edge, type Node, useReactFlow } from "@xyflow/react";
 import { useCallback } from "react";
 import { create } from "zustand";
-import { boxTowards, edgeOf, fromEdge, isArrow, type Stop } from "./steer";
+import { boxTowards, edgeOf, fromEdge, isArrow, type Stop } from "./arrowKeys";
 
 interface Roving {
   /** The box that Tab leads to; null for the first one. */
@@ -40,13 +40,13 @@ export function useRoving(): RovingProps {
       const stop = stopOf(event.target);
       if (stop === null) return;
       const nodes = getNodes();
-      const edges = getEdges().map(steerEdge);
+      const edges = getEdges().map(stopEdge);
       if (stop.kind === "edge") {
         go(event, fromEdge(edges, stop.id, event.key));
       } else if (event.shiftKey) {
         go(event, edgeOf(edges, stop.id, event.key));
       } else if (!isMoved(nodes, stop.id)) {
-        go(event, boxTowards(nodes.map(steerBox), stop.id, event.key));
+        go(event, boxTowards(nodes.map(stopBox), stop.id, event.key));
       }
     },
     [getNodes, getEdges],
@@ -79,10 +79,10 @@ function go(event: React.KeyboardEvent, to: Stop | null): void {
   if (found instanceof HTMLElement || found instanceof SVGElement) found.focus();
 }
 
-function steerBox({ id, position, width, height }: Node) {
+function stopBox({ id, position, width, height }: Node) {
   return { id, x: position.x + (width ?? 0) / 2, y: position.y + (height ?? 0) / 2 };
 }
 
-function steerEdge({ id, source, target }: Edge) {
+function stopEdge({ id, source, target }: Edge) {
   return { key: id, source, target };
 }

@@ -1,9 +1,9 @@
 import type { Node } from "@xyflow/react";
 import { useMemo, useRef } from "react";
-import type { Squeeze } from "@/session/detail";
-import { type Dot, squeezeBoxes } from "./compact";
-import type { RouteBox } from "./shapes";
-import type { Socket } from "./sockets";
+import type { Squeeze } from "@/graph/compact";
+import { type Dot, squeezeBoxes } from "@/graph/compact";
+import type { RouteBox } from "@/graph/shapes";
+import type { Socket } from "@/graph/sockets";
 import { boxOf } from "./useFlowEdges";
 
 /** What a card is told besides what the loop says of its node. */

@@ -1,14 +1,16 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Pin, PinOff } from "lucide-react";
-import { memo, useRef, useState } from "react";
-import { type ChartPlan, curveLabel } from "@/catalog/charts";
-import { useCatalog } from "@/document/context";
+import { memo, type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { fetchCurves } from "@/api/routes";
+import { type ChartPlan, type CurveName, curveLabel } from "@/catalog/charts";
 import { formatMetric } from "@/lib/format";
+import { BUCKETS, bucketCurves, type Curve, curveKey } from "@/live/curves";
+import { useLive } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
+import { useCatalog } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
-import { useCurves } from "./useCurves";
-import { useOnScreen } from "./useOnScreen";
 import { type Latest, type Reading, usePlot } from "./usePlot";
 import type { Zoom } from "./zoom";
 
@@ -187,7 +189,51 @@ const Entry = memo(function Entry({
 });
 
 /** Of two curves of one node the second is dashed. */
-export function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {
+function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {
   const node = curves[place]?.node;
   return curves.slice(0, place).some((curve) => curve.node === node);
+}
+
+/** Whether an element is in view, or nearly. */
+function useOnScreen(element: RefObject<HTMLElement | null>): boolean {
+  const [isOnScreen, setOnScreen] = useState(false);
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new IntersectionObserver(
+      ([entry]) => setOnScreen(entry?.isIntersecting ?? false),
+      { rootMargin: "160px" },
+    );
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element]);
+  return isOnScreen;
+}
+
+/** New points come from the stream; after so many steps buckets take their place. */
+const STEPS_BETWEEN = 500;
+
+/** What the service has of these curves; null where all of it is in the page already. */
+function useCurves(
+  live: LiveRun,
+  curves: readonly CurveName[],
+  zoom: Zoom | null,
+  isWanted: boolean,
+): ReadonlyMap<string, Curve> | null {
+  const isWhole = useLive("status", () => live.isWhole, true);
+  const epoch = useLive("series", () => Math.floor((live.state.step ?? 0) / STEPS_BETWEEN), 0);
+  const metrics = curves.map(curveKey);
+  const range = zoom ? { from: Math.floor(zoom.min), to: Math.ceil(zoom.max) } : {};
+  const found = useQuery({
+    queryKey: ["run", live.id, "curves", metrics, range, epoch],
+    queryFn: ({ signal }) => fetchCurves(live.id, { metrics, buckets: BUCKETS, ...range }, signal),
+    enabled: isWanted && !isWhole,
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 30_000,
+  });
+  const { data } = found;
+  return useMemo(
+    () => (isWhole || !data ? null : bucketCurves(data.series, data.width)),
+    [isWhole, data],
+  );
 }

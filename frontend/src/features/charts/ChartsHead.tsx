@@ -1,9 +1,9 @@
 import { Search, X } from "lucide-react";
 import type { Json } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
 import { teachingPorts } from "@/document/teaching";
 import { isObject } from "@/lib/paths";
-import { usePreferences } from "@/session/preferences";
+import { useCatalog, useDocument } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";

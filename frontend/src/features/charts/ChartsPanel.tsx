@@ -1,18 +1,19 @@
+import { useQuery } from "@tanstack/react-query";
 import { ChartLine } from "lucide-react";
 import { useMemo, useState } from "react";
+import { fetchCheckpoints, fetchCurves } from "@/api/routes";
 import { type ChartPlan, planCharts } from "@/catalog/charts";
-import { useCatalog, useChartColors, useDocument } from "@/document/context";
 import { teachingPorts } from "@/document/teaching";
 import { formatPlural } from "@/lib/format";
 import { useLive } from "@/live/hooks";
+import type { LiveRun } from "@/live/LiveRun";
 import { useRecord } from "@/live/recordContext";
-import { useKnownCurves } from "@/live/useKnownCurves";
-import { usePreferences } from "@/session/preferences";
+import { useCatalog, useChartColors, useDocument } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
 import { ChartsHead } from "./ChartsHead";
-import { useKept } from "./useKept";
 import type { Zoom } from "./zoom";
 
 const TALL = 190;
@@ -131,4 +132,49 @@ function chosenCharts(
     );
   }
   return charts.filter(({ name, isMain }) => isMain || showsAll || pinned.includes(name));
+}
+
+/** Steps of the checkpoints that are kept, asked anew when one is written; null: not known. */
+function useKept(): ReadonlySet<number> | null {
+  const id = useLive("status", (live) => live.id, "");
+  const written = useLive("series", (live) => live.state.checkpoints.length, 0);
+  const { data } = useQuery({
+    queryKey: ["run", id, "checkpoints", written],
+    queryFn: () => fetchCheckpoints(id),
+    enabled: id !== "" && written > 0,
+    placeholderData: (before) => before,
+  });
+  return useMemo(() => (data ? new Set(data.steps) : null), [data]);
+}
+
+const REFRESH = 30_000;
+
+/** By metric, the nodes that ever told it. Changes only when one is heard of for the first time. */
+function useKnownCurves(live: LiveRun | null): ReadonlyMap<string, readonly string[]> {
+  const isWhole = useLive("status", () => live?.isWhole ?? true, true);
+  const isEnded = useLive("status", () => live?.connection === "ended", false);
+  const told = useLive("series", () => (live ? namesOf(live) : ""), "");
+  const all = useQuery({
+    queryKey: ["run", live?.id, "curves"],
+    queryFn: ({ signal }) => fetchCurves(live?.id ?? "", {}, signal),
+    enabled: live !== null && !isWhole,
+    refetchInterval: isEnded ? false : REFRESH,
+    select: (found) => found.curves.map(({ node, metric }) => `${metric}\n${node}`).join("\t"),
+  });
+  const before = all.data ?? "";
+  return useMemo(() => {
+    const known = new Map<string, string[]>();
+    for (const line of new Set([...before.split("\t"), ...told.split("\t")])) {
+      const [metric, node] = line.split("\n");
+      if (metric && node) known.set(metric, [...(known.get(metric) ?? []), node]);
+    }
+    return known;
+  }, [before, told]);
+}
+
+function namesOf(live: LiveRun): string {
+  const { series } = live.state;
+  return [...series]
+    .flatMap(([metric, nodes]) => [...nodes.keys()].map((node) => `${metric}\n${node}`))
+    .join("\t");
 }

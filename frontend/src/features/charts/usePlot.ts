@@ -5,7 +5,7 @@ import { type LiveRun, TICK } from "@/live/LiveRun";
 import { marksNow } from "@/live/marks";
 import { useReplayStep } from "@/live/recordContext";
 import { lowerBound, type Series } from "@/live/series";
-import { useResolvedTheme } from "@/session/theme";
+import { useResolvedTheme } from "@/state/theme";
 import { chartData } from "./chartData";
 import { createPlot, type Plot } from "./plot";
 import type { Zoom } from "./zoom";

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef } from "react";
 import type { MetricInfo, RunCurves, RunSeries } from "@/api/types";
 import { formatMetric } from "@/lib/format";
-import { useResolvedTheme } from "@/session/theme";
+import { useResolvedTheme } from "@/state/theme";
 import type { Compared } from "./compared";
 import { type Axis, lineOf, overlay } from "./overlay";
 import { createOverlayPlot, type LineLook } from "./overlayPlot";

@@ -88,7 +88,7 @@ interface Split {
   shares: ReadonlyMap<string, number>;
 }
 
-export function splitOf({ run, color }: Compared, curves: readonly RunCurves[]): Split {
+function splitOf({ run, color }: Compared, curves: readonly RunCurves[]): Split {
   const found = Object.entries(curves.find((one) => one.run === run.id)?.stages ?? {});
   const total = found.reduce((sum, [, seconds]) => sum + seconds, 0);
   return {

@@ -1,8 +1,8 @@
 import { Database } from "lucide-react";
 import { useState } from "react";
-import { useCatalog, useDocument } from "@/document/context";
 import { datasetsOf } from "@/document/datasets";
-import { useSelection } from "@/session/selection";
+import { useCatalog, useDocument } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";

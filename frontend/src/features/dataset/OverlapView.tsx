@@ -6,7 +6,7 @@ import { Badge } from "@/ui/Badge";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { Unreadable } from "./Unreadable";
-import { useAsked } from "./useAsked";
+import { usePreviewQuery } from "./usePreviewQuery";
 
 interface OverlapViewProps {
   node: string;
@@ -18,7 +18,7 @@ export function OverlapView({ node, datasets }: OverlapViewProps) {
   const others = datasets.filter((name) => name !== node);
   const [other, setOther] = useState<string | null>(null);
   const test = other !== null && others.includes(other) ? other : others[0];
-  const asked = useAsked(
+  const asked = usePreviewQuery(
     ["overlap", node, test],
     (yaml, signal) =>
       previewOverlap({ what: "overlap", yaml, train: node, test: test ?? "", columns: [] }, signal),

@@ -5,16 +5,15 @@ import { formatWhole } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { Failed, Loading } from "@/ui/States";
-import { cellText } from "./cellText";
 import { Unreadable } from "./Unreadable";
-import { useAsked } from "./useAsked";
+import { usePreviewQuery } from "./usePreviewQuery";
 
 const PAGE = 20;
 
 /** A page of rows; above each column, who reads it. */
 export function RowsView({ node }: { node: string }) {
   const [offset, setOffset] = useState(0);
-  const page = useAsked(["rows", node, offset], (yaml, signal) =>
+  const page = usePreviewQuery(["rows", node, offset], (yaml, signal) =>
     previewRows({ what: "rows", yaml, node, offset, count: PAGE }, signal),
   );
   if (page.isError && page.last !== undefined)
@@ -130,4 +129,21 @@ function Column({ column }: { column: DatasetPage["columns"][number] }) {
       )}
     </>
   );
+}
+
+/** A value of a row in a cell of a table; a chat by its turns. Pure. */
+function cellText(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) {
+    const turns = value.map(turn);
+    if (turns.length > 0 && turns.every((one) => one !== null)) return turns.join("\n");
+  }
+  return JSON.stringify(value);
+}
+
+function turn(value: unknown): string | null {
+  if (typeof value !== "object" || value === null) return null;
+  if (!("role" in value) || !("content" in value)) return null;
+  return `${String(value.role)}: ${String(value.content)}`;
 }

@@ -8,7 +8,7 @@ import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Failed, Loading } from "@/ui/States";
 import { LengthChart } from "./LengthChart";
 import { Unreadable } from "./Unreadable";
-import { useAsked } from "./useAsked";
+import { usePreviewQuery } from "./usePreviewQuery";
 
 const PAGE = 4;
 const MEASURED = 2000;
@@ -17,7 +17,7 @@ const MEASURED = 2000;
 export function TokensView({ node }: { node: string }) {
   const [offset, setOffset] = useState(0);
   const [reader, setReader] = useState<string | null>(null);
-  const asked = useAsked(["tokens", node, reader, offset], (yaml, signal) =>
+  const asked = usePreviewQuery(["tokens", node, reader, offset], (yaml, signal) =>
     previewTokens(
       { what: "tokens", yaml, node, reader, offset, count: PAGE, measure: MEASURED },
       signal,

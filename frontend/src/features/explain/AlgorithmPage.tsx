@@ -1,10 +1,10 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { createElement, type ReactNode } from "react";
 import { fetchAlgorithmHelp } from "@/api/routes";
-import type { AlgorithmHelp, JsonObject } from "@/api/types";
+import type { AlgorithmHelp, JsonObject, MathElement } from "@/api/types";
 import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
 import { SourceLink } from "./CodePage";
-import { Maths } from "./Maths";
 
 interface AlgorithmPageProps {
   port: string | null;
@@ -100,4 +100,21 @@ function Curves({ help }: { help: AlgorithmHelp }) {
       </dl>
     </section>
   );
+}
+
+/** A formula as MathML, which the browser sets itself; the service sends elements, never markup. */
+export function Maths({ element, label }: { element: MathElement; label: string }): ReactNode {
+  const attributes = { display: "block", "aria-label": label, className: "maths" };
+  return createElement("math", attributes, ...parts(element));
+}
+
+function parts({ text, children = [] }: MathElement): ReactNode[] {
+  return children.length > 0
+    ? children.map((child, index) => <Part key={index} element={child} />)
+    : [text];
+}
+
+function Part({ element }: { element: MathElement }): ReactNode {
+  const attributes = element.upright ? { mathvariant: "normal" } : null;
+  return createElement(element.tag, attributes, ...parts(element));
 }

@@ -1,5 +1,5 @@
-import { useDocument } from "@/document/context";
-import { useExplaining } from "@/session/explaining";
+import { useExplaining } from "@/state/dialogs";
+import { useDocument } from "@/state/document/context";
 import { Sheet } from "@/ui/Sheet";
 import { CodePage } from "./CodePage";
 import { NodePage } from "./NodePage";

@@ -1,9 +1,8 @@
 import { useMemo } from "react";
-import type { JsonObject } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
+import type { Json, JsonObject } from "@/api/types";
 import { isObject } from "@/lib/paths";
+import { useCatalog, useDocument } from "@/state/document/context";
 import { AlgorithmPage } from "./AlgorithmPage";
-import { algorithmsOf } from "./algorithmsOf";
 
 /** Every algorithm of a node, port by port, with the settings that it has now. */
 export function NodePage({ node }: { node: string }) {
@@ -35,4 +34,30 @@ export function NodePage({ node }: { node: string }) {
       ))}
     </div>
   );
+}
+
+/** The algorithms of a node as they are written, whatever the form: one, by port, or several at a port. Pure. */
+interface PortAlgorithm {
+  /** Null in the short form, which serves whatever is connected. */
+  port: string | null;
+  settings: JsonObject;
+}
+
+/** In the order of the ports as the kind lists them. */
+export function algorithmsOf(
+  node: JsonObject | undefined,
+  ports: readonly string[] = [],
+): PortAlgorithm[] {
+  const section = node?.algorithm;
+  if (!isObject(section)) return [];
+  if (typeof section.name === "string") return [{ port: null, settings: section }];
+  const inOrder = Object.entries(section).toSorted(
+    ([a], [b]) => ports.indexOf(a) - ports.indexOf(b),
+  );
+  return inOrder.flatMap(([port, entry]) => listed(entry).map((settings) => ({ port, settings })));
+}
+
+function listed(entry: Json | undefined): JsonObject[] {
+  const entries = Array.isArray(entry) ? entry : [entry];
+  return entries.filter((one): one is JsonObject => isObject(one) && typeof one.name === "string");
 }

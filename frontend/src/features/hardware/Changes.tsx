@@ -1,8 +1,8 @@
 import { Lock, LockOpen, Undo2 } from "lucide-react";
 import type { FittedValue, FitWay } from "@/api/types";
-import { useDocument, useOpenLoop } from "@/document/context";
-import { setLock, useLocks } from "@/document/locks";
 import { formatBytes, formatPlural, formatSeconds, formatShare } from "@/lib/format";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { setLock, useLocks } from "@/state/document/locks";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";

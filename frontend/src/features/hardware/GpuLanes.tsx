@@ -1,13 +1,14 @@
-import { CircleAlert, GripVertical, Wrench } from "lucide-react";
+import { CircleAlert, GripVertical, Minus, Plus, Wrench } from "lucide-react";
 import { useState } from "react";
 import type { Estimate, GpuEstimate } from "@/api/types";
-import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
 import { partColor } from "@/lib/colors";
 import { longerBy, overOf, partNames, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
+import { useDocument } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
+import { IconButton } from "@/ui/IconButton";
 import { MemoryBar } from "@/ui/MemoryBar";
 import { Segmented } from "@/ui/Segmented";
 import { isWayOut, WAYS } from "./Changes";
@@ -23,11 +24,10 @@ import {
   sumIn,
   verbsOf,
 } from "./lanes";
-import { PoolSize } from "./PoolSize";
 import { RoleChip } from "./RoleChip";
 import { gainText } from "./StepSplit";
 import type { Budget } from "./useBudget";
-import { useDropRole } from "./usePlacing";
+import { useDropRole, usePlacing } from "./usePlacing";
 
 const WORST = "worst";
 /** GPUs of a pool that have a lane each; of more, all are one lane. */
@@ -240,5 +240,31 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
         </Button>
       ) : null}
     </div>
+  );
+}
+
+/** GPUs go to a pool from the next one, and back. */
+function PoolSize({ pool, budget }: { pool: Pool; budget: Budget }) {
+  const { pools, reason, resize } = usePlacing(budget);
+  const size = pool.gpus.length;
+  if (pools.length < 2 || reason !== null) return null;
+  return (
+    <span className="flex items-center">
+      <IconButton
+        label={size > 1 ? `One GPU less for ${pool.name}` : "A pool has one GPU at least"}
+        size="small"
+        aria-disabled={size < 2}
+        onClick={() => size > 1 && resize(pool.name, size - 1)}
+      >
+        <Minus size={13} />
+      </IconButton>
+      <IconButton
+        label={`One GPU more for ${pool.name}`}
+        size="small"
+        onClick={() => resize(pool.name, size + 1)}
+      >
+        <Plus size={13} />
+      </IconButton>
+    </span>
   );
 }

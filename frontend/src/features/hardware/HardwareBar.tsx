@@ -1,10 +1,10 @@
 import { Wrench } from "lucide-react";
 import { useState } from "react";
-import { useDocument, useSync } from "@/document/context";
 import { isOnCpu as isLoopOnCpu } from "@/document/pools";
 import { spareOf } from "@/lib/estimate";
 import { formatBytes, formatPlural } from "@/lib/format";
-import { useHardwareView } from "@/session/hardware";
+import { useHardwareView } from "@/state/dialogs";
+import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { BudgetSlider } from "./BudgetSlider";
 import { HardwarePicker } from "./HardwarePicker";

@@ -1,5 +1,5 @@
 import { lazy, Suspense } from "react";
-import { useHardwareView } from "@/session/hardware";
+import { useHardwareView } from "@/state/dialogs";
 import { Loading } from "@/ui/States";
 
 const HardwareView = lazy(() =>

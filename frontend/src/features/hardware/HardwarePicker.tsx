@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { ChevronDown, Server } from "lucide-react";
 import { fetchHardware } from "@/api/routes";
-import { setHardware } from "@/document/commands/setHardware";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { hardwareName } from "@/document/pools";
 import { formatBytes } from "@/lib/format";
-import { useHardwareView } from "@/session/hardware";
+import { setHardware } from "@/state/commands/fields";
+import { useHardwareView } from "@/state/dialogs";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { SearchList } from "@/ui/SearchList";
 
 /** The machine that the loop is meant for; found by typing. */

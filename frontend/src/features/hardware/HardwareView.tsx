@@ -1,11 +1,11 @@
 import { ChevronRight, X } from "lucide-react";
 import { useEffect } from "react";
-import { useDocument, useSync } from "@/document/context";
 import { toSpec } from "@/document/convert";
 import { isOnCpu } from "@/document/pools";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds } from "@/lib/format";
-import { useHardwareView } from "@/session/hardware";
+import { useHardwareView } from "@/state/dialogs";
+import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Empty } from "@/ui/States";
 import { BudgetSlider } from "./BudgetSlider";

@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { placeLoop } from "@/api/routes";
 import type { BackendOfLearner, PlaceAnswer, Placed } from "@/api/types";
-import { useDocument } from "@/document/context";
 import { toSpec } from "@/document/convert";
 import { longerBy } from "@/lib/estimate";
 import { formatBytes, formatSeconds, formatShare } from "@/lib/format";
+import { useDocument } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";

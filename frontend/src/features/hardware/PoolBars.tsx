@@ -1,9 +1,9 @@
 import type { PredictedTime } from "@/api/types";
-import { useDocument } from "@/document/context";
 import { isOnCpu } from "@/document/pools";
 import { worstOf } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
-import { useHardwareView } from "@/session/hardware";
+import { useHardwareView } from "@/state/dialogs";
+import { useDocument } from "@/state/document/context";
 import { MemoryBar } from "@/ui/MemoryBar";
 import { usePoolColor } from "./colors";
 import { gpuRange, type Pool, rolesIn } from "./lanes";

@@ -1,6 +1,6 @@
 import { GraduationCap, PenLine, Scale } from "lucide-react";
 import { useRef, useState } from "react";
-import { useNodeColor } from "@/document/context";
+import { useNodeColor } from "@/state/document/context";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 import type { Role } from "./lanes";
 import type { Budget } from "./useBudget";

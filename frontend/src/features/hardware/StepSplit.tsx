@@ -1,8 +1,8 @@
 import { Flame } from "lucide-react";
 import type { PredictedTime } from "@/api/types";
-import { useSync } from "@/document/context";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
+import { useSync } from "@/state/document/context";
 import { RichText } from "@/ui/RichText";
 import { useStageColor } from "./colors";
 import { limitOf, mainPhase, stepShares, verbShares } from "./lanes";

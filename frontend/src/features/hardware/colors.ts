@@ -1,4 +1,4 @@
-import { useNodeColors } from "@/document/context";
+import { useNodeColors } from "@/state/document/context";
 import { nodeOf, verbOf } from "./lanes";
 
 const CARRYING = new Set(["sync"]);

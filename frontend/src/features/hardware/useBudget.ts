@@ -2,12 +2,12 @@ import { useEffect, useMemo, useRef } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import type { Change, Estimate, FitAnswer, PredictedTime } from "@/api/types";
-import { applyFit } from "@/document/commands/applyFit";
-import { useDocument, useOpenLoop, useSync } from "@/document/context";
 import { toSpec } from "@/document/convert";
 import { refusalOf } from "@/document/problems";
-import type { SyncState } from "@/document/sync/state";
 import { formatShare } from "@/lib/format";
+import { applyFit } from "@/state/commands/applyChanges";
+import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
+import type { SyncState } from "@/state/sync/state";
 import { fitNow, giveUp, moveTo, useTrial } from "./trial";
 
 export interface Budget {

@@ -1,10 +1,10 @@
 import { type DragEvent, useState } from "react";
 import type { Catalog } from "@/api/types";
 import { type Choices, type Field, readSchema } from "@/catalog/schema";
-import { placeNode, resizePool } from "@/document/commands/placeNode";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { isOnCpu, type PoolSizes, poolSizes } from "@/document/pools";
 import type { Path } from "@/lib/paths";
+import { placeNode, resizePool } from "@/state/commands/pools";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { poolsOf, type Role } from "./lanes";
 import type { Budget } from "./useBudget";
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
-import { useOpenLoop } from "@/document/context";
-import { useDialogs } from "@/session/dialogs";
+import { useDialogs } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
 import { Dialog } from "@/ui/Dialog";
 import { Segmented } from "@/ui/Segmented";
 import { Loading } from "@/ui/States";

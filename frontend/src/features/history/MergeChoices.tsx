@@ -2,11 +2,17 @@ import { useMemo, useState } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { chosenVariant } from "@/catalog/shapes";
-import { useOpenLoop, useSync } from "@/document/context";
-import { differenceText, valueText } from "@/document/differenceText";
 import { fieldAt } from "@/document/fieldAt";
-import type { Collision, Difference, IsOneThing, Side } from "@/document/sync/merge";
 import { formatPlural } from "@/lib/format";
+import { useOpenLoop, useSync } from "@/state/document/context";
+import {
+  type Collision,
+  type Difference,
+  differenceText,
+  type IsOneThing,
+  type Side,
+  valueText,
+} from "@/state/sync/merge";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
 

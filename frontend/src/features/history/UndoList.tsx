@@ -1,5 +1,5 @@
-import { useDocument, useOpenLoop } from "@/document/context";
-import type { Entry } from "@/document/history";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import type { Entry } from "@/state/document/history";
 import { classes } from "@/ui/classes";
 
 /** What was done in this visit, the newest first; a press goes back, or forth, to where it was done. */

@@ -2,12 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { fetchVersion, fetchVersionDiff } from "@/api/routes";
 import type { LoopVersion, VersionDiff } from "@/api/types";
-import { useDocument } from "@/document/context";
 import { fromSpec } from "@/document/convert";
+import type { LoopDocument } from "@/document/types";
+import { useCatalog, useDocument } from "@/state/document/context";
+import { differenceText, documentDifferences } from "@/state/sync/merge";
 import { Segmented } from "@/ui/Segmented";
 import { Failed, Loading } from "@/ui/States";
 import { VersionGraph } from "./VersionGraph";
-import { VersionWords } from "./VersionWords";
 
 type Line = VersionDiff["lines"][number];
 
@@ -93,5 +94,34 @@ function TextChanges({ loopId, version, revision }: VersionChangesProps) {
         </li>
       ))}
     </ol>
+  );
+}
+
+/** What is different in words, node by node. */
+function VersionWords({ before, after }: { before: LoopDocument; after: LoopDocument }) {
+  const catalog = useCatalog();
+  const groups = useMemo(() => {
+    const found = new Map<string, string[]>();
+    for (const difference of documentDifferences(before, after)) {
+      const { where, what } = differenceText(catalog, difference);
+      found.set(where, [...(found.get(where) ?? []), what]);
+    }
+    return [...found];
+  }, [catalog, before, after]);
+  if (groups.length === 0)
+    return <p className="p-4 text-muted text-sm">No change that affects a run.</p>;
+  return (
+    <dl className="p-4 text-sm">
+      {groups.map(([where, what]) => (
+        <div key={where} className="mb-3">
+          <dt className="font-semibold">{where}</dt>
+          {what.map((words) => (
+            <dd key={words} className="break-words pl-3 text-muted">
+              {words}
+            </dd>
+          ))}
+        </div>
+      ))}
+    </dl>
   );
 }

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
-import { useCatalog } from "@/document/context";
-import { withPlaces } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
+import { withPlaces } from "@/graph/layout";
+import { useCatalog } from "@/state/document/context";
 import { type DrawnNode, drawVersions, HEIGHT, type Standing, WIDTH } from "./drawVersions";
 
 const LOOK: Record<Standing, { mark: string; said: string; ink: string; ground: string }> = {

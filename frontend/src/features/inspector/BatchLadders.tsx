@@ -1,5 +1,7 @@
-import { type Ladder, type Rung, useLadders } from "@/document/ladder";
-import { useWhenStill } from "@/session/choosing";
+import { useMemo } from "react";
+import type { BatchLadder, BatchRung } from "@/api/types";
+import { useWhenStill } from "@/state/choosing";
+import { useSync } from "@/state/document/context";
 
 /** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
 export function BatchLadders({ node }: { node: string }) {
@@ -60,4 +62,15 @@ function said({ rungs }: Ladder): string {
 /** At most one decimal. */
 function short(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 1 });
+}
+
+/** The batch of a learner as numbers that multiply out, one ladder for each phase in which it learns. */
+type Ladder = BatchLadder;
+type Rung = BatchRung;
+
+const NONE: readonly Ladder[] = [];
+
+function useLadders(node: string): readonly Ladder[] {
+  const ladders = useSync((state) => state.check?.plan?.ladders ?? NONE);
+  return useMemo(() => ladders.filter((ladder) => ladder.node === node), [ladders, node]);
 }

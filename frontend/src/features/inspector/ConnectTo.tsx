@@ -2,11 +2,10 @@ import { useMemo, useRef, useState } from "react";
 import type { Catalog, ModeInfo } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import { canConnect } from "@/document/canConnect";
-import { connect } from "@/document/commands/connect";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { portRef, portText } from "@/document/edges";
 import type { Edge, LoopDocument } from "@/document/types";
-import { useMode } from "@/document/useMode";
+import { connect } from "@/state/commands/edges";
+import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Combobox } from "@/ui/Combobox";
 

@@ -1,9 +1,9 @@
 import { X } from "lucide-react";
-import { removeItems } from "@/document/commands/removeItems";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeKeys, portRef } from "@/document/edges";
-import { edgeText } from "@/document/edgeText";
-import { useSelection } from "@/session/selection";
+import { edgeText } from "@/graph/edgeKinds";
+import { removeItems } from "@/state/commands/nodes";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { IconButton } from "@/ui/IconButton";
 import { ConnectTo } from "./ConnectTo";
 

@@ -1,12 +1,12 @@
 import { Trash2 } from "lucide-react";
 import { entryField } from "@/catalog/scheduleSchema";
-import { setValue } from "@/document/commands/setValue";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { schedule } from "@/document/phases";
 import { problemsAt } from "@/document/problems";
 import { formatName } from "@/lib/format";
 import { isObject, joinPath } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { setValue } from "@/state/commands/fields";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { IconButton } from "@/ui/IconButton";
 import { Empty } from "@/ui/States";
 import { FieldProblems } from "./form/FieldProblems";

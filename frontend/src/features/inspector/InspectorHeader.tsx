@@ -1,8 +1,11 @@
 import { CircleHelp } from "lucide-react";
 import type { ReactNode } from "react";
+import { formatName } from "@/lib/format";
+import { useCatalog } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
 import { RichText } from "@/ui/RichText";
+import { Segmented } from "@/ui/Segmented";
 import { Tooltip } from "@/ui/Tooltip";
-import { LevelSwitch } from "./LevelSwitch";
 
 interface InspectorHeaderProps {
   icon?: ReactNode;
@@ -49,5 +52,21 @@ export function InspectorHeader({
       </div>
       {hasLevels ? <LevelSwitch /> : null}
     </header>
+  );
+}
+
+/** How many fields are shown. What is set or wrong is always shown. */
+function LevelSwitch() {
+  const { levels } = useCatalog();
+  const level = usePreferences((state) => state.level);
+  const set = usePreferences((state) => state.set);
+  return (
+    <Segmented
+      label="Level of detail"
+      isWide
+      value={level}
+      options={levels.map((value) => ({ value, label: formatName(value) }))}
+      onChange={(value) => set({ level: value })}
+    />
   );
 }

@@ -1,12 +1,12 @@
 import { useMemo } from "react";
 import type { Json } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
-import { setFields } from "@/document/commands/setFields";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { commonOf } from "@/document/sharedValue";
 import { formatPlural } from "@/lib/format";
 import { isObject, joinPath } from "@/lib/paths";
-import { usePreferences } from "@/session/preferences";
+import { setFields } from "@/state/commands/fields";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
 import { FormContext, type FormSettings } from "./form/FormContext";
 import { FormLabels } from "./form/Labels";
 import { ObjectFields } from "./form/ObjectFields";

@@ -1,12 +1,25 @@
-import { Copy, Network, Trash2 } from "lucide-react";
-import { removeItems } from "@/document/commands/removeItems";
-import { useDocument, useOpenLoop } from "@/document/context";
+import {
+  AlignCenterHorizontal,
+  AlignCenterVertical,
+  AlignEndHorizontal,
+  AlignEndVertical,
+  AlignHorizontalDistributeCenter,
+  AlignStartHorizontal,
+  AlignStartVertical,
+  AlignVerticalDistributeCenter,
+  Copy,
+  type LucideIcon,
+  Network,
+  Trash2,
+} from "lucide-react";
 import { formatPlural } from "@/lib/format";
-import { useSelection } from "@/session/selection";
-import { useArrange } from "@/session/useArrange";
-import { useClipboard } from "@/session/useClipboard";
+import { removeItems } from "@/state/commands/nodes";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
+import { useClipboard } from "@/state/useClipboard";
 import { Button } from "@/ui/Button";
-import { AlignButtons } from "./AlignButtons";
+import { IconButton } from "@/ui/IconButton";
 import { InspectorHeader } from "./InspectorHeader";
 import { ManyFields } from "./ManyFields";
 
@@ -73,5 +86,40 @@ export function ManyInspector() {
         )}
       </div>
     </>
+  );
+}
+
+const ICONS: Record<string, LucideIcon> = {
+  left: AlignStartVertical,
+  center: AlignCenterVertical,
+  right: AlignEndVertical,
+  top: AlignStartHorizontal,
+  middle: AlignCenterHorizontal,
+  bottom: AlignEndHorizontal,
+  across: AlignHorizontalDistributeCenter,
+  down: AlignVerticalDistributeCenter,
+};
+
+/** Puts the selected nodes in line, or at even distances. */
+function AlignButtons({ nodes }: { nodes: number }) {
+  const { align, distribute } = useAlign();
+  if (nodes < 2) return null;
+  const button = (id: string, label: string, run: () => void) => {
+    const Icon = ICONS[id];
+    return (
+      <IconButton key={id} size="small" label={label} onClick={run}>
+        {Icon ? <Icon size={15} /> : null}
+      </IconButton>
+    );
+  };
+  return (
+    <div role="toolbar" aria-label="Align" className="flex gap-1 px-4 pb-2">
+      {ALIGNMENTS.map(([by, label]) => button(by, label, () => align(by, label)))}
+      {nodes > 2
+        ? DISTRIBUTIONS.map(([along, label]) =>
+            button(along, label, () => distribute(along, label)),
+          )
+        : null}
+    </div>
   );
 }

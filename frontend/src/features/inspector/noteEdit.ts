@@ -1,8 +1,8 @@
 import type { Json } from "@/api/types";
-import type { OpenLoop } from "@/document/context";
 import { defaultAt } from "@/document/fieldAt";
 import { readDocumentPath } from "@/document/place";
-import { useRunEdits } from "@/session/runEdits";
+import type { OpenLoop } from "@/state/document/context";
+import { useRunEdits } from "@/state/runEdits";
 
 /** A change to send to a run. The run is told values: a field that is put back is told its default. */
 export function noteEdit(

@@ -1,8 +1,8 @@
 import { useMemo } from "react";
 import type { Field } from "@/catalog/schema";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { useLive } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 
 interface Locks {
   isLocked: (field: Field) => boolean;

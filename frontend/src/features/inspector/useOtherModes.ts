@@ -1,7 +1,6 @@
 import { useMemo, useState } from "react";
 import { ofOtherModes, setAmong } from "@/catalog/modes";
-import { useDocument } from "@/document/context";
-import { useMode } from "@/document/useMode";
+import { useDocument, useMode } from "@/state/document/context";
 import { type FormSettings, NOTHING_HIDDEN } from "./form/FormContext";
 
 export interface OtherModes {

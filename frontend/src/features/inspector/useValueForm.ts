@@ -1,8 +1,8 @@
 import { useMemo } from "react";
-import { setValue } from "@/document/commands/setValue";
-import { useOpenLoop } from "@/document/context";
 import { joinPath, type Path } from "@/lib/paths";
-import { usePreferences } from "@/session/preferences";
+import { setValue } from "@/state/commands/fields";
+import { useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
 import { type FormSettings, NOTHING_HIDDEN } from "./form/FormContext";
 import { noteEdit } from "./noteEdit";
 import { useLocks } from "./useLocks";

@@ -1,8 +1,7 @@
 import { Search, Workflow } from "lucide-react";
 import { useState } from "react";
 import { Link } from "wouter";
-import { hitAddress, useLoopSearch } from "@/session/useLoopSearch";
-import { useServerCatalog } from "@/session/useServerCatalog";
+import { hitAddress, useLoopSearch, useServerCatalog } from "@/state/queries";
 import { KindIcon } from "@/ui/KindIcon";
 
 /** Finds nodes in all saved loops, by name, kind or model. */

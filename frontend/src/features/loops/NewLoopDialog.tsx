@@ -1,15 +1,22 @@
-import { type FormEvent, useId, useRef, useState } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useCallback, useId, useRef, useState } from "react";
+import { toast } from "sonner";
+import { useLocation } from "wouter";
+import { errorMessage } from "@/api/client";
+import * as routes from "@/api/routes";
 import { loopNameProblem } from "@/document/names";
-import { useDialogs } from "@/session/dialogs";
-import { useLoopPresets } from "@/session/useLoopPresets";
-import { useServerCatalog } from "@/session/useServerCatalog";
+import { formatName } from "@/lib/format";
+import { useDialogs } from "@/state/dialogs";
+import { useLoopPresets, useServerCatalog } from "@/state/queries";
+import { type Beginning, newLoop } from "@/state/sync/newLoops";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
+import { PresetsFailed } from "@/ui/PresetsFailed";
 import { RadioCards } from "@/ui/RadioCards";
+import { RichText } from "@/ui/RichText";
+import { Select } from "@/ui/Select";
 import { Failed, Loading } from "@/ui/States";
-import { PresetChoice } from "./PresetChoice";
-import { useNewLoop } from "./useNewLoop";
 
 /** Asks what a new loop is called, and what it is for or begins as. */
 export function NewLoopDialog() {
@@ -117,5 +124,59 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
         <PresetChoice presets={presets} chosen={preset} onChoose={setWanted} />
       ) : null}
     </form>
+  );
+}
+
+/** Makes a loop and opens it; what is open now stays as it is. */
+function useNewLoop() {
+  const client = useQueryClient();
+  const [, navigate] = useLocation();
+  const [isCreating, setCreating] = useState(false);
+  const create = useCallback(
+    async (name: string, begin: Beginning) => {
+      setCreating(true);
+      try {
+        const loop = await newLoop(name, begin, routes);
+        await client.invalidateQueries({ queryKey: ["loops"] });
+        useDialogs.getState().show(null);
+        navigate(`/loops/${loop.id}`);
+      } catch (error) {
+        toast.error("The loop could not be created.", { description: errorMessage(error) });
+      } finally {
+        setCreating(false);
+      }
+    },
+    [client, navigate],
+  );
+  return { create, isCreating };
+}
+
+interface PresetChoiceProps {
+  presets: ReturnType<typeof useLoopPresets>;
+  chosen: string;
+  onChoose: (name: string) => void;
+}
+
+/** Which preset a loop begins as, and what that one is. */
+function PresetChoice({ presets, chosen, onChoose }: PresetChoiceProps) {
+  if (presets.isError) return <PresetsFailed presets={presets} />;
+  if (!presets.data) return <Loading label="Loading the presets" />;
+  const preset = presets.data.find(({ name }) => name === chosen);
+  return (
+    <div>
+      <Select
+        label="Preset"
+        value={chosen}
+        options={presets.data.map(({ name, title, runnable_here: runsHere }) => ({
+          value: name,
+          label: title || formatName(name),
+          help: runsHere ? name : `${name}, not on this machine`,
+        }))}
+        onChange={onChoose}
+      />
+      <p className="mt-1.5 line-clamp-3 text-muted text-xs">
+        <RichText text={preset?.description ?? ""} />
+      </p>
+    </div>
   );
 }

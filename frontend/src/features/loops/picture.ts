@@ -3,7 +3,7 @@
  * What is far outside of the window is in it too.
  */
 import { readFile } from "@/api/client";
-import { useDetail } from "@/session/detail";
+import { useDetail } from "@/state/canvas";
 
 const AROUND = 32;
 /** Pixels of the picture for one of the canvas, as long as it stays within the most that browsers draw. */

@@ -1,10 +1,12 @@
-import { useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
-import { useOpenLoop } from "@/document/context";
+import { fetchLoopYaml } from "@/api/routes";
 import { download } from "@/lib/download";
-import { useSelection } from "@/session/selection";
-import { useLoopText } from "./useLoopText";
+import { leaveField } from "@/state/choosing";
+import { useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
+import { NOT_SAVED, pendingText } from "@/state/sync/state";
 
 interface Export {
   exportYaml: () => Promise<void>;
@@ -46,4 +48,18 @@ async function withoutSelection<T>(work: () => Promise<T>): Promise<T> {
   } finally {
     select({ nodes, edges, phase, entry });
   }
+}
+
+/** The YAML that the user sees: as the server has it after saving what is new, or as it was typed. */
+function useLoopText(): () => Promise<string> {
+  const { loopId, store, sync, syncStore } = useOpenLoop();
+  return useCallback(async () => {
+    leaveField();
+    await sync?.flush();
+    const typed = pendingText(syncStore.getState());
+    const { save, revision } = syncStore.getState();
+    const isSaved = sync !== null && save === "saved" && revision !== NOT_SAVED;
+    const saved = typed === null && loopId && isSaved ? await fetchLoopYaml(loopId) : null;
+    return typed ?? saved ?? store.getState().text;
+  }, [loopId, store, sync, syncStore]);
 }

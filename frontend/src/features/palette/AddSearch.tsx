@@ -1,17 +1,15 @@
 import { Command } from "cmdk";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
-import { useOpenLoop } from "@/document/context";
 import { edgeIndex, portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
 import { spliceOf } from "@/document/splice";
-import { useMode } from "@/document/useMode";
 import { kindColor } from "@/lib/colors";
-import { type AddRequest, useAddSearch } from "@/session/addSearch";
-import { useAddNode } from "@/session/useAddNode";
+import { type AddRequest, useAddSearch } from "@/state/dialogs";
+import { useMode, useOpenLoop } from "@/state/document/context";
+import { useAddNode } from "@/state/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
-import { useReturnFocus } from "@/ui/useReturnFocus";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 
 const WIDTH = 288;
@@ -133,5 +131,17 @@ export function AddSearch({ request }: { request: AddRequest }) {
         </footer>
       </Command>
     </div>
+  );
+}
+
+/** When a panel that took the focus goes away with it, what had the focus before has it again. */
+function useReturnFocus(): void {
+  const [opener] = useState(() => document.activeElement);
+  useEffect(
+    () => () => {
+      const isLost = document.activeElement === null || document.activeElement === document.body;
+      if (isLost && opener instanceof HTMLElement && opener.isConnected) opener.focus();
+    },
+    [opener],
   );
 }

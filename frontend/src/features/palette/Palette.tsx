@@ -1,14 +1,13 @@
-import { ChevronDown, Pin, PinOff, Plus } from "lucide-react";
-import { useMemo, useState } from "react";
+import { ChevronDown, Pin, PinOff, Plus, Search, X } from "lucide-react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
-import { useMode } from "@/document/useMode";
-import { keepPalette, usePalette } from "@/session/palette";
+import { useCatalog, useDocument, useMode } from "@/state/document/context";
+import { keepPalette, usePalette } from "@/state/preferences";
 import { classes } from "@/ui/classes";
+import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 import { PaletteItem } from "./PaletteItem";
-import { PaletteSearch } from "./PaletteSearch";
 import { useAddInMiddle } from "./useAddInMiddle";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
 
@@ -124,5 +123,53 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
         ) : null}
       </div>
     </nav>
+  );
+}
+
+interface PaletteSearchProps {
+  isAsked: boolean;
+  search: string;
+  onSearch: (search: string) => void;
+  onEnter: () => void;
+}
+
+function PaletteSearch({ isAsked, search, onSearch, onEnter }: PaletteSearchProps) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (isAsked) input.current?.focus();
+  }, [isAsked]);
+  return (
+    <div className="relative min-w-0 flex-1">
+      <Search
+        size={14}
+        className="absolute top-1/2 left-2 -translate-y-1/2 text-faint"
+        aria-hidden="true"
+      />
+      <input
+        ref={input}
+        role="searchbox"
+        aria-label="Search nodes"
+        placeholder="Search nodes"
+        value={search}
+        onChange={(event) => onSearch(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") onEnter();
+          if (event.key !== "Escape" || search === "") return;
+          event.stopPropagation();
+          onSearch("");
+        }}
+        className={`${WIDE_CONTROL} pl-7`}
+      />
+      {search ? (
+        <IconButton
+          label="Clear search"
+          size="small"
+          className="absolute top-1/2 right-1 size-5 -translate-y-1/2"
+          onClick={() => onSearch("")}
+        >
+          <X size={12} />
+        </IconButton>
+      ) : null}
+    </div>
   );
 }

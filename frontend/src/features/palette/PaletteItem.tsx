@@ -1,7 +1,7 @@
 import type { KindInfo } from "@/api/types";
 import { kindColor } from "@/lib/colors";
-import { clearDropTarget, useDropTarget } from "@/session/dropTarget";
-import { NODE_DRAG } from "@/session/useAddNode";
+import { clearDropTarget, useDropTarget } from "@/state/canvas";
+import { NODE_DRAG } from "@/state/useAddNode";
 import { classes } from "@/ui/classes";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";

@@ -1,8 +1,10 @@
-import { useEffect, useRef } from "react";
-import { useDropTarget } from "@/session/dropTarget";
-import { usePalette } from "@/session/palette";
+import { useEffect, useRef, useState } from "react";
+import { areaOf, boxesOf } from "@/graph/geometry";
+import { placeNodes } from "@/graph/layout";
+import { useDropTarget } from "@/state/canvas";
+import { useOpenLoop } from "@/state/document/context";
+import { usePalette, usePreferences } from "@/state/preferences";
 import { Palette } from "./Palette";
-import { usePalettePin } from "./usePalettePin";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
 
 /** The pointer only passes by, or only slips out. */
@@ -55,4 +57,26 @@ export function PaletteRail() {
       <Palette isWide={isWide} isPinned={isPinned} isAsked={isCalled} />
     </div>
   );
+}
+
+/** From this width of the window on the list can stay open by itself. */
+const WIDE = 1440;
+/** Around a graph that is fitted. */
+const AROUND = 64;
+
+/** Whether the list stays open: as was said, else where a wide window shows all of the graph beside it in full size. */
+function usePalettePin(): boolean {
+  const { catalog, store } = useOpenLoop();
+  const pinned = usePreferences((state) => state.isPalettePinned);
+  // As the loop was opened: nothing moves while it is edited.
+  const [hasRoom] = useState(() => {
+    if (window.innerWidth < WIDE) return false;
+    const { document } = store.getState();
+    const layout = placeNodes(catalog, document);
+    const area = areaOf(boxesOf(catalog, { ...document, layout }));
+    const { inspectorWidth } = usePreferences.getState();
+    const room = window.innerWidth - PALETTE_WIDTH - inspectorWidth - AROUND;
+    return area === null || area.right - area.left <= room;
+  });
+  return pinned ?? hasRoom;
 }

@@ -1,9 +1,9 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useCallback } from "react";
 import type { KindInfo } from "@/api/types";
-import { NODE_WIDTH } from "@/document/geometry";
-import { toLoop } from "@/session/detail";
-import { useAddNode } from "@/session/useAddNode";
+import { NODE_WIDTH } from "@/graph/geometry";
+import { toLoop } from "@/state/canvas";
+import { useAddNode } from "@/state/useAddNode";
 
 /** Adds a node in the middle of what is seen of the graph. */
 export function useAddInMiddle(): (kind: KindInfo) => void {

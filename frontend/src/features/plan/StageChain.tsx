@@ -1,7 +1,7 @@
 import { ChevronRight } from "lucide-react";
 import type { PlannedStage } from "@/api/types";
-import { useNodeColor } from "@/document/context";
-import { useSelection } from "@/session/selection";
+import { useNodeColor } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { Tooltip } from "@/ui/Tooltip";
 
 /** Stages in their order, each with its rows; a press shows the node. */

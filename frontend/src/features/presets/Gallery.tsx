@@ -1,15 +1,14 @@
-import { useState } from "react";
+import { type KeyboardEvent, useCallback, useState } from "react";
+import { useLocation } from "wouter";
 import type { LoopPreset } from "@/api/types";
-import { useLoopPresets } from "@/session/useLoopPresets";
-import { useServerCatalog } from "@/session/useServerCatalog";
+import { useLoopPresets, useServerCatalog } from "@/state/queries";
+import { presetAddress } from "@/state/unsaved";
 import { Button } from "@/ui/Button";
 import { PresetsFailed } from "@/ui/PresetsFailed";
 import { Empty } from "@/ui/States";
 import { FILTERS, matches, ordered, type PresetOrder } from "./filters";
 import { GalleryBar } from "./GalleryBar";
 import { PresetCard } from "./PresetCard";
-import { useCardKeys } from "./useCardKeys";
-import { useOpenPreset } from "./useOpenPreset";
 
 const GRID = "grid grid-cols-[repeat(auto-fill,minmax(264px,1fr))] gap-4";
 
@@ -89,4 +88,46 @@ function Skeletons() {
       ))}
     </div>
   );
+}
+
+/** Opens a preset to look at. It becomes a loop of the user's own with the first change. */
+function useOpenPreset(onOpened?: () => void) {
+  const [, navigate] = useLocation();
+  return useCallback(
+    (name: string) => {
+      navigate(presetAddress(name));
+      onOpened?.();
+    },
+    [navigate, onOpened],
+  );
+}
+
+/** Arrow keys go from card to card, as the grid lies: left and right along it, up and down to the nearest. */
+function useCardKeys() {
+  return (event: KeyboardEvent<HTMLElement>) => {
+    const cards = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-card]")];
+    const here = cards.indexOf(document.activeElement as HTMLElement);
+    if (here < 0) return;
+    const next = target(cards, here, event.key);
+    if (next === undefined) return;
+    event.preventDefault();
+    next.focus();
+  };
+}
+
+function target(cards: readonly HTMLElement[], here: number, key: string): HTMLElement | undefined {
+  if (key === "ArrowRight") return cards[here + 1];
+  if (key === "ArrowLeft") return cards[here - 1];
+  if (key === "Home") return cards[0];
+  if (key === "End") return cards.at(-1);
+  if (key !== "ArrowDown" && key !== "ArrowUp") return undefined;
+  const columns = columnsOf(cards);
+  return cards[here + (key === "ArrowDown" ? columns : -columns)];
+}
+
+/** Cards of the first row. */
+function columnsOf(cards: readonly HTMLElement[]): number {
+  const top = cards[0]?.getBoundingClientRect().top;
+  const below = cards.findIndex((card) => card.getBoundingClientRect().top !== top);
+  return below < 0 ? cards.length : below;
 }

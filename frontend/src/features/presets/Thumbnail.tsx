@@ -1,9 +1,8 @@
-import { useMemo } from "react";
+import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import type { Catalog, Sketch } from "@/api/types";
 import { IDENTITIES, nodeColors } from "@/lib/colors";
 import { KindIcon } from "@/ui/KindIcon";
 import { drawSketch, SKETCH_BOX, type SketchBox } from "./sketch";
-import { useSeen } from "./useSeen";
 
 interface ThumbnailProps {
   catalog: Catalog | undefined;
@@ -74,4 +73,21 @@ function Box({
       </g>
     </g>
   );
+}
+
+/** Whether a place has come near the window yet; from then on it stays true. */
+function useSeen<T extends Element>(): [RefObject<T | null>, boolean] {
+  const place = useRef<T>(null);
+  const [isSeen, setSeen] = useState(typeof IntersectionObserver === "undefined");
+  useEffect(() => {
+    const element = place.current;
+    if (!element || isSeen) return;
+    const observer = new IntersectionObserver(
+      (entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true),
+      { rootMargin: "200px" },
+    );
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [isSeen]);
+  return [place, isSeen];
 }

@@ -1,8 +1,8 @@
 import { CircleCheckBig, LoaderCircle, WifiOff } from "lucide-react";
-import { useOpenLoop, useSync } from "@/document/context";
 import { countProblems, splitProblems } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
-import { usePreferences } from "@/session/preferences";
+import { useOpenLoop, useSync } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 
 /** How the loop checks, in one word; pressed, what it is about opens. */

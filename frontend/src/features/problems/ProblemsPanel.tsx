@@ -1,14 +1,19 @@
 import { CircleCheckBig } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
-import { useOpenLoop, useSync } from "@/document/context";
+import { edgeKeys } from "@/document/edges";
+import { readPhasePath } from "@/document/phases";
+import { findPlace, readDocumentPath } from "@/document/place";
 import { splitProblems, type Tone } from "@/document/problems";
+import type { LoopDocument } from "@/document/types";
+import { useOpenLoop, useSync } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Empty, Loading } from "@/ui/States";
 import { WhyButton } from "@/ui/WhyButton";
-import { showProblem } from "./showProblem";
 
 const ORDER = ["error", "warning", "hint"];
 
@@ -104,4 +109,26 @@ function ProblemRow({ problem, tone }: { problem: Diagnostic; tone: Tone }) {
 function place(problem: Diagnostic): string {
   const where = [problem.node, problem.field].filter(Boolean).join(".");
   return problem.line ? `${where || "text"}:${problem.line}` : where;
+}
+
+/** Selects what a problem is about and asks the inspector to show the field. */
+function showProblem(problem: Diagnostic, document: LoopDocument): void {
+  const { select, focusField } = useSelection.getState();
+  const field = problem.field ?? null;
+  const path = readDocumentPath(document, field ?? "");
+  if (problem.node) {
+    select({ nodes: [problem.node] });
+  } else if (path[0] === "edges") {
+    const index = Number(findPlace(document, path).path[1]);
+    const key = edgeKeys(document.edges)[index];
+    select(key ? { edges: [key] } : {});
+  } else {
+    const phase = readPhasePath(path);
+    const isEntry = path[0] === "schedule" && typeof path[2] === "number";
+    if (phase) select({ phase: phase.at });
+    else if (isEntry) select({ entry: { list: String(path[1]), index: Number(path[2]) } });
+    else select({});
+  }
+  usePreferences.getState().set({ isInspectorOpen: true });
+  focusField(problem.node ?? null, field);
 }

@@ -1,7 +1,7 @@
 import { ChevronLeft, ChevronRight, Pin, PinOff } from "lucide-react";
 import type { SampleRow } from "@/api/types";
-import { useNodeColor } from "@/document/context";
 import { formatMetric } from "@/lib/format";
+import { useNodeColor } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { idOf, type PromptGroup, shortAnswer } from "./groups";

@@ -1,5 +1,7 @@
 import { Info } from "lucide-react";
-import { useSourceNotes } from "./useSourceNotes";
+import type { Catalog } from "@/api/types";
+import type { LoopDocument } from "@/document/types";
+import { useCatalog, useDocument } from "@/state/document/context";
 
 /** What one has to know of the rows to read them. */
 export function SourceNotes() {
@@ -9,4 +11,18 @@ export function SourceNotes() {
       {note}
     </p>
   ));
+}
+
+/** What the author says of where the rows come from, each thing once: how answers are written, say. */
+function useSourceNotes(): string[] {
+  const catalog = useCatalog();
+  const notes = useDocument((state) => sourceNotes(catalog, state.document).join("\n\n"));
+  return notes === "" ? [] : notes.split("\n\n");
+}
+
+function sourceNotes(catalog: Catalog, { nodes }: LoopDocument): string[] {
+  const found = Object.values(nodes)
+    .filter(({ kind }) => catalog.kinds[kind]?.inputs.length === 0)
+    .map(({ note }) => (typeof note === "string" ? note.trim() : ""));
+  return [...new Set(found)].filter((note) => note !== "");
 }

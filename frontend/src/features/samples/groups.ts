@@ -17,7 +17,7 @@ export function idOf(row: SampleRow): string {
   return typeof row.id === "string" ? row.id : String(row.id ?? row.seq);
 }
 
-export function parentsOf(row: SampleRow): string[] {
+function parentsOf(row: SampleRow): string[] {
   return Array.isArray(row.parents) ? row.parents.map(String) : [];
 }
 

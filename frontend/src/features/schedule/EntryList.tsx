@@ -1,11 +1,11 @@
 import { Plus } from "lucide-react";
 import { entryField } from "@/catalog/scheduleSchema";
 import { emptyValue } from "@/catalog/shapes";
-import { setValue } from "@/document/commands/setValue";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { schedule } from "@/document/phases";
 import { isObject } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { setValue } from "@/state/commands/fields";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { entryText } from "./phaseText";

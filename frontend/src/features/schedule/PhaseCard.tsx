@@ -1,13 +1,15 @@
 import type { JsonObject } from "@/api/types";
-import { useCatalog, useDocument, useSync } from "@/document/context";
+import { inputPort } from "@/document/canConnect";
+import { portRef } from "@/document/edges";
 import { type PhasePath, phaseSpecPath } from "@/document/phases";
 import { indexProblems, problemsAt, toneOf } from "@/document/problems";
 import { isObject, joinPath } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { useCatalog, useDocument, useSync } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
+import { PortMark } from "@/ui/PortMark";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { PhaseTools } from "./PhaseTools";
-import { PortChip } from "./PortChip";
 import { listText, phaseLength, settingName } from "./phaseText";
 
 interface PhaseCardProps {
@@ -80,5 +82,26 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
       )}
       {isReadonly ? null : <PhaseTools name={name} at={at} isLast={isLast} />}
     </article>
+  );
+}
+
+/** A teaching port that a phase learns from. */
+function PortChip({ name }: { name: string }) {
+  const catalog = useCatalog();
+  const type = useDocument((state) => inputPort(catalog, state.document, portRef(name))?.type);
+  const portType = catalog.port_types[type ?? ""];
+  return (
+    <span
+      className="inline-flex h-5 max-w-full items-center gap-1 rounded-full border border-line bg-surface px-1.5 text-2xs"
+      title={`Learns from ${name}`}
+    >
+      <PortMark
+        shape={portType?.shape ?? "circle"}
+        color={portType?.color ?? ""}
+        isHandle={false}
+        size={9}
+      />
+      <span className="truncate">{name}</span>
+    </span>
   );
 }

@@ -1,11 +1,10 @@
 import { Plus, Repeat, Ungroup } from "lucide-react";
 import type { JsonObject } from "@/api/types";
-import { addPhase } from "@/document/commands/addPhase";
-import { ungroupPhases } from "@/document/commands/ungroupPhases";
-import { useDocument, useOpenLoop } from "@/document/context";
 import type { PhasePath } from "@/document/phases";
 import { isObject } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { addPhase, ungroupPhases } from "@/state/commands/phases";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { firstPhase, newPhase } from "./newPhase";

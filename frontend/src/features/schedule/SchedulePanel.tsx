@@ -1,9 +1,9 @@
 import { Plus } from "lucide-react";
-import { addPhase } from "@/document/commands/addPhase";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { phaseList, schedule } from "@/document/phases";
 import { isObject } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { addPhase } from "@/state/commands/phases";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { EntryList } from "./EntryList";
 import { firstPhase, newPhase } from "./newPhase";

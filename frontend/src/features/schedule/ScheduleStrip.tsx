@@ -1,12 +1,12 @@
 import { TrendingDown } from "lucide-react";
 import { useMemo } from "react";
 import type { JsonObject } from "@/api/types";
-import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/document/context";
 import { schedule } from "@/document/phases";
 import { formatCount } from "@/lib/format";
 import { isObject } from "@/lib/paths";
-import { usePreferences } from "@/session/preferences";
-import { useSelection } from "@/session/selection";
+import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import { useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { entryText, settingName } from "./phaseText";

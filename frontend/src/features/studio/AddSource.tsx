@@ -1,10 +1,10 @@
 import { Command } from "cmdk";
 import { useMemo } from "react";
 import { type ScorerChoice, scorerChoices } from "@/catalog/scorers";
-import { connect } from "@/document/commands/connect";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import type { Payee } from "@/document/rewards";
 import { kindColor } from "@/lib/colors";
+import { connect } from "@/state/commands/edges";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { Dialog } from "@/ui/Dialog";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";

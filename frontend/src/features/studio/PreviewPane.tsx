@@ -6,7 +6,7 @@ import { fetchPreviewLimits, previewScores } from "@/api/routes";
 import type { RowsFrom, ScoredRows } from "@/api/types";
 import type { Payee, PayingEdge } from "@/document/rewards";
 import { formatPlural, formatSeconds } from "@/lib/format";
-import type { Preview } from "@/session/usePreview";
+import type { Preview } from "@/state/usePreview";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { LabelledSelect } from "@/ui/LabelledSelect";

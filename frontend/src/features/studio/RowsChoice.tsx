@@ -1,14 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { fetchRuns } from "@/api/routes";
-import type { RowsFrom, RunSummary } from "@/api/types";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
+import type { Json, RowsFrom, RunSummary } from "@/api/types";
 import { datasetsOf } from "@/document/datasets";
 import type { Payee } from "@/document/rewards";
+import { isObject } from "@/lib/paths";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
+import { Button } from "@/ui/Button";
+import { Dialog } from "@/ui/Dialog";
 import { Segmented } from "@/ui/Segmented";
 import { Select } from "@/ui/Select";
-import { Pasting } from "./Pasting";
-import { readPasted } from "./pasted";
 
 type Way = RowsFrom["type"];
 
@@ -139,3 +140,88 @@ function useRuns(): Runs {
     return { all: [...own, ...others], hasOwn: own.length > 0 };
   }, [data, loopId]);
 }
+
+interface PastingProps {
+  text: string;
+  onChange: (text: string) => void;
+}
+
+/** A place to paste rows into. */
+function Pasting({ text, onChange }: PastingProps) {
+  const [isOpen, setOpen] = useState(false);
+  const read = readPasted(text);
+  const count = "rows" in read ? read.rows.length : 0;
+  return (
+    <>
+      <Button size="small" onClick={() => setOpen(true)}>
+        {count === 0 ? "Paste rows…" : `Change the ${count} rows…`}
+      </Button>
+      <Dialog
+        title="Rows to score"
+        description="A JSON list, one JSON object per line, or one completion per line. A reward reads further columns by name; rows of one group are compared with each other."
+        isOpen={isOpen}
+        onClose={() => setOpen(false)}
+        width="max-w-2xl"
+        footer={
+          <>
+            <span className="flex-1 text-muted text-xs" role="status">
+              {"problem" in read ? read.problem : `${count} rows`}
+            </span>
+            <Button onClick={() => onChange(text + EXAMPLE)}>Add an example</Button>
+            <Button look="primary" onClick={() => setOpen(false)}>
+              Done
+            </Button>
+          </>
+        }
+      >
+        <textarea
+          aria-label="Rows to score"
+          className="h-72 w-full rounded-2 border border-line bg-surface p-2 font-mono text-xs focus:border-focus focus:outline-2 focus:outline-focus/40"
+          placeholder={EXAMPLE}
+          value={text}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      </Dialog>
+    </>
+  );
+}
+
+/** Rows as a person pastes them: JSON, JSON a line, or a completion a line. Pure. */
+const MAX_ROWS = 256;
+
+type Pasted = { rows: Record<string, Json>[] } | { problem: string };
+
+export function readPasted(text: string): Pasted {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  if (lines.length === 0) return { problem: "Paste at least one row." };
+  const whole = parse(text);
+  const items = Array.isArray(whole)
+    ? whole
+    : isObject(whole)
+      ? [whole]
+      : lines.map((line) => parse(line) ?? line);
+  if (items.length > MAX_ROWS) {
+    return { problem: `${items.length} rows were pasted, at most ${MAX_ROWS} are scored.` };
+  }
+  return { rows: items.map(asRow) };
+}
+
+function asRow(item: Json): Record<string, Json> {
+  if (!isObject(item)) return { completion: spoken(item) };
+  return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, value ?? null]));
+}
+
+function spoken(item: Json): string {
+  return typeof item === "string" ? item : JSON.stringify(item);
+}
+
+function parse(text: string): Json | undefined {
+  try {
+    const value: Json = JSON.parse(text);
+    return typeof value === "object" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const EXAMPLE = '{"prompt": "1+1=", "completion": "2", "answer": "2"}\n';

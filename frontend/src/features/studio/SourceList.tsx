@@ -1,9 +1,9 @@
 import { Plus } from "lucide-react";
 import { useState } from "react";
 import type { ScoredRows } from "@/api/types";
-import { setWeights } from "@/document/commands/setWeights";
-import { useDocument, useOpenLoop } from "@/document/context";
 import { type Payee, type PayingEdge, rounded, weighed } from "@/document/rewards";
+import { setWeights } from "@/state/commands/edges";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { AddSource } from "./AddSource";

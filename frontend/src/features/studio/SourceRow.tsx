@@ -1,14 +1,14 @@
 import { Lock, LockOpen } from "lucide-react";
 import { useState } from "react";
-import type { SourceScores } from "@/api/types";
-import { useCatalog, useDocument } from "@/document/context";
+import type { Json, KindInfo, SourceScores } from "@/api/types";
 import type { PayingEdge } from "@/document/rewards";
+import { readPath } from "@/lib/paths";
+import { useCatalog, useDocument } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { classes } from "@/ui/classes";
 import { CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
-import { sourceText } from "./sourceText";
 
 interface SourceRowProps {
   edge: PayingEdge;
@@ -121,4 +121,16 @@ function Weight({ edge, scale, isLocked, isReadonly, onLock, onWeigh }: SourceRo
       </IconButton>
     </div>
   );
+}
+
+/** What a source is, in a few words: its kind, and the first value that its kind calls telling. Pure. */
+function sourceText(kind: KindInfo | undefined, data: Json | undefined): string {
+  if (!kind) return "";
+  const telling = kind.summary
+    .filter((path) => !path.includes("*"))
+    .map((path) => readPath(data, path.split(".")))
+    .find((value) => typeof value === "string" && value !== "");
+  return typeof telling === "string"
+    ? `${kind.title.toLowerCase()} · ${telling}`
+    : kind.title.toLowerCase();
 }

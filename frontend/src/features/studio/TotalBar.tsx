@@ -1,13 +1,13 @@
 import { GraduationCap } from "lucide-react";
 import { useMemo } from "react";
 import { Link, useSearch } from "wouter";
-import { setField } from "@/document/commands/setField";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { fieldAt } from "@/document/fieldAt";
 import type { Payee, PayingEdge } from "@/document/rewards";
 import { formatName } from "@/lib/format";
 import { readPath } from "@/lib/paths";
-import { loopAddress } from "@/session/presetAddress";
+import { setField } from "@/state/commands/fields";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
+import { loopAddress } from "@/state/unsaved";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";

@@ -2,13 +2,13 @@
 import type { Catalog } from "@/api/types";
 import type { ScorerChoice } from "@/catalog/scorers";
 import { accepts, canConnect, inputPort } from "@/document/canConnect";
-import { addNode } from "@/document/commands/addNode";
 import { portText } from "@/document/edges";
-import { freePlace } from "@/document/freePlace";
 import { freeName } from "@/document/names";
 import type { Payee } from "@/document/rewards";
-import type { DocumentStore } from "@/document/store";
 import type { Edge, LoopDocument } from "@/document/types";
+import { freePlace } from "@/graph/freePlace";
+import { addNode } from "@/state/commands/nodes";
+import type { DocumentStore } from "@/state/document/store";
 
 /** What the port of a learner takes. */
 export function scoresPort(catalog: Catalog, document: LoopDocument, payee: Payee): string {

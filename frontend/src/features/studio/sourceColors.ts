@@ -1,7 +1,7 @@
 import { useMemo } from "react";
-import { useNodeColors } from "@/document/context";
 import type { PayingEdge } from "@/document/rewards";
 import { chartColors } from "@/lib/colors";
+import { useNodeColors } from "@/state/document/context";
 
 export type SourceColors = Readonly<Record<string, string>>;
 

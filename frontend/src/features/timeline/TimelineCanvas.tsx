@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
-import { useNodeColors } from "@/document/context";
 import type { StageSpan } from "@/live/state";
-import { useResolvedTheme } from "@/session/theme";
+import { useNodeColors } from "@/state/document/context";
+import { useResolvedTheme } from "@/state/theme";
 import { AXIS, drawTimeline, type Painting, spanAt } from "./draw";
 import { type Range, zoomRange } from "./rows";
 

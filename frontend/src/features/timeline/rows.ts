@@ -24,7 +24,7 @@ export interface Bar {
 }
 
 /** What the timeline calls the place of stages without a pool. */
-export const DRIVER = "driver";
+const DRIVER = "driver";
 
 /**
  * @param nodes of the loop, in its order

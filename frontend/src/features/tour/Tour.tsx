@@ -1,9 +1,15 @@
-import { useCallback, useEffect, useRef } from "react";
-import { useTourState } from "@/session/tour";
+import {
+  type CSSProperties,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
+import { usePreferences, useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Kbd } from "@/ui/Kbd";
-import { STEPS } from "./steps";
-import { usePlaces } from "./usePlaces";
 
 /** One step after the other, each pointing at a part of the page; arrow keys, enter and escape work. */
 export function Tour() {
@@ -83,4 +89,114 @@ function useTourKeys(forward: () => void, back: () => void): void {
     window.addEventListener("keydown", listen, { capture: true });
     return () => window.removeEventListener("keydown", listen, { capture: true });
   }, [forward, back, go]);
+}
+
+/** The steps of the tour: what is pointed at, and what is said of it. Places that are not there are passed over. */
+interface TourStep {
+  title: string;
+  text: string;
+  /** What is pointed at. */
+  target: string;
+  /** Opens what would be hidden. */
+  prepare?: () => void;
+}
+
+export const STEPS: readonly TourStep[] = [
+  {
+    title: "This is a loop",
+    text: "Data flows from left to right: prompts come in, a model generates answers, rewards score them. What a model learns from leads back to it.",
+    target: "main",
+  },
+  {
+    title: "A node does one thing",
+    text: "It provides rows, generates, scores, compares or learns. Select one to see its settings; drag from a port to connect it to what fits.",
+    target: ".react-flow__node",
+  },
+  {
+    title: "Settings of the selection",
+    text: "With nothing selected, those of the whole loop. Simple, advanced and expert decide how many are shown, never which take effect.",
+    target: "aside[aria-label='Settings']",
+    prepare: () => usePreferences.getState().set({ isInspectorOpen: true }),
+  },
+  {
+    title: "Who learns when",
+    text: "The schedule splits training into phases. Beside it: the plan, problems with their fixes, memory and time, and the loop as YAML.",
+    target: "section[aria-label='Lower panel']",
+    prepare: () => usePreferences.getState().set({ isDockOpen: true }),
+  },
+  {
+    title: "Does it fit, and how long does a step take?",
+    text: "Estimated after every change, before anything runs.",
+    target: "[data-tour='memory']",
+  },
+  {
+    title: "Run it",
+    text: "The graph then shows what happens: rates on the edges, which node waits for which, curves, and every generated text.",
+    target: "[data-tour='run']",
+  },
+  {
+    title: "Everything by keyboard, and help everywhere",
+    text: "All commands are one key press away. Problems and alerts have a “Why?”, and a learner shows its formulas.",
+    target: "[data-tour='more']",
+  },
+];
+
+const GAP = 12;
+const MARGIN = 12;
+
+interface Places {
+  ring: CSSProperties | null;
+  panel: CSSProperties;
+}
+
+const MIDDLE: CSSProperties = { top: "40%", left: "50%", transform: "translate(-50%, -50%)" };
+
+/** Where the ring round a target is, and the panel beside it, as long as the window stays as it is. */
+function usePlaces(
+  target: string,
+  prepare: (() => void) | undefined,
+  panel: RefObject<HTMLElement | null>,
+): Places {
+  const [places, setPlaces] = useState<Places>({ ring: null, panel: MIDDLE });
+  useLayoutEffect(() => {
+    prepare?.();
+    const measure = () => {
+      const box = document.querySelector(target)?.getBoundingClientRect();
+      const own = panel.current?.getBoundingClientRect();
+      setPlaces(box && own ? beside(box, own) : { ring: null, panel: MIDDLE });
+    };
+    // What was opened just now is laid out in the next frame.
+    const frame = requestAnimationFrame(measure);
+    window.addEventListener("resize", measure);
+    return () => {
+      cancelAnimationFrame(frame);
+      window.removeEventListener("resize", measure);
+    };
+  }, [target, prepare, panel]);
+  return places;
+}
+
+/** Beside the target where there is room: right, left, below, above; else within it. */
+function beside(box: DOMRect, own: { width: number; height: number }): Places {
+  const ring = { top: box.top, left: box.left, width: box.width, height: box.height };
+  const { innerWidth, innerHeight } = window;
+  const most = { x: innerWidth - own.width - MARGIN, y: innerHeight - own.height - MARGIN };
+  const [x, y] = [clamp(box.left, most.x), clamp(box.top, most.y)];
+  const spots: [boolean, number, number][] = [
+    [box.right + GAP <= most.x, box.right + GAP, y],
+    [box.left - own.width - GAP >= MARGIN, box.left - own.width - GAP, y],
+    [box.bottom + GAP <= most.y, x, box.bottom + GAP],
+    [box.top - own.height - GAP >= MARGIN, x, box.top - own.height - GAP],
+  ];
+  const inside = [
+    true,
+    clamp(box.left + (box.width - own.width) / 2, most.x),
+    clamp(box.top + (box.height - own.height) / 3, most.y),
+  ] as const;
+  const [, left, top] = spots.find(([fits]) => fits) ?? inside;
+  return { ring, panel: { left, top } };
+}
+
+function clamp(value: number, most: number): number {
+  return Math.max(MARGIN, Math.min(value, most));
 }

@@ -44,7 +44,6 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { completePython, type Word } from "./completePython";
-import { smallestChange } from "./smallestChange";
 import { look } from "./theme";
 
 export type Language = "yaml" | "python" | "jinja" | "plain";
@@ -239,4 +238,26 @@ function messagesOfLine(state: EditorState): string {
     messages.push(`${kind}: ${message.replaceAll("\n", ". ")}`);
   });
   return messages.join(". ");
+}
+
+interface TextChange {
+  from: number;
+  to: number;
+  insert: string;
+}
+
+/** The one piece in which two texts differ, or null. */
+export function smallestChange(before: string, after: string): TextChange | null {
+  if (before === after) return null;
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && before[start] === after[start]) start += 1;
+  let end = 0;
+  while (
+    end < shorter - start &&
+    before[before.length - 1 - end] === after[after.length - 1 - end]
+  ) {
+    end += 1;
+  }
+  return { from: start, to: before.length - end, insert: after.slice(start, after.length - end) };
 }

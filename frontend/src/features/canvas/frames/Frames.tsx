@@ -1,11 +1,10 @@
 import { type Node, ViewportPortal } from "@xyflow/react";
 import { useMemo } from "react";
-import { type Box, boxesOf } from "@/document/boxes";
-import { useDocument, useNodeColors, useOpenLoop } from "@/document/context";
-import { framesWhile } from "@/document/frames";
-import { useDetail } from "@/session/detail";
-import { useDropTarget } from "@/session/dropTarget";
-import { frameAround, squeezeBoxes } from "../compact";
+import { frameAround, squeezeBoxes } from "@/graph/compact";
+import { framesWhile } from "@/graph/frames";
+import { type Box, boxesOf } from "@/graph/geometry";
+import { useDetail, useDropTarget } from "@/state/canvas";
+import { useDocument, useNodeColors, useOpenLoop } from "@/state/document/context";
 import { PoolFrame } from "./PoolFrame";
 
 interface FramesProps {

@@ -2,20 +2,18 @@
 
 import { type Node, type NodeChange, useReactFlow } from "@xyflow/react";
 import { useCallback, useMemo } from "react";
-import type { Box } from "@/document/boxes";
-import { boxesOf } from "@/document/boxes";
-import { insertOnEdge } from "@/document/commands/insertOnEdge";
-import { placeInPool } from "@/document/commands/placeInPool";
-import { useOpenLoop } from "@/document/context";
 import { edgeIndex } from "@/document/edges";
-import { placingOf } from "@/document/frames";
-import { guide } from "@/document/guides";
 import { poolOf } from "@/document/pools";
 import { isUnconnected, spliceOf } from "@/document/splice";
 import type { Point } from "@/document/types";
-import { toCanvas } from "@/session/detail";
-import { aimAt, clearDropTarget, useDropTarget } from "@/session/dropTarget";
-import { placedLabel } from "@/session/usePlacing";
+import { placingOf } from "@/graph/frames";
+import { type Box, boxesOf } from "@/graph/geometry";
+import { guide } from "@/graph/guides";
+import { aimAt, clearDropTarget, toCanvas, useDropTarget } from "@/state/canvas";
+import { insertOnEdge } from "@/state/commands/nodes";
+import { placeInPool } from "@/state/commands/pools";
+import { useOpenLoop } from "@/state/document/context";
+import { placedLabel } from "@/state/usePlacing";
 import { edgeUnder } from "./edgeUnder";
 
 /** Pixels of the window within which a box is drawn to a line. */
@@ -51,7 +49,7 @@ export function useDragging() {
   );
 
   /** The changes, drawn to lines of other boxes while a drag goes on. */
-  const steer = useCallback(
+  const snap = useCallback(
     (changes: NodeChange[], nodes: readonly Node[]): NodeChange[] => {
       const wanted = new Map<string, { x: number; y: number }>();
       for (const change of changes) {
@@ -97,7 +95,7 @@ export function useDragging() {
     [catalog, store],
   );
 
-  return useMemo(() => ({ steer, drop }), [steer, drop]);
+  return useMemo(() => ({ snap, drop }), [snap, drop]);
 }
 
 function boxOf({ id, position, width, height }: Node, at = position): Box {

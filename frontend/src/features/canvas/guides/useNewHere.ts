@@ -1,12 +1,11 @@
 import { useReactFlow } from "@xyflow/react";
 import { useMemo } from "react";
-import { boxesOf } from "@/document/boxes";
-import { useOpenLoop } from "@/document/context";
 import { edgeIndex } from "@/document/edges";
-import { poolAt } from "@/document/frames";
 import { spliceOf } from "@/document/splice";
-import { toLoop } from "@/session/detail";
-import { aimAt, clearDropTarget, useDropTarget } from "@/session/dropTarget";
+import { poolAt } from "@/graph/frames";
+import { boxesOf } from "@/graph/geometry";
+import { aimAt, clearDropTarget, toLoop, useDropTarget } from "@/state/canvas";
+import { useOpenLoop } from "@/state/document/context";
 import { edgeUnder } from "./edgeUnder";
 
 /** Where a node that is dragged from the list would be put, besides its place: in an edge, or in a pool. */

@@ -1,17 +1,21 @@
-import { Maximize2 } from "lucide-react";
+import { useQuery } from "@tanstack/react-query";
+import { FlaskConical, Maximize2, ShieldAlert, ShieldCheck } from "lucide-react";
 import { type ComponentProps, useMemo, useState } from "react";
+import { Link } from "wouter";
+import { fetchSandbox } from "@/api/routes";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt, textMarks } from "@/document/problems";
+import { payees, payingEdges } from "@/document/rewards";
 import { joinPath, type Path } from "@/lib/paths";
-import { useWords } from "@/session/useWords";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
+import { useWords } from "@/state/useWords";
 import { Button } from "@/ui/Button";
 import { CodeEditor } from "@/ui/CodeEditor";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
+import { Tooltip } from "@/ui/Tooltip";
 import { useForm } from "./FormContext";
-import { SandboxNote } from "./SandboxNote";
-import { TryNote } from "./TryNote";
 
 interface CodeWidgetProps {
   label: string;
@@ -90,4 +94,66 @@ type PythonEditorProps = Omit<ComponentProps<typeof CodeEditor>, "language" | "w
 function PythonEditor({ node, ...rest }: PythonEditorProps) {
   const words = useWords(node);
   return <CodeEditor language="python" words={words} {...rest} />;
+}
+
+/** Where code that pays somebody is tried on rows. */
+function TryNote({ node }: { node: string }) {
+  const catalog = useCatalog();
+  const { loopId } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const pays = payees(catalog, document).some(({ name }) =>
+    payingEdges(document, name).some((edge) => edge.node === node),
+  );
+  if (loopId === null || !pays) return null;
+  return (
+    <Link
+      href={`/loops/${loopId}/rewards?source=${node}`}
+      className="flex items-center gap-1 rounded-1 px-1 py-0.5 text-accent-text text-xs hover:underline"
+    >
+      <FlaskConical size={12} aria-hidden="true" /> Try it on rows
+    </Link>
+  );
+}
+
+const NAMES = { namespaces: "Sandboxed", calls: "Sandboxed, calls only", none: "No sandbox" };
+
+/** What stands between this code and the machine that runs it; more on hover and focus. */
+function SandboxNote() {
+  const { data } = useQuery({ queryKey: ["sandbox"], queryFn: fetchSandbox, staleTime: Infinity });
+  if (data === undefined) return null;
+  const isOpen = data.wall === "none";
+  const Mark = isOpen ? ShieldAlert : ShieldCheck;
+  return (
+    <Tooltip text={<SandboxText holds={data.holds} remains={data.remains} reason={data.reason} />}>
+      <button
+        type="button"
+        className={`flex items-center gap-1 rounded-1 px-1 py-0.5 text-2xs ${
+          isOpen ? "text-warning" : "text-muted"
+        }`}
+      >
+        <Mark size={12} aria-hidden />
+        {NAMES[data.wall]}
+      </button>
+    </Tooltip>
+  );
+}
+
+function SandboxText({
+  holds,
+  remains,
+  reason,
+}: {
+  holds: string;
+  remains: string;
+  reason: string;
+}) {
+  return (
+    <>
+      <p>This code runs in a separate process: {holds}.</p>
+      <p className="mt-1 text-muted">Note: {remains}.</p>
+      {reason ? (
+        <p className="mt-1 text-muted">No stronger sandbox on this machine: {reason}</p>
+      ) : null}
+    </>
+  );
 }

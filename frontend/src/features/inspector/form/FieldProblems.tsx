@@ -1,6 +1,6 @@
 import type { Diagnostic } from "@/api/types";
-import { useCatalog } from "@/document/context";
 import { toneOf } from "@/document/problems";
+import { useCatalog } from "@/state/document/context";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";

@@ -1,20 +1,21 @@
-import { CircleHelp, Flame, RotateCcw } from "lucide-react";
-import type { ReactNode } from "react";
-import type { Json } from "@/api/types";
+import { CircleHelp, Flame, Lock, LockOpen, RotateCcw, Sparkles } from "lucide-react";
+import { type ReactNode, useMemo } from "react";
+import type { Json, PlannedDecision } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
+import { useWhenStill } from "@/state/choosing";
+import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
+import { setLock, useIsLocked, useIsSolvable } from "@/state/document/locks";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
-import { DecidedNote } from "./DecidedNote";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
-import { SolverLock } from "./SolverLock";
 
 interface FieldRowProps {
   field: Field;
@@ -114,4 +115,81 @@ function FieldHelp({ field }: { field: Field }) {
       {field.unit ? <span className="text-faint">In {field.unit}.</span> : null}
     </span>
   );
+}
+
+/** What the compiler decided where the loop leaves a field open; the reason on hover and focus. */
+function DecidedNote({ node, path, label }: { node: string; path: Path; label: string }) {
+  const decided = useWhenStill(useDecided(node, joinPath(path)));
+  if (!decided) return null;
+  return (
+    <Tooltip text={<RichText text={decided.why} />} side="left">
+      <button
+        type="button"
+        aria-label={`Why ${label} is ${decided.text}`}
+        className="mt-0.5 flex max-w-full items-center gap-1 rounded-1 text-accent-text text-xs"
+      >
+        <Sparkles size={12} aria-hidden="true" className="shrink-0" />
+        <span className="truncate">{decided.text}, chosen</span>
+      </button>
+    </Tooltip>
+  );
+}
+
+/** Keeps a setting from being changed when the loop is fitted into memory; only where fitting may change it. */
+function SolverLock({ node, path, label }: { node: string; path: Path; label: string }) {
+  const { store, runId } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const full = joinPath(["nodes", node, ...path]);
+  const isLocked = useIsLocked(full);
+  const isSolvable = useIsSolvable(node, joinPath(path));
+  if (!isSolvable || isReadonly || runId !== null) return null;
+  const Mark = isLocked ? Lock : LockOpen;
+  return (
+    <IconButton
+      label={isLocked ? `Let fitting change ${label}` : `Keep fitting from changing ${label}`}
+      size="small"
+      aria-pressed={isLocked}
+      className={`size-5 shrink-0 ${isLocked ? "text-accent-text" : "opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"}`}
+      onClick={() =>
+        store
+          .getState()
+          .dispatch(
+            setLock,
+            { path: full, isLocked: !isLocked },
+            { label: isLocked ? "Unlock setting" : "Lock setting" },
+          )
+      }
+    >
+      <Mark size={12} />
+    </IconButton>
+  );
+}
+
+/** What the compiler chose where the loop leaves a field open, and why; read from the answer of the last check. */
+interface Decided {
+  path: string;
+  value: Json | null;
+  /** Ready to be shown. */
+  text: string;
+  why: string;
+}
+
+/** What was chosen for a field of a node, dotted; null where the loop says it, or nothing is known. */
+function useDecided(node: string, field: string): Decided | null {
+  const path = `nodes.${node}.${field}`;
+  const found = useSync((state) =>
+    state.check?.plan?.decisions.find((decision) => decision.path === path),
+  );
+  return useMemo(() => (found ? asDecided(found) : null), [found]);
+}
+
+function asDecided({ path, value, reason }: PlannedDecision): Decided {
+  return { path, value: (value ?? null) as Json, text: decidedText(value), why: reason };
+}
+
+/** A chosen value as people read it. */
+export function decidedText(value: unknown): string {
+  if (value === null || value === undefined) return "none";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,6 +1,7 @@
 import { ChevronRight } from "lucide-react";
 import { Collapsible } from "radix-ui";
 import { type ReactNode, useEffect, useId } from "react";
+import { create } from "zustand";
 import type { JsonObject } from "@/api/types";
 import {
   type FormSection,
@@ -9,16 +10,15 @@ import {
   summariseSection,
 } from "@/catalog/sections";
 import { belongs, defaultsOf } from "@/catalog/shapes";
-import { useCatalog, useDocument } from "@/document/context";
 import { problemsAt, toneOf } from "@/document/problems";
 import { isObject, joinPath, parsePath, readPath } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { useCatalog, useDocument } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { useForm } from "./FormContext";
 import { FlatContext } from "./Group";
 import { GroupLabels } from "./Labels";
 import { ObjectFields, SectionContext } from "./ObjectFields";
-import { useOpenParts } from "./openParts";
 import { type ObjectField, standingOf } from "./shownFields";
 
 interface FormPartProps {
@@ -152,3 +152,14 @@ function useIsEditedLast(root: ObjectField, part: string): boolean {
   if (!last?.startsWith(scope)) return false;
   return sectionAt(root, parsePath(last.slice(scope.length))) === part;
 }
+
+/** Which parts of forms were opened or closed by hand in this tab, by their names. */
+interface OpenParts {
+  open: Readonly<Record<string, boolean>>;
+  toggle: (part: string, isOpen: boolean) => void;
+}
+
+export const useOpenParts = create<OpenParts>()((set, get) => ({
+  open: {},
+  toggle: (part, isOpen) => set({ open: { ...get().open, [part]: isOpen } }),
+}));

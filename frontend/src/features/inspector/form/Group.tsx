@@ -11,10 +11,10 @@ import {
 } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
-import { useCatalog } from "@/document/context";
 import { problemsAt, toneOf } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
-import { useSelection } from "@/session/selection";
+import { useCatalog } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";

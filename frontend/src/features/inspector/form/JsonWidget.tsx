@@ -36,7 +36,7 @@ export function JsonWidget({ id, label, value, isDisabled, onChange }: JsonWidge
 }
 
 /** JSON where it is JSON, a number where it is one, else the text itself. */
-export function readLoose(text: string): Json | undefined {
+function readLoose(text: string): Json | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   try {

@@ -1,17 +1,21 @@
-import { createContext, useContext } from "react";
-import type { JsonObject } from "@/api/types";
+import { createContext, useContext, useRef } from "react";
+import type { Json, JsonObject } from "@/api/types";
 import { presetOf, withPreset } from "@/catalog/presets";
 import type { Field } from "@/catalog/schema";
 import { defaultsOf, isSimple } from "@/catalog/shapes";
-import { useCatalog } from "@/document/context";
+import { problemsAt } from "@/document/problems";
 import { formatName } from "@/lib/format";
-import type { Path } from "@/lib/paths";
+import { joinPath, type Path } from "@/lib/paths";
+import { useCatalog } from "@/state/document/context";
+import { RichText } from "@/ui/RichText";
 import { AnyField } from "./AnyField";
+import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
-import { PresetNote } from "./PresetNote";
+import { fieldId } from "./ids";
+import { JsonWidget } from "./JsonWidget";
+import { useLabel } from "./Labels";
+import { RemoveField } from "./RemoveField";
 import { type ObjectField, standingOf } from "./shownFields";
-import { UnknownField } from "./UnknownField";
-import { useTouched } from "./useTouched";
 
 /** The part of the form around; undefined in a form without parts. */
 export const SectionContext = createContext<string | null | undefined>(undefined);
@@ -97,5 +101,76 @@ export function ObjectFields({ field, path, value, without = [], only }: ObjectF
             ))
         : null}
     </>
+  );
+}
+
+/**
+ * Names of the fields whose value changed while the form was open at this level. An emptied one is still there
+ * to be typed in, and one that was set elsewhere a moment ago is seen.
+ */
+function useTouched(value: JsonObject, level: string): ReadonlySet<string> {
+  const seen = useRef({ level, began: value, names: new Set<string>() });
+  if (seen.current.level !== level) seen.current = { level, began: value, names: new Set() };
+  const { began, names } = seen.current;
+  for (const name of new Set([...Object.keys(began), ...Object.keys(value)])) {
+    if (began[name] !== value[name]) names.add(name);
+  }
+  return names;
+}
+
+/** What a chosen preset does, with its formula. */
+function PresetNote({ help, formula }: { help: string; formula: string }) {
+  return (
+    <div className="py-1 text-muted text-xs">
+      {help ? (
+        <p>
+          <RichText text={help} />
+        </p>
+      ) : null}
+      {formula ? (
+        <p className="mt-1 overflow-x-auto rounded-1 bg-sunken px-2 py-1 font-mono text-2xs">
+          {formula}
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+/** A key that the catalog does not know. It is kept, shown and can be removed. */
+function UnknownField({
+  title,
+  path,
+  value,
+}: {
+  title: string;
+  path: Path;
+  value: Json | undefined;
+}) {
+  const form = useForm();
+  const label = useLabel(title);
+  // Nobody says of it that it may change, so whatever locks fields locks it.
+  const isLocked = form.lockReason !== null;
+  const full = joinPath([...form.base, ...path]);
+  return (
+    <div data-field={full} className="py-1">
+      <div className="flex items-center gap-2">
+        <label
+          htmlFor={fieldId(form.base, path)}
+          className="w-[42%] shrink-0 truncate text-error text-xs"
+          title={`${title} is not a known field`}
+        >
+          {title}
+        </label>
+        <JsonWidget
+          id={fieldId(form.base, path)}
+          label={label}
+          value={value}
+          isDisabled={isLocked}
+          onChange={(next) => form.write(path, next)}
+        />
+        <RemoveField name={label} path={path} isLocked={isLocked} />
+      </div>
+      <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
+    </div>
   );
 }

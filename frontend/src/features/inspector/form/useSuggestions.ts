@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import type { Field } from "@/catalog/schema";
-import { useCatalog, useDocument } from "@/document/context";
 import { hasSuggestions, type Suggestion, suggestionsOf } from "@/document/suggestions";
+import { useCatalog, useDocument } from "@/state/document/context";
 import { useForm } from "./FormContext";
 
 const NONE: readonly Suggestion[] = [];

@@ -1,0 +1,119 @@
+import { useEffect, useState } from "react";
+import { toast } from "sonner";
+import { formatPlural } from "@/lib/format";
+import { useEdgeCutter } from "@/state/canvas";
+import { removeItems } from "@/state/commands/nodes";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+
+/** While Alt is held, or once after the command, a drag over the canvas cuts the edges that it crosses. */
+export function EdgeCutter() {
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const isCalled = useEdgeCutter((state) => state.isOn);
+  const isHeld = useAlt();
+  const [cut, setCut] = useState<Cut | null>(null);
+  useEffect(() => {
+    if (!isCalled) return;
+    const leave = (event: KeyboardEvent) => {
+      if (event.key === "Escape") useEdgeCutter.setState({ isOn: false });
+    };
+    window.addEventListener("keydown", leave);
+    return () => window.removeEventListener("keydown", leave);
+  }, [isCalled]);
+  if (isReadonly || !(isCalled || isHeld || cut)) return null;
+
+  const end = () => {
+    const edges = cut ? crossedEdges(cut) : [];
+    setCut(null);
+    useEdgeCutter.setState({ isOn: false });
+    if (edges.length === 0) return;
+    const label = `Cut ${formatPlural(edges.length, "connection")}`;
+    store.getState().dispatch(removeItems, { nodes: [], edges }, { label });
+    toast(label, { id: "edge-cutter" });
+  };
+  return (
+    <div
+      className="edge-cutter"
+      data-testid="edge-cutter"
+      onPointerDown={(event) => {
+        if (event.button !== 0) return;
+        event.currentTarget.setPointerCapture(event.pointerId);
+        const { clientX: x, clientY: y } = event;
+        setCut({ x1: x, y1: y, x2: x, y2: y });
+      }}
+      onPointerMove={(event) => {
+        if (cut) setCut({ ...cut, x2: event.clientX, y2: event.clientY });
+      }}
+      onPointerUp={end}
+      onPointerCancel={() => setCut(null)}
+    >
+      {cut ? (
+        <svg aria-hidden="true" role="presentation">
+          <line {...cut} />
+        </svg>
+      ) : null}
+      {isCalled && !cut ? <p>Drag across connections to cut them. Esc cancels.</p> : null}
+    </div>
+  );
+}
+
+function useAlt(): boolean {
+  const [isHeld, set] = useState(false);
+  useEffect(() => {
+    const note = (event: KeyboardEvent) => set(event.altKey && !event.ctrlKey && !event.metaKey);
+    const forget = () => set(false);
+    window.addEventListener("keydown", note);
+    window.addEventListener("keyup", note);
+    window.addEventListener("blur", forget);
+    return () => {
+      window.removeEventListener("keydown", note);
+      window.removeEventListener("keyup", note);
+      window.removeEventListener("blur", forget);
+    };
+  }, []);
+  return isHeld;
+}
+
+/** Which lines a cut goes through. */
+
+interface Cut {
+  x1: number;
+  y1: number;
+  x2: number;
+  y2: number;
+}
+
+/** Pixels between two points of a line that are looked at. */
+const STEP = 8;
+
+/** Keys of the edges whose lines on the screen a cut crosses. */
+function crossedEdges(cut: Cut): string[] {
+  const keys: string[] = [];
+  for (const edge of document.querySelectorAll(".react-flow__edge")) {
+    const key = edge.getAttribute("data-id");
+    const line = edge.querySelector<SVGPathElement>(".loop-edge");
+    if (key && line && isCrossed(line, cut)) keys.push(key);
+  }
+  return keys;
+}
+
+function isCrossed(line: SVGPathElement, cut: Cut): boolean {
+  const matrix = line.getScreenCTM();
+  if (!matrix) return false;
+  const length = line.getTotalLength();
+  const steps = Math.max(1, Math.ceil((length * matrix.a) / STEP));
+  let before = line.getPointAtLength(0).matrixTransform(matrix);
+  for (let step = 1; step <= steps; step += 1) {
+    const now = line.getPointAtLength((length * step) / steps).matrixTransform(matrix);
+    if (crosses(cut, { x1: before.x, y1: before.y, x2: now.x, y2: now.y })) return true;
+    before = now;
+  }
+  return false;
+}
+
+/** Whether two stretches meet. */
+function crosses(a: Cut, b: Cut): boolean {
+  const side = (line: Cut, x: number, y: number) =>
+    Math.sign((line.x2 - line.x1) * (y - line.y1) - (line.y2 - line.y1) * (x - line.x1));
+  return side(a, b.x1, b.y1) !== side(a, b.x2, b.y2) && side(b, a.x1, a.y1) !== side(b, a.x2, a.y2);
+}

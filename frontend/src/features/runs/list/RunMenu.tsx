@@ -1,0 +1,147 @@
+import {
+  Ellipsis,
+  GitCompareArrows,
+  GitFork,
+  Pencil,
+  RotateCcw,
+  RotateCw,
+  Square,
+  Tag,
+  Trash2,
+} from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
+import { changeRun, stopRun } from "@/api/routes";
+import type { RunSummary } from "@/api/types";
+import { isFinal } from "@/live/reducer";
+import { Button } from "@/ui/Button";
+import { WIDE_CONTROL } from "@/ui/control";
+import { Dialog } from "@/ui/Dialog";
+import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
+import { resumeFrom, runAgain } from "../start/again";
+import { ForkDialog } from "../start/ForkDialog";
+import { DeleteRunDialog } from "./DeleteRunDialog";
+import { TagsDialog } from "./TagsDialog";
+import { useRunWork } from "./useRunWork";
+
+interface RunMenuProps {
+  run: RunSummary;
+  /** Tags that other runs have. */
+  tags?: readonly string[];
+  /** Another run that this one is compared with from here. */
+  other?: RunSummary | undefined;
+  trigger?: ReactNode;
+}
+
+/** What can be done with a run in a list. */
+export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
+  const [asks, setAsks] = useState<"rename" | "delete" | "tags" | "fork" | null>(null);
+  const [, navigate] = useLocation();
+  const { attempt } = useRunWork();
+  const isOver = isFinal(run.state);
+  const close = () => setAsks(null);
+  const go = (work: () => Promise<RunSummary | null>) =>
+    void attempt(async () => {
+      const made = await work();
+      if (made) navigate(`/runs/${made.id}`);
+    });
+  return (
+    <>
+      <Menu align="end" trigger={trigger ?? <More name={run.name} />}>
+        <MenuItem icon={<RotateCcw size={14} />} onSelect={() => go(() => runAgain(run))}>
+          Run again
+        </MenuItem>
+        <MenuItem icon={<GitFork size={14} />} onSelect={() => setAsks("fork")}>
+          Fork from a checkpoint…
+        </MenuItem>
+        {isOver && run.state !== "finished" ? (
+          <MenuItem icon={<RotateCw size={14} />} onSelect={() => go(() => resumeFrom(run))}>
+            Resume
+          </MenuItem>
+        ) : null}
+        {isOver ? null : (
+          <MenuItem
+            icon={<Square size={14} />}
+            isDisabled={run.state === "stopping"}
+            onSelect={() => void attempt(() => stopRun(run.id))}
+          >
+            {STOP[run.state] ?? "Stop"}
+          </MenuItem>
+        )}
+        {other ? (
+          <MenuItem
+            icon={<GitCompareArrows size={14} />}
+            onSelect={() => navigate(`/runs/compare?runs=${other.id},${run.id}`)}
+          >
+            Compare with {other.name}
+          </MenuItem>
+        ) : null}
+        <MenuSeparator />
+        <MenuItem icon={<Pencil size={14} />} onSelect={() => setAsks("rename")}>
+          Rename…
+        </MenuItem>
+        <MenuItem icon={<Tag size={14} />} onSelect={() => setAsks("tags")}>
+          Tags…
+        </MenuItem>
+        <MenuItem
+          icon={<Trash2 size={14} />}
+          isDanger
+          isDisabled={!isOver}
+          onSelect={() => setAsks("delete")}
+        >
+          {isOver ? "Delete…" : "Stop it before deleting"}
+        </MenuItem>
+      </Menu>
+      {asks === "fork" ? <ForkDialog run={run} isOpen onClose={close} /> : null}
+      {asks === "rename" ? <RenameRunDialog run={run} onClose={close} /> : null}
+      {asks === "tags" ? <TagsDialog run={run} known={tags} isOpen onClose={close} /> : null}
+      {asks === "delete" ? <DeleteRunDialog runs={[run]} onClose={close} /> : null}
+    </>
+  );
+}
+
+const STOP: Partial<Record<RunSummary["state"], string>> = {
+  queued: "Remove it from the queue",
+  stopping: "It is stopping",
+};
+
+function More({ name, ...rest }: { name: string }) {
+  return (
+    <button
+      type="button"
+      aria-label={`More for ${name}`}
+      className="inline-flex size-7 items-center justify-center rounded-1 text-muted hover:bg-hover hover:text-text"
+      {...rest}
+    >
+      <Ellipsis size={16} />
+    </button>
+  );
+}
+
+function RenameRunDialog({ run, onClose }: { run: RunSummary; onClose: () => void }) {
+  const [name, setName] = useState(run.name);
+  const { attempt } = useRunWork();
+  return (
+    <Dialog title="Rename the run" isOpen onClose={onClose}>
+      <form
+        className="flex items-center gap-2"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onClose();
+          void attempt(() => changeRun(run.id, { name: name.trim() }));
+        }}
+      >
+        <input
+          aria-label="Name of the run"
+          className={WIDE_CONTROL}
+          maxLength={200}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <Button type="submit" look="primary" disabled={name.trim() === ""}>
+          Rename
+        </Button>
+      </form>
+    </Dialog>
+  );
+}

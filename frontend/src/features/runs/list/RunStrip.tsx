@@ -1,0 +1,143 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { fetchRuns } from "@/api/routes";
+import type { Catalog, RunSummary } from "@/api/types";
+import { metricInfo, metricOf } from "@/catalog/metrics";
+import { formatMetric, formatName } from "@/lib/format";
+import { isFinal } from "@/live/reducer";
+import { useCatalog, useSync } from "@/state/document/context";
+import { type Spark, useSparks } from "@/state/queries";
+import { Ago } from "@/ui/Ago";
+import { Sparkline } from "@/ui/Sparkline";
+
+const SHOWN = 8;
+const REFRESH = 2000;
+
+interface RunStripProps {
+  loopId: string;
+  /** What can be done with a run; `other` is the one before it. */
+  menu: (run: RunSummary, other: RunSummary | undefined) => ReactNode;
+  /** That the loop is another one by now, and in what. */
+  changed: (run: RunSummary) => ReactNode;
+}
+
+/** The newest runs of the open loop, side by side; nothing where it has not run yet. */
+export function RunStrip({ loopId, menu, changed }: RunStripProps) {
+  const catalog = useCatalog();
+  const hash = useSync((state) => state.check?.spec_hash ?? null);
+  const runs = useQuery({
+    queryKey: ["runs", "strip", loopId],
+    queryFn: () => fetchRuns({ loop_id: loopId, limit: SHOWN }),
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) =>
+      state.data?.items.some((run) => !isFinal(run.state)) ? REFRESH : false,
+  });
+  const shown = (runs.data?.items ?? []).toSorted((a, b) => rank(a) - rank(b));
+  const sparks = useSparks(shown, catalog);
+  if (shown.length === 0) return null;
+  const hidden = (runs.data?.total ?? 0) - shown.length;
+  return (
+    <section
+      aria-label="Runs of this loop"
+      className="flex h-13 shrink-0 items-center gap-2 border-line border-t bg-surface px-3"
+    >
+      <h2 className="shrink-0 text-muted text-xs">Runs</h2>
+      <ol className="flex min-w-0 flex-1 gap-2 overflow-x-auto py-1">
+        {shown.map((run, place) => (
+          <RunChip
+            key={run.id}
+            run={run}
+            spark={sparks.get(run.id)}
+            catalog={catalog}
+            changed={isChangedSince(run, hash) ? changed(run) : null}
+            menu={menu(run, shown[place + 1])}
+          />
+        ))}
+      </ol>
+      {hidden > 0 ? (
+        <Link href="/runs" className="shrink-0 text-accent-text text-xs underline">
+          {hidden} more
+        </Link>
+      ) : null}
+    </section>
+  );
+}
+
+/** What goes on stands first; else the newest. */
+function rank(run: RunSummary): number {
+  return isFinal(run.state) || run.state === "queued" ? 1 : 0;
+}
+
+interface RunChipProps {
+  run: RunSummary;
+  spark: Spark | undefined;
+  catalog: Catalog;
+  changed: ReactNode;
+  menu: ReactNode;
+}
+
+function RunChip({ run, spark, catalog, changed, menu }: RunChipProps) {
+  const value = spark ? run.metrics[spark.metric] : undefined;
+  return (
+    <li className="flex h-9 shrink-0 items-center rounded-2 border border-line bg-raised pl-2.5 hover:border-line-strong">
+      <Link href={`/runs/${run.id}`} className="flex items-center gap-2" title={run.id}>
+        <StateDot state={run.state} />
+        <span className="whitespace-nowrap text-xs">
+          {isFinal(run.state) ? <Ago at={run.ended_at ?? run.created_at} /> : progressOf(run)}
+        </span>
+        {spark ? (
+          <>
+            <Sparkline
+              values={spark.values}
+              width={56}
+              height={18}
+              label={`${metricInfo(catalog, metricOf(spark.metric)).title}: ${formatMetric(value)}`}
+            />
+            <span aria-hidden="true" className="tabular text-muted text-xs">
+              {formatMetric(value)}
+            </span>
+          </>
+        ) : null}
+      </Link>
+      {changed ? <span className="ml-2">{changed}</span> : null}
+      <span className="px-1">{menu}</span>
+    </li>
+  );
+}
+
+const DOTS: Partial<Record<RunSummary["state"], string>> = {
+  finished: "bg-success-mark",
+  failed: "bg-error",
+  stopping: "bg-warning-mark",
+  queued: "border border-line-strong",
+};
+
+/** The state as a colour and a word that is read aloud. */
+function StateDot({ state }: { state: RunSummary["state"] }) {
+  const isLive = state === "running" || state === "starting";
+  return (
+    <>
+      <span
+        className={`size-2 shrink-0 rounded-full ${
+          isLive ? "bg-accent motion-safe:animate-pulse" : (DOTS[state] ?? "bg-line-strong")
+        }`}
+        title={formatName(state)}
+      />
+      <span className="sr-only">{formatName(state)}</span>
+    </>
+  );
+}
+
+function progressOf(run: RunSummary): string {
+  if (run.state === "queued") return run.place === null ? "queued" : `queued, number ${run.place}`;
+  if (run.step === null) return run.state;
+  return run.steps_total ? `step ${run.step} of ${run.steps_total}` : `step ${run.step}`;
+}
+
+// Whether the open loop is still the one that a run ran. Pure.
+
+/** False where both mean the same, or one of them is not known. */
+export function isChangedSince(run: RunSummary, hash: string | null): boolean {
+  return hash !== null && run.spec_hash !== null && run.spec_hash !== hash;
+}

@@ -1,0 +1,105 @@
+import { GitFork, Pause, Play, SkipBack } from "lucide-react";
+import { useState } from "react";
+import { formatClock } from "@/lib/format";
+import { useLive } from "@/live/hooks";
+import { useRecord } from "@/live/recordContext";
+import { Button } from "@/ui/Button";
+import { IconButton } from "@/ui/IconButton";
+import { Segmented } from "@/ui/Segmented";
+import { ForkDialog } from "../start/ForkDialog";
+import { type Replay, SPEEDS } from "./useReplay";
+
+const SPEED_OPTIONS = SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` }));
+
+const NO_GAUGES =
+  "This run was written by an older version of coloop, which did not record the rates of past steps. " +
+  "Everything else is shown as it was.";
+
+/** A new run from the moment that is shown. */
+function ForkHere({ step }: { step: number }) {
+  const record = useRecord();
+  const [isOpen, setOpen] = useState(false);
+  const run = record?.run;
+  if (!run) return null;
+  return (
+    <>
+      <Button
+        size="small"
+        icon={<GitFork size={13} />}
+        title="Start a new run from the checkpoint at or before this step"
+        onClick={() => setOpen(true)}
+      >
+        Fork from here
+      </Button>
+      {isOpen ? <ForkDialog run={run} at={step} isOpen onClose={() => setOpen(false)} /> : null}
+    </>
+  );
+}
+
+/** Where a replay is, and the way to any other moment. */
+export function ReplayBar({ replay }: { replay: Replay }) {
+  const { player, isPlaying } = replay;
+  const step = useLive("gauges", (live) => live.state.step ?? 0, 0);
+  const phase = useLive("gauges", (live) => live.state.phases.at(-1)?.name ?? "–", "–");
+  const stage = useLive("gauges", (live) => [...live.state.running.keys()].join(", "), "");
+  if (!player) return null;
+  const { at, hasGauges } = player;
+  return (
+    <section
+      aria-label="Replay"
+      className="flex h-11 shrink-0 items-center gap-3 border-line border-b bg-accent-soft px-3 text-sm"
+    >
+      <IconButton label="Back to the start" size="small" onClick={() => replay.seek(0)}>
+        <SkipBack size={14} />
+      </IconButton>
+      <IconButton
+        label={isPlaying ? "Pause" : "Play"}
+        size="small"
+        onClick={() => replay.setPlaying(!isPlaying)}
+      >
+        {isPlaying ? <Pause size={14} /> : <Play size={14} fill="currentColor" />}
+      </IconButton>
+      <span className="min-w-0 max-w-40 truncate">
+        <b>{phase}</b>
+      </span>
+      <span className="tabular w-36 whitespace-nowrap">
+        step <b data-testid="replay-step">{step}</b>
+        <span className="text-muted"> of {player.lastStep}</span>
+      </span>
+      <input
+        type="range"
+        aria-label="Step that is shown"
+        aria-valuetext={`step ${step} of ${player.lastStep}`}
+        min={0}
+        max={player.lastStep}
+        step={1}
+        value={step}
+        className="min-w-24 flex-1 accent-(--accent)"
+        onChange={(event) => {
+          replay.setPlaying(false);
+          replay.seek(Number(event.target.value));
+        }}
+      />
+      <span className="tabular w-20 text-muted text-xs">{at ? formatClock(at) : ""}</span>
+      {hasGauges ? (
+        <span className="w-44 truncate text-muted text-xs max-xl:hidden" title={stage}>
+          {stage}
+        </span>
+      ) : (
+        <span className="whitespace-nowrap text-muted text-xs" title={NO_GAUGES}>
+          No rates recorded
+        </span>
+      )}
+      <Segmented
+        label="Speed"
+        value={String(replay.speed)}
+        options={SPEED_OPTIONS}
+        onChange={(speed) => replay.setSpeed(Number(speed))}
+      />
+      <ForkHere step={step} />
+      <Button size="small" onClick={replay.stop}>
+        Leave the replay
+      </Button>
+    </section>
+  );
+}

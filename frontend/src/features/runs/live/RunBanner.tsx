@@ -1,0 +1,84 @@
+import { CircleX } from "lucide-react";
+import { useLocation } from "wouter";
+import { useLive } from "@/live/hooks";
+import { useSelection } from "@/state/selection";
+import { Button } from "@/ui/Button";
+import { useRunWork } from "../list/useRunWork";
+import { runAgain } from "../start/again";
+
+/** The code of a run whose Ray did not start; one process needs none. */
+const NO_RAY = "run.ray_not_started";
+
+/** Why a run failed, or cannot be watched just now, in words for the one who started it. */
+export function RunBanner() {
+  const error = useLive("status", (live) => live.run?.error ?? live.state.error, null);
+  const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);
+  const message = useLive("status", (live) => live.run?.message ?? live.state.message, null);
+  const alert = useLive("status", (live) => live.run?.message ?? null, null);
+  if ((state === "running" || state === "stopping") && alert) {
+    return (
+      <p
+        role="status"
+        className="border-line border-b bg-warning-soft px-4 py-2 text-sm text-warning"
+      >
+        {alert}
+      </p>
+    );
+  }
+  if (state !== "failed") return null;
+  return (
+    <div
+      role="alert"
+      className="flex max-h-48 shrink-0 gap-3 overflow-y-auto border-line border-b bg-error-soft px-4 py-2 text-sm"
+    >
+      <CircleX size={16} className="mt-0.5 shrink-0 text-error" aria-hidden="true" />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium">{error?.message ?? message ?? "The run failed."}</p>
+        {error?.hint ? <p className="text-muted">{error.hint}</p> : null}
+        {error?.traceback ? (
+          <details className="mt-1 text-xs">
+            <summary className="cursor-pointer text-muted">
+              {error.code === NO_RAY ? "The end of Ray's log" : "Traceback"}
+            </summary>
+            <pre className="mt-1 overflow-x-auto rounded-1 bg-surface p-2 font-mono">
+              {error.traceback}
+            </pre>
+          </details>
+        ) : null}
+      </div>
+      {error?.code === NO_RAY ? <InOneProcess /> : null}
+      {error?.node ? (
+        <Button
+          size="small"
+          onClick={() => {
+            useSelection.getState().select({ nodes: [error.node ?? ""] });
+            useSelection.getState().focusField(error.node ?? null, null);
+          }}
+        >
+          Show {error.node}
+        </Button>
+      ) : null}
+    </div>
+  );
+}
+
+function InOneProcess() {
+  const run = useLive("status", (live) => live.run, null);
+  const { isBusy, attempt } = useRunWork();
+  const [, navigate] = useLocation();
+  if (!run) return null;
+  return (
+    <Button
+      size="small"
+      disabled={isBusy}
+      onClick={() =>
+        void attempt(async () => {
+          const again = await runAgain(run, { in_one_process: true });
+          if (again) navigate(`/runs/${again.id}`);
+        })
+      }
+    >
+      Run in one process
+    </Button>
+  );
+}

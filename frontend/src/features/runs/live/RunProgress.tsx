@@ -1,0 +1,161 @@
+import { LoaderCircle } from "lucide-react";
+import type { Gauges, RunSummary } from "@/api/types";
+import { formatCount, formatPlural, formatSeconds, secondsOf } from "@/lib/format";
+import { useLive } from "@/live/hooks";
+import type { LiveRun } from "@/live/LiveRun";
+import { isFinal } from "@/live/reducer";
+import { useSeconds } from "@/ui/useSeconds";
+import { BottleneckChip } from "./BottleneckChip";
+
+/** Where the run is: phase, step, running stage, time left, and what holds it back. */
+export function RunProgress() {
+  const phase = useLive(
+    "gauges",
+    (live) => live.state.gauges?.phase ?? live.state.phases.at(-1)?.name ?? null,
+    null,
+  );
+  const step = useLive("gauges", (live) => doneStep(live), null);
+  const round = useLive("gauges", (live) => live.state.phases.at(-1)?.round ?? 1, 1);
+  const total = useLive(
+    "gauges",
+    (live) => live.state.gauges?.steps_total ?? live.run?.steps_total ?? null,
+    null,
+  );
+  const eta = useLive(
+    "gauges",
+    (live) => (live.connection === "ended" ? null : (live.state.gauges?.eta_seconds ?? null)),
+    null,
+  );
+  const gauges = useLive("gauges", (live) => live.state.gauges, null);
+  const took = useLive(
+    "status",
+    ({ run }) => (run && isFinal(run.state) ? secondsOf(run) : null),
+    null,
+  );
+  const stage = useLive(
+    "gauges",
+    (live) =>
+      live.connection === "ended"
+        ? null
+        : (([...live.state.running.keys()].join(", ") || live.state.gauges?.stage) ?? null),
+    null,
+  );
+  const isBound = useLive("gauges", (live) => live.state.gauges?.is_bound === true, false);
+  const waiting = useWaiting();
+  const whole = total && step !== null ? Math.min(1, step / total) : null;
+
+  return (
+    <section
+      className="flex h-11 shrink-0 items-center gap-4 border-line border-b bg-surface px-3 text-sm"
+      aria-label="Progress"
+    >
+      {waiting ? <RunWaiting text={waiting} /> : null}
+      {waiting && step === null ? null : (
+        <>
+          <span className="min-w-0 max-w-40 truncate" title="Phase">
+            <b data-testid="run-phase">{phase ?? "–"}</b>
+            {round > 1 ? <span className="tabular text-muted"> round {round}</span> : null}
+          </span>
+          <span className="tabular whitespace-nowrap">
+            <span className="text-muted">step</span>{" "}
+            <b data-testid="run-step">{formatCount(step)}</b>
+            {total ? (
+              <span
+                className="text-muted"
+                title={isBound ? "A trigger or a full buffer may end a phase earlier" : undefined}
+              >
+                {isBound ? ` of at most ${formatCount(total)}` : ` of ${formatCount(total)}`}
+              </span>
+            ) : null}
+          </span>
+        </>
+      )}
+      <span
+        role="progressbar"
+        aria-label="Steps done"
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={whole === null ? undefined : Math.round(whole * 100)}
+        className="h-2.5 min-w-16 max-w-60 flex-1 overflow-hidden rounded-[3px] bg-hover"
+      >
+        <span
+          className="block h-full bg-muted transition-[width] motion-reduce:transition-none"
+          style={{ width: `${(whole ?? 0) * 100}%` }}
+        />
+      </span>
+      <StepTime gauges={gauges} />
+      {took === null ? null : (
+        <span className="tabular whitespace-nowrap" title="From its start to its end">
+          <b>{formatSeconds(took)}</b> <span className="text-muted">in all</span>
+        </span>
+      )}
+      {eta === null ? null : (
+        <span
+          className="tabular whitespace-nowrap"
+          title="Estimated from the mean of the last steps and of the last evaluations"
+        >
+          {isBound ? <span className="text-muted">at most </span> : null}
+          <b>{formatSeconds(eta)}</b> <span className="text-muted">left</span>
+        </span>
+      )}
+      <span className="hidden min-w-0 max-w-44 truncate text-muted 2xl:block" title={stage ?? ""}>
+        {stage ? `now ${stage}` : ""}
+      </span>
+      <span className="flex-1" />
+      <BottleneckChip />
+    </section>
+  );
+}
+
+/** The mean of the last steps, by which rates, the timeline and the time left are told as well. */
+function StepTime({ gauges }: { gauges: Gauges | null }) {
+  const { step_seconds: step, window_steps: count, phase, phase_step_seconds: mean } = gauges ?? {};
+  if (typeof step !== "number") return null;
+  const last = count ? `Mean of the last ${formatPlural(count, "step")}` : "Mean of the last steps";
+  const all = mean ? `; of all steps of ${phase} ${formatSeconds(mean)}` : "";
+  return (
+    <span className="tabular whitespace-nowrap" title={`${last}, without evaluations${all}`}>
+      <b>{formatSeconds(step)}</b>{" "}
+      <span className="text-muted">a step{count ? `, last ${count}` : ""}</span>
+    </span>
+  );
+}
+
+/** Steps that are done, as the charts have them: gauges come a moment later. */
+function doneStep(live: LiveRun): number | null {
+  const told = live.state.series.get("step/seconds")?.get("run")?.last?.step ?? 0;
+  const known = live.state.gauges?.step ?? live.run?.step ?? live.state.step;
+  return known === null && told === 0 ? null : Math.max(known ?? 0, told);
+}
+
+/** Before this it is no wait. */
+const SHOWN_AFTER_SECONDS = 3;
+
+/** What a run that has not begun waits for, and for how long it was seen to. */
+function RunWaiting({ text }: { text: string }) {
+  const seconds = useSeconds();
+  return (
+    <span className="flex min-w-0 items-center gap-1.5 whitespace-nowrap text-muted">
+      <LoaderCircle size={13} className="shrink-0 animate-spin" aria-hidden="true" />
+      <span role="status" className="truncate" title={text}>
+        {text}
+      </span>
+      {seconds < SHOWN_AFTER_SECONDS ? null : (
+        <span className="tabular" title="Since this page was opened">
+          {seconds < 60 ? `${seconds} s` : formatSeconds(seconds)}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** The text for a run that waits; null for one that does not. */
+function useWaiting(): string | null {
+  return useLive("status", (live) => waitingFor(live.run), null);
+}
+
+function waitingFor(run: RunSummary | null): string | null {
+  if (run?.state === "queued") return "Waits until another run has ended";
+  if (run?.state !== "starting") return null;
+  return `Starting: ${run.message ?? "the driver loads the engine and starts its workers"}`;
+}

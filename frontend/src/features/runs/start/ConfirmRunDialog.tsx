@@ -1,0 +1,67 @@
+import { groupGpus, groupName } from "@/lib/estimate";
+import { formatBytes } from "@/lib/format";
+import { useDialogs, useHardwareView } from "@/state/dialogs";
+import { useSync } from "@/state/document/context";
+import { Button } from "@/ui/Button";
+import { Dialog } from "@/ui/Dialog";
+import { useRunControls, useStarting } from "./useRunControls";
+
+/** A run that is expected not to fit, or not to find its GPUs, asks once more. */
+export function ConfirmRunDialog() {
+  const isOpen = useDialogs((state) => state.open === "confirmRun");
+  const show = useDialogs((state) => state.show);
+  const estimate = useSync((state) => state.check?.estimate ?? null);
+  const setPicking = useHardwareView((state) => state.setPicking);
+  const isStarting = useStarting((state) => state.isStarting);
+  const { start } = useRunControls();
+  const missing = useSync((state) => state.check?.missing ?? null);
+  const over = estimate ? groupGpus(estimate).filter((group) => group.gpu.fits === false) : [];
+  return (
+    <Dialog
+      title={missing ? "Hardware not available" : "This may run out of memory"}
+      description={
+        missing
+          ? `${missing} If you start the run anyway, it waits for them and fails.`
+          : "The estimate is over the memory budget. It can be wrong; the run may also stop with an out-of-memory error."
+      }
+      isOpen={isOpen}
+      onClose={() => show(null)}
+      footer={
+        <>
+          <Button onClick={() => show(null)}>Back to the editor</Button>
+          <Button
+            look={missing ? "plain" : "primary"}
+            disabled={isStarting}
+            onClick={() => start({ force: true })}
+          >
+            Run anyway
+          </Button>
+          {missing ? (
+            <Button
+              look="primary"
+              onClick={() => {
+                show(null);
+                // Once the dialog has given the focus back.
+                setTimeout(() => setPicking(true));
+              }}
+            >
+              Choose hardware
+            </Button>
+          ) : null}
+        </>
+      }
+    >
+      <ul className="flex flex-col gap-1 text-sm">
+        {over.map((group) => (
+          <li key={group.key} className="flex gap-2">
+            <b>{groupName(group)}</b>
+            <span className="text-error">
+              {formatBytes(group.gpu.peak_bytes)} of {formatBytes(group.gpu.usable_bytes)} usable
+            </span>
+            <span className="text-muted">in {group.gpu.peak_stage}</span>
+          </li>
+        ))}
+      </ul>
+    </Dialog>
+  );
+}

@@ -1,0 +1,85 @@
+import { useQuery } from "@tanstack/react-query";
+import { fetchLoopChanges, fetchValueChanges } from "@/api/routes";
+import type { Bodies, RunSummary, SpecChange } from "@/api/types";
+import { formatPlural } from "@/lib/format";
+import { RadioCards } from "@/ui/RadioCards";
+import { RichText } from "@/ui/RichText";
+import { Failed, Loading } from "@/ui/States";
+
+export type Values = Readonly<Bodies["CompareValues"]["set"]>;
+
+interface ForkChangesProps {
+  run: Pick<RunSummary, "id" | "loop_id">;
+  /** What the new run is to have otherwise; without it, its loop may be that of now. */
+  values: Values | undefined;
+  isAsNow: boolean;
+  onAsNow: (isAsNow: boolean) => void;
+}
+
+/** In what the new run will differ, before it starts. */
+export function ForkChanges({ run, values, isAsNow, onAsNow }: ForkChangesProps) {
+  if (values) return <OfValues id={run.id} values={values} />;
+  return <OfLoop run={run} isAsNow={isAsNow} onAsNow={onAsNow} />;
+}
+
+function OfValues({ id, values }: { id: string; values: Values }) {
+  const { data, error } = useQuery({
+    queryKey: ["runChanges", id, "values", JSON.stringify(values)],
+    queryFn: () => fetchValueChanges(id, values),
+    retry: false,
+  });
+  if (error) return <Failed title="The change is not valid for this loop" error={error} />;
+  if (!data) return <Loading label="Comparing the loops" rows={1} />;
+  if (data.changes.length === 0)
+    return <p className="text-muted">The loop already has this value.</p>;
+  return <ChangeList label="What will differ" changes={data.changes} />;
+}
+
+function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
+  const { data } = useLoopChanges(run.id, run.loop_id);
+  const changes = data?.changes ?? [];
+  if (changes.length === 0) return null;
+  return (
+    <>
+      <RadioCards
+        legend="Loop of the new run"
+        value={isAsNow ? "now" : "then"}
+        options={[
+          { value: "then", title: "As in this run", help: "Only the starting point differs" },
+          {
+            value: "now",
+            title: "As it is now",
+            help: `${formatPlural(changes.length, "change")} since this run`,
+          },
+        ]}
+        onChange={(value) => onAsNow(value === "now")}
+      />
+      {isAsNow ? <ChangeList label="What will differ" changes={changes} /> : null}
+    </>
+  );
+}
+
+/** What differs from a run's loop to the loop that it came from, as that is saved by now. */
+export function useLoopChanges(run: string, loop: string | null, isAsked = true) {
+  return useQuery({
+    queryKey: ["runChanges", run, "loop", loop],
+    queryFn: () => fetchLoopChanges(run, loop ?? ""),
+    enabled: isAsked && loop !== null,
+    staleTime: 0,
+    // A loop that was deleted since is no loop to go on with.
+    retry: false,
+  });
+}
+
+/** What differs between two loops, a line each, as the service says it. */
+export function ChangeList({ label, changes }: { label: string; changes: readonly SpecChange[] }) {
+  return (
+    <ul aria-label={label} className="flex flex-col gap-1 text-xs">
+      {changes.map((change) => (
+        <li key={change.path} className="wrap-anywhere rounded-1 bg-sunken px-2 py-1">
+          <RichText text={change.words} />
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,108 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { toast } from "sonner";
+import { useLocation } from "wouter";
+import { create } from "zustand";
+import { ApiError, errorMessage } from "@/api/client";
+import { startRun } from "@/api/routes";
+import type { Catalog, Diagnostic } from "@/api/types";
+import { countProblems, plainText, refusalOf, splitProblems } from "@/document/problems";
+import { formatPlural } from "@/lib/format";
+import { leaveField } from "@/state/choosing";
+import { useDialogs } from "@/state/dialogs";
+import { useOpenLoop } from "@/state/document/context";
+import { usePreferences } from "@/state/preferences";
+import type { SyncState } from "@/state/sync/state";
+import { withTrust } from "./TrustDialog";
+
+interface RunControls {
+  start: (options?: { force: boolean }) => void;
+}
+
+/** Starts the open loop as it is on the screen, or says why not. Over budget asks first. */
+export function useRunControls(): RunControls {
+  const { catalog, loopId, store, sync, syncStore } = useOpenLoop();
+  const [, navigate] = useLocation();
+  const client = useQueryClient();
+
+  return useMemo(() => {
+    const start = async (force: boolean) => {
+      if (useStarting.getState().isStarting) return;
+      useStarting.setState({ isStarting: true });
+      leaveField();
+      try {
+        await sync?.keep();
+        const state = syncStore.getState();
+        const isEmpty = Object.keys(store.getState().document.nodes).length === 0;
+        const reason = runReason(state, isEmpty, catalog);
+        // What runs is what is on the screen, or nothing does.
+        const present = sync?.present() ?? null;
+        if (reason !== null || present === null) {
+          toast.error(reason ?? "The loop on the screen has not been checked yet. Try again.");
+          showWhy(state);
+          return;
+        }
+        const { yaml, check } = present;
+        const isDoubtful = check.missing || check.estimate?.gpus.some((gpu) => gpu.fits === false);
+        if (!force && isDoubtful) {
+          useDialogs.getState().show("confirmRun");
+          return;
+        }
+        const asked = { yaml, ...(loopId ? { loop_id: loopId } : {}), force };
+        const run = await withTrust((trust) => startRun({ ...asked, trust }));
+        if (run === null) return;
+        useDialogs.getState().show(null);
+        await client.invalidateQueries({ queryKey: ["runs"] });
+        navigate(`/runs/${run.id}`);
+      } catch (error) {
+        if (error instanceof ApiError && error.code === "memory.over_budget") {
+          useDialogs.getState().show("confirmRun");
+        } else {
+          toast.error("The run did not start.", { description: refusal(error) });
+        }
+      } finally {
+        useStarting.setState({ isStarting: false });
+      }
+    };
+    return { start: (options) => void start(options?.force ?? false) };
+  }, [catalog, loopId, store, sync, syncStore, navigate, client]);
+}
+
+/** Opens the panel in which the reason can be mended. */
+function showWhy({ brokenText, check }: SyncState): void {
+  const { set } = usePreferences.getState();
+  if (brokenText !== null) set({ isDockOpen: true, dockTab: "yaml" });
+  else if (check?.report.ok === false) set({ isDockOpen: true, dockTab: "problems" });
+}
+
+function refusal(error: unknown): string {
+  const detail = error instanceof ApiError ? error.detail : null;
+  if (typeof detail === "object" && detail !== null && "diagnostics" in detail) {
+    const found = (detail as { diagnostics: Diagnostic[] }).diagnostics.find(
+      (one) => one.severity === "error",
+    );
+    if (found) return [found.message, found.hint].filter(Boolean).join(" ");
+  }
+  return errorMessage(error);
+}
+
+/** Whether a run is being started right now; a second press changes nothing. */
+export const useStarting = create<{ isStarting: boolean }>()(() => ({ isStarting: false }));
+
+/** Why a loop cannot be run as it is on the screen, or null. Pure. */
+export function runReason(
+  { check, checkStatus, brokenText }: SyncState,
+  isEmpty: boolean,
+  catalog: Pick<Catalog, "unfinished">,
+): string | null {
+  if (brokenText !== null) return "The YAML is invalid. Fix or discard it first.";
+  if (isEmpty) return "There is nothing to run yet.";
+  if (checkStatus === "offline") return "The server is not responding.";
+  const diagnostics = check?.report.diagnostics ?? [];
+  const { faults, steps } = splitProblems(catalog, diagnostics);
+  const { error } = countProblems(faults);
+  if (error > 0) return `${formatPlural(error, "error")} to fix first.`;
+  const step = steps.find(({ severity }) => severity === "error");
+  if (step) return `Not finished: ${plainText(step.message)}.`;
+  return refusalOf(diagnostics);
+}

@@ -1,0 +1,126 @@
+/** Places where no other box is. Pure. */
+import type { Catalog, KindInfo } from "@/api/types";
+import { portRef } from "@/document/edges";
+import { NOTE_SIZE } from "@/document/notes";
+import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "@/document/types";
+import { boxesOf, GRID, NODE_WIDTH, nodeSize } from "./geometry";
+
+/** Room between boxes, for edges. */
+const GAP = 2 * GRID;
+/** As far from a box to one that goes on from it. */
+const BESIDE = 4 * GRID;
+/** As far as a new box is put from where it was wanted, in steps of the grid. */
+const MAX_RINGS = 200;
+/** No node has this name, so that a new one can be measured under it. */
+const NEW = "";
+const STEP = 2 * GRID;
+/** Boxes are wider than high, and rows flow from left to right: a place beside is as near as one below. */
+const ACROSS = 3 * GRID;
+
+/** How far copies move so that none lies on a box that is there already. */
+export function freeOffset(
+  catalog: Catalog,
+  copies: Pick<LoopDocument, "nodes" | "edges" | "layout">,
+  document: LoopDocument,
+): Point {
+  const present = boxesOf(catalog, document);
+  const moved = boxesOf(catalog, { ...EMPTY_DOCUMENT, ...copies });
+  const collides = (by: number) =>
+    moved.some(({ x, y, width, height }) =>
+      present.some(
+        (box) =>
+          x + by < box.x + box.width + GRID &&
+          box.x < x + by + width + GRID &&
+          y + by < box.y + box.height + GRID &&
+          box.y < y + by + height + GRID,
+      ),
+    );
+  let by = STEP;
+  while (collides(by)) by += STEP;
+  return [by, by];
+}
+
+/** The place nearest to a wish at which a box of this kind covers no other. */
+export function freePlace(
+  catalog: Catalog,
+  document: LoopDocument,
+  kind: KindInfo,
+  wish: { x: number; y: number },
+): { x: number; y: number } {
+  const begun = { ...document, nodes: { ...document.nodes, [NEW]: beginnings(kind) } };
+  const { width, height } = nodeSize(catalog, begun, NEW);
+  const boxes = Object.entries(document.layout)
+    .filter(([id]) => id in document.nodes)
+    .map(([id, [x, y]]) => ({ x, y, ...nodeSize(catalog, document, id) }));
+  const isFree = (x: number, y: number) =>
+    boxes.every(
+      (box) =>
+        x + width + GAP <= box.x ||
+        x >= box.x + box.width + GAP ||
+        y + height + GAP <= box.y ||
+        y >= box.y + box.height + GAP,
+    );
+  const snap = (value: number) => Math.round(value / GRID) * GRID;
+  const [left, top] = [snap(wish.x), snap(wish.y)];
+  for (let ring = 0; ring <= MAX_RINGS; ring += 1) {
+    const found = placesAt(ring)
+      .map(([across, down]) => ({ x: left + across * ACROSS, y: top + down * GRID }))
+      .find(({ x, y }) => isFree(x, y));
+    if (found) return found;
+  }
+  return { x: left, y: top };
+}
+
+/** A place for a node that came with its edges: after what it reads, before what it gives to. */
+export function placeBeside(catalog: Catalog, document: LoopDocument, id: string): Point | null {
+  const kind = catalog.kinds[document.nodes[id]?.kind ?? ""];
+  const ends = document.edges.map((edge) => ({
+    from: portRef(edge.from).node,
+    to: portRef(edge.to).node,
+  }));
+  const before = ends.find(({ from, to }) => to === id && document.layout[from])?.from;
+  const after = ends.find(({ from, to }) => from === id && document.layout[to])?.to;
+  const other = before ?? after;
+  const at = other === undefined ? undefined : document.layout[other];
+  if (!kind || other === undefined || !at) return null;
+  const [x, y] = at;
+  const away = before === undefined ? -NODE_WIDTH : nodeSize(catalog, document, other).width;
+  const place = freePlace(catalog, document, kind, { x: x + away + Math.sign(away) * BESIDE, y });
+  return [place.x, place.y];
+}
+
+/** As large as it may get: what a mode leaves out makes a box smaller. */
+function beginnings({ kind, template }: KindInfo): NodeData {
+  return { ...template, kind } as NodeData;
+}
+
+/** Steps from the middle to the places of a square ring, the nearest first: right, below, left, above. */
+function placesAt(ring: number): Point[] {
+  const places: Point[] = [];
+  for (let at = -ring; at <= ring; at += 1) {
+    places.push([ring, at], [at, ring], [-ring, at], [at, -ring]);
+  }
+  return places.toSorted((a, b) => Math.hypot(...a) - Math.hypot(...b));
+}
+
+/** The first place at or below a wish at which a new note covers no box and no other note. */
+export function freeNotePlace(catalog: Catalog, document: LoopDocument, [x, y]: Point): Point {
+  const [width, height] = NOTE_SIZE;
+  const taken = [
+    ...boxesOf(catalog, document),
+    ...Object.values(document.notes ?? {}).map(({ at, size }) => ({
+      x: at[0],
+      y: at[1],
+      width: size[0],
+      height: size[1],
+    })),
+  ].filter((box) => x < box.x + box.width + GRID && box.x < x + width + GRID);
+  const left = Math.round(x / GRID) * GRID;
+  let top = Math.round(y / GRID) * GRID;
+  const below = (at: number) =>
+    taken.find((box) => at < box.y + box.height + GRID && box.y < at + height + GRID);
+  for (let box = below(top); box; box = below(top)) {
+    top = Math.ceil((box.y + box.height + GRID) / GRID) * GRID;
+  }
+  return [left, top];
+}

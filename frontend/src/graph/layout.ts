@@ -1,0 +1,336 @@
+/**
+ * Automatic layout from left to right, in the direction of the data.
+ * Edges that only carry learning back to where the data came from do not pull boxes around.
+ */
+import { graphlib, layout as rank } from "@dagrejs/dagre";
+import type { Catalog } from "@/api/types";
+import { inputPort } from "@/document/canConnect";
+import { edgeKeys, portRef } from "@/document/edges";
+import type { Edge, LoopDocument, Point } from "@/document/types";
+import { edgeKinds, edgeText } from "./edgeKinds";
+import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
+
+/** Room between two boxes of a rank, and between two ranks: for lines alone, and at most for what stands on them. */
+const NODE_GAP = 48;
+const RANK_GAP = { least: 80, most: 160 } as const;
+/** Between a node and one that serves only it. */
+const DOCK_GAP = 48;
+
+/** A rate stands on every line of a run. */
+const RATE = "44.4k/s";
+/** Around the text of a label, and a piece of line on either side. */
+const AROUND = 44;
+/** Boxes that stand on each other are moved this far apart. */
+const APART = 24;
+
+function isMostlyUnplaced({ nodes, layout }: LoopDocument): boolean {
+  const ids = Object.keys(nodes);
+  const missing = ids.filter((id) => !layout[id]);
+  return missing.length > 0 && missing.length * 2 >= ids.length;
+}
+
+interface Box {
+  id: string;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** A node with those that serve only it, as one box. */
+interface Group {
+  id: string;
+  width: number;
+  height: number;
+  /** Where each stands, from the corner of the group. */
+  places: Record<string, Point>;
+}
+
+/** New places for `ids` (all nodes by default); their common corner stays where it was. */
+export function arrange(
+  catalog: Catalog,
+  document: LoopDocument,
+  ids: readonly string[] = Object.keys(document.nodes),
+): Record<string, Point> {
+  const ranksep = rankGap(catalog, document);
+  const groups = groupsOf(catalog, document, ids);
+  const home = new Map(
+    [...groups.values()].flatMap((group) =>
+      Object.keys(group.places).map((id) => [id, group.id] as const),
+    ),
+  );
+  const graph = new graphlib.Graph({ multigraph: true });
+  graph.setGraph({
+    rankdir: "LR",
+    nodesep: NODE_GAP,
+    edgesep: 16,
+    ranksep,
+    ranker: "network-simplex",
+  });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const { id, width, height } of groups.values()) graph.setNode(id, { width, height });
+  const links: Link[] = [];
+  for (const edge of forwardEdges(catalog, document)) {
+    const from = home.get(portRef(edge.from).node);
+    const to = home.get(portRef(edge.to).node);
+    if (from === undefined || to === undefined || from === to) continue;
+    graph.setEdge(from, to, { weight: 2 }, `${edge.from} ${edge.to}`);
+    links.push([from, to]);
+  }
+  rank(graph);
+  const drawn = [...groups.values()].map((group) => {
+    const { x, y } = graph.node(group.id);
+    return { group, x: Math.round(x ?? 0), y: (y ?? 0) - group.height / 2 };
+  });
+  return moveTo(inRanks(drawn, links, ranksep), corner(document.layout, ids) ?? [0, 0]);
+}
+
+function groupsOf(
+  catalog: Catalog,
+  document: LoopDocument,
+  ids: readonly string[],
+): Map<string, Group> {
+  const { leaderOf } = edgeKinds(catalog, document);
+  const chosen = new Set(ids);
+  const groups = new Map<string, Group>();
+  for (const id of ids) {
+    if (chosen.has(leaderOf.get(id) ?? "")) continue;
+    const own = nodeSize(catalog, document, id);
+    const group: Group = { id, ...own, places: { [id]: [0, 0] } };
+    const follower = ids.find((one) => leaderOf.get(one) === id);
+    if (follower !== undefined) {
+      const { width, height } = nodeSize(catalog, document, follower);
+      group.places[follower] = [0, own.height + DOCK_GAP];
+      group.width = Math.max(own.width, width);
+      group.height = own.height + DOCK_GAP + height;
+    }
+    groups.set(id, group);
+  }
+  return groups;
+}
+
+/** Ranks side by side, each as wide as its widest box; boxes of a rank below each other, near to what they are joined with. */
+function inRanks(
+  drawn: readonly { group: Group; x: number; y: number }[],
+  links: readonly Link[],
+  gap: number,
+): Record<string, Point> {
+  const middles = [...new Set(drawn.map(({ x }) => x))].toSorted((a, b) => a - b);
+  const ranks = middles.map((middle) =>
+    drawn
+      .filter(({ x }) => x === middle)
+      .toSorted((a, b) => a.y - b.y)
+      .map(({ group }) => group),
+  );
+  const tops = levelled(ranks, links);
+  const places: Record<string, Point> = {};
+  let left = 0;
+  for (const rank of ranks) {
+    for (const group of rank) {
+      for (const [id, [across, down]] of Object.entries(group.places)) {
+        places[id] = [left + across, (tops.get(group.id) ?? 0) + down];
+      }
+    }
+    left += Math.ceil((Math.max(...rank.map(({ width }) => width)) + gap) / GRID) * GRID;
+  }
+  return places;
+}
+
+/** Two groups that are joined. */
+type Link = readonly [string, string];
+
+const SWEEPS = 8;
+
+/** The tops of all groups: from rank to rank each goes to the middle of those that it is joined with, in its order. */
+function levelled(
+  ranks: readonly (readonly Group[])[],
+  links: readonly Link[],
+): Map<string, number> {
+  const tops = new Map<string, number>();
+  for (const rank of ranks) {
+    const whole = rank.reduce((sum, { height }) => sum + height + NODE_GAP, -NODE_GAP);
+    let top = -whole / 2;
+    for (const { id, height } of rank) {
+      tops.set(id, top);
+      top += height + NODE_GAP;
+    }
+  }
+  const partners = new Map<string, string[]>();
+  for (const [from, to] of links) {
+    partners.set(from, [...(partners.get(from) ?? []), to]);
+    partners.set(to, [...(partners.get(to) ?? []), from]);
+  }
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    for (const rank of sweep % 2 === 0 ? ranks : ranks.toReversed()) {
+      const wishes = rank.map(({ id }) => {
+        const near = (partners.get(id) ?? []).map((other) => tops.get(other) ?? 0);
+        return near.length === 0 ? (tops.get(id) ?? 0) : mean(near);
+      });
+      for (const [index, top] of apart(wishes, rank).entries())
+        tops.set(rank[index]?.id ?? "", top);
+    }
+  }
+  // Once more on the grid, so that no rounding brings two together.
+  for (const rank of ranks) {
+    let free = Number.NEGATIVE_INFINITY;
+    for (const { id, height } of rank) {
+      const top = Math.max(free, Math.round((tops.get(id) ?? 0) / GRID) * GRID);
+      tops.set(id, top);
+      free = Math.ceil((top + height + NODE_GAP - GRID / 2) / GRID) * GRID;
+    }
+  }
+  return tops;
+}
+
+/** As near to their wishes as they can all be, one below the other: those in conflict share their mean. */
+function apart(wishes: readonly number[], rank: readonly Group[]): number[] {
+  const before: number[] = [];
+  let sum = 0;
+  for (const { height } of rank) {
+    before.push(sum);
+    sum += height + NODE_GAP;
+  }
+  const blocks: { mean: number; count: number }[] = [];
+  for (const [index, wish] of wishes.entries()) {
+    let block = { mean: wish - (before[index] ?? 0), count: 1 };
+    for (let last = blocks.at(-1); last && last.mean > block.mean; last = blocks.at(-1)) {
+      blocks.pop();
+      const count = last.count + block.count;
+      block = { mean: (last.mean * last.count + block.mean * block.count) / count, count };
+    }
+    blocks.push(block);
+  }
+  const flat = blocks.flatMap(({ mean: value, count }) => Array<number>(count).fill(value));
+  return flat.map((value, index) => value + (before[index] ?? 0));
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Between two ranks stands the longest text of an edge, or a rate. */
+function rankGap(catalog: Catalog, document: LoopDocument): number {
+  const { of } = edgeKinds(catalog, document);
+  const keys = edgeKeys(document.edges);
+  const texts = document.edges
+    .filter((_, index) => ["data", "measure"].includes(of.get(keys[index] ?? "") ?? ""))
+    .map((edge) => edgeText(catalog, edge));
+  const wish = Math.max(...[...texts, RATE].map((text) => textWidth(text, 12))) + AROUND;
+  return Math.min(RANK_GAP.most, Math.max(RANK_GAP.least, wish));
+}
+
+/** The same places, boxes that would stand on each other moved down until they do not. */
+export function spread(
+  layout: Readonly<Record<string, Point>>,
+  sizeOf: (id: string) => Size,
+): Record<string, Point> {
+  const ids = Object.keys(layout).toSorted((a, b) => {
+    const [[ax, ay], [bx, by]] = [layout[a] as Point, layout[b] as Point];
+    return ay - by || ax - bx;
+  });
+  const placed: Box[] = [];
+  let isMoved = false;
+  for (const id of ids) {
+    const [x, wish] = layout[id] as Point;
+    const { width, height } = sizeOf(id);
+    const beside = placed.filter((box) => x < box.x + box.width + GRID && box.x < x + width + GRID);
+    let y = wish;
+    for (let other = firstOn(beside, y, height); other; other = firstOn(beside, y, height)) {
+      y = Math.ceil((other.y + other.height + APART) / GRID) * GRID;
+      isMoved = true;
+    }
+    placed.push({ id, x, y, width, height });
+  }
+  if (!isMoved) return layout as Record<string, Point>;
+  return Object.fromEntries(placed.map(({ id, x, y }) => [id, [x, y] as Point]));
+}
+
+function firstOn(boxes: readonly Box[], y: number, height: number): Box | undefined {
+  return boxes.find((box) => y < box.y + box.height + GRID / 2 && box.y < y + height + GRID / 2);
+}
+
+/** Edges along which data is made; those that close a circle by learning are left out. */
+export function forwardEdges(catalog: Catalog, document: LoopDocument): Edge[] {
+  const isLearning = (edge: Edge) =>
+    inputPort(catalog, document, portRef(edge.to))?.phase === "learn";
+  const making = document.edges.filter((edge) => !isLearning(edge) && edge.rounds === undefined);
+  const next = new Map<string, string[]>();
+  for (const edge of making) {
+    const from = portRef(edge.from).node;
+    next.set(from, [...(next.get(from) ?? []), portRef(edge.to).node]);
+  }
+  const reaches = (from: string, to: string) => {
+    const seen = new Set([from]);
+    const open = [from];
+    for (let id = open.pop(); id !== undefined; id = open.pop()) {
+      if (id === to) return true;
+      for (const child of next.get(id) ?? []) {
+        if (seen.has(child)) continue;
+        seen.add(child);
+        open.push(child);
+      }
+    }
+    return false;
+  };
+  const learning = document.edges.filter(
+    (edge) => isLearning(edge) && !reaches(portRef(edge.to).node, portRef(edge.from).node),
+  );
+  return [...making, ...learning];
+}
+
+/**
+ * Where each node is drawn: its own place, or one found for it; never two on one spot. A loop that was
+ * written by hand and places fewer than half of its nodes is laid out as a whole.
+ */
+export function placeNodes(catalog: Catalog, document: LoopDocument): Record<string, Point> {
+  const ids = Object.keys(document.nodes);
+  const missing = ids.filter((id) => !document.layout[id]);
+  if (isMostlyUnplaced(document)) return arrange(catalog, document);
+  const sizeOf = (id: string) => nodeSize(catalog, document, id);
+  return spread(missing.length === 0 ? document.layout : withFound(document, missing), sizeOf);
+}
+
+/** Nodes without a place go below all others, side by side. */
+function withFound(document: LoopDocument, missing: readonly string[]): Record<string, Point> {
+  const placed = Object.values(document.layout);
+  const bottom = Math.max(...placed.map(([, y]) => y));
+  const left = Math.min(...placed.map(([x]) => x));
+  const found = { ...document.layout };
+  for (const [index, id] of missing.entries()) {
+    found[id] = [left + index * (NODE_WIDTH + 40), bottom + 320];
+  }
+  return found;
+}
+
+/** The loop with a place for every node; what stood somewhere before stays there. */
+export function withPlaces(
+  catalog: Catalog,
+  document: LoopDocument,
+  before: Record<string, Point> = {},
+): LoopDocument {
+  const ids = Object.keys(document.nodes);
+  const known = ids.filter((id) => document.layout[id] || before[id]);
+  if (known.length === ids.length && ids.every((id) => document.layout[id])) return document;
+  const kept = Object.fromEntries(
+    known.map((id) => [id, document.layout[id] ?? before[id]]),
+  ) as Record<string, Point>;
+  const merged = { ...document, layout: kept };
+  return { ...merged, layout: { ...placeNodes(catalog, merged) } };
+}
+
+function corner(layout: Record<string, Point>, ids: readonly string[]): Point | null {
+  const points = ids.map((id) => layout[id]).filter((point): point is Point => point !== undefined);
+  if (points.length === 0) return null;
+  return [Math.min(...points.map(([x]) => x)), Math.min(...points.map(([, y]) => y))];
+}
+
+function moveTo(places: Record<string, Point>, [left, top]: Point): Record<string, Point> {
+  const at = corner(places, Object.keys(places)) ?? [0, 0];
+  const snap = (value: number) => Math.round(value / GRID) * GRID;
+  return Object.fromEntries(
+    Object.entries(places).map(([id, [x, y]]) => [
+      id,
+      [snap(x - at[0] + left), snap(y - at[1] + top)],
+    ]),
+  );
+}

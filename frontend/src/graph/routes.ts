@@ -1,0 +1,418 @@
+/**
+ * The ways of all edges of a graph together. Data runs from left to right, around boxes that it has nothing to do
+ * with; what is learned in a lane below all boxes, what is measured in one above them, each on a track of its own.
+ * Labels stand on free ground, never on a box, a bend or another label. Pure.
+ */
+import type { EdgeKind } from "./edgeKinds";
+import { curvePath, curvePoints, roundedPath } from "./edgePath";
+import { FURTHEST_LABEL, LABEL_HEIGHT, labelArea, placeLabel } from "./labels";
+import { noteLine, routeAround, routeInLane, Sides, type Taken } from "./search";
+import {
+  type Area,
+  areaOf,
+  crosses,
+  lineArea,
+  overlap,
+  type Point,
+  type RouteBox,
+  union,
+} from "./shapes";
+import { planSockets, type Socket } from "./sockets";
+
+export interface RouteEdge {
+  key: string;
+  source: string;
+  target: string;
+  sourcePort: string;
+  targetPort: string;
+  kind: EdgeKind;
+  /** Of a tie, the node that serves. */
+  follower: string | null;
+  /** Middles of the two ports, from the top of their boxes. */
+  sourceTop: number;
+  targetTop: number;
+  /** How wide its label is at most; 0 for none. */
+  label: number;
+}
+
+export interface Route {
+  kind: EdgeKind;
+  path: string;
+  /** The same in straight pieces, near enough. */
+  points: readonly Point[];
+  /** Middle of the label, or null where it has no free place. */
+  label: Point | null;
+}
+
+export interface Drawing {
+  routes: ReadonlyMap<string, Route>;
+  sockets: ReadonlyMap<string, readonly Socket[]>;
+  /** Where the lane of learning begins; null where nothing is learned. */
+  laneTop: number | null;
+  /** All that is to be seen; null without boxes. */
+  area: Area | null;
+}
+
+const NOTHING: Drawing = {
+  routes: new Map(),
+  sockets: new Map(),
+  laneTop: null,
+  area: null,
+};
+
+/** What is as large on the canvas as words and signs make it. */
+export interface Measures {
+  /** From the lowest box to the lane of learning, in it to the first track, and from one track to the next. */
+  laneGap: number;
+  laneHead: number;
+  track: number;
+  labelHeight: number;
+  /** How far apart ends of lines stand at a bottom or a top, against those of whole cards. */
+  sockets: number;
+}
+
+const MEASURES: Measures = {
+  laneGap: 32,
+  laneHead: 28,
+  track: 28,
+  labelHeight: LABEL_HEIGHT,
+  sockets: 1,
+};
+/** Ports stick out of their box. */
+const PORT_REACH = 8;
+/** The signs of ports stick out less than what takes the pointer. */
+const SIGN_REACH = 6;
+/** How far lines stay away from boxes. */
+const CLEAR = 6;
+const PIECES = 14;
+const BEND = 26;
+/** Data that goes further back than this turns around. */
+const MIN_AHEAD = 36;
+
+type Ends = [Point, Point];
+
+type Line = Pick<Route, "path" | "points">;
+
+export function routeEdges(
+  boxes: readonly RouteBox[],
+  edges: readonly RouteEdge[],
+  measures: Measures = MEASURES,
+): Drawing {
+  if (boxes.length === 0) return NOTHING;
+  const byId = new Map(boxes.map((box) => [box.id, box]));
+  const known = edges.filter(({ source, target }) => byId.has(source) && byId.has(target));
+  const sockets = planSockets(byId, known, measures.sockets);
+  const areas = boxes.map(areaOf);
+  const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
+  const lines = new Map<string, Line>();
+
+  const sided = known.filter(({ kind }) => kind === "data" || kind === "measure");
+  routeSided(sided, byId, taken, lines);
+  routeTies(known, byId, sockets, taken, lines);
+  const bottom = union([
+    ...taken.boxes,
+    ...[...lines.values()].map(({ points }) => outlineOf(points)),
+  ]).bottom;
+  const learned = known.filter(({ kind }) => kind === "learning");
+  const laneTop = learned.length > 0 ? bottom + measures.laneGap : null;
+  if (laneTop !== null) {
+    routeLearning(learned, byId, sockets, taken, { ...measures, laneTop }, lines);
+  }
+
+  const routes = withLabels(known, taken.boxes, lines, measures.labelHeight);
+  return { routes, sockets, laneTop, area: extent(taken.boxes, routes, measures.labelHeight) };
+}
+
+/** A drawing with all that it was made of. */
+export interface Drawn {
+  boxes: readonly RouteBox[];
+  edges: readonly RouteEdge[];
+  measures?: Measures | undefined;
+  drawing: Drawing;
+}
+
+/**
+ * The drawing while boxes are dragged: only lines of boxes that are not where they were are found anew, all others
+ * stay. The lane of learning gives way downwards only, and what is to be seen only grows.
+ */
+export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing {
+  const { edges, measures = MEASURES, drawing } = before;
+  const old = new Map(before.boxes.map((box) => [box.id, box]));
+  const moved = new Set(boxes.filter((box) => !isAt(box, old.get(box.id))).map(({ id }) => id));
+  if (moved.size === 0) return drawing;
+  const byId = new Map(boxes.map((box) => [box.id, box]));
+  const isMoved = ({ source, target }: RouteEdge) => moved.has(source) || moved.has(target);
+  const loose = edges.filter(
+    (edge) => isMoved(edge) && byId.has(edge.source) && byId.has(edge.target),
+  );
+  const looseKeys = new Set(loose.map(({ key }) => key));
+  const areas = boxes.map(areaOf);
+  const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
+  const kept = new Map([...drawing.routes].filter(([key]) => !looseKeys.has(key)));
+  for (const [key, { points }] of kept) {
+    if (points.length <= PIECES) noteLine(points, taken, key);
+  }
+  const lines = new Map<string, Line>(kept);
+
+  const sided = loose.filter(({ kind }) => kind === "data" || kind === "measure");
+  routeSided(sided, byId, taken, lines);
+  routeTies(loose, byId, drawing.sockets, taken, lines);
+  const found = loose
+    .flatMap(({ key }) => lines.get(key) ?? [])
+    .map(({ points }) => outlineOf(points));
+  const { bottom } = union([...areas, ...found]);
+  const laneTop = drawing.laneTop && Math.max(drawing.laneTop, bottom + measures.laneGap);
+  if (laneTop !== null) {
+    const sunk = laneTop - (drawing.laneTop ?? 0);
+    const tracks: Span[][] = [];
+    for (const { key, kind, label } of edges) {
+      const route = kept.get(key);
+      if (kind !== "learning" || !route) continue;
+      const lower = sunk > 0 ? sink(route, drawing.laneTop ?? 0, sunk) : route;
+      kept.set(key, lower);
+      lines.set(key, lower);
+      const height = Math.max(...lower.points.map(([, y]) => y));
+      const track = Math.round((height - laneTop - measures.laneHead) / measures.track);
+      while (tracks.length <= track) tracks.push([]);
+      tracks[track]?.push(spanAt(lower.points, height, label));
+    }
+    const learned = loose.filter(({ kind }) => kind === "learning");
+    routeLearning(learned, byId, drawing.sockets, taken, { ...measures, laneTop }, lines, tracks);
+  }
+
+  const widths = new Map(edges.map(({ key, label }) => [key, label]));
+  const labelled = [...kept].flatMap(([key, { label }]) =>
+    label ? [labelArea(label, widths.get(key) ?? 0, measures.labelHeight)] : [],
+  );
+  const fresh = withLabels(loose, areas, lines, measures.labelHeight, labelled);
+  const routes = new Map([...kept, ...fresh]);
+  const changed = new Map([...routes].filter(([key, route]) => route !== drawing.routes.get(key)));
+  const area = extent(areas, changed, measures.labelHeight);
+  return { ...drawing, routes, laneTop, area: union(drawing.area ? [drawing.area, area] : [area]) };
+}
+
+function isAt(box: RouteBox, old: RouteBox | undefined): boolean {
+  return (
+    old?.x === box.x && old.y === box.y && old.width === box.width && old.height === box.height
+  );
+}
+
+/** A line of learning, where the lane is lower by so much. */
+function sink(route: Route, laneTop: number, by: number): Route {
+  const points = route.points.map(([x, y]): Point => [x, y > laneTop ? y + by : y]);
+  const [x, y] = route.label ?? [0, 0];
+  return { ...route, points, path: roundedPath(points), label: route.label && [x, y + by] };
+}
+
+/** Straight curves first, so that those that go around see them. */
+function routeSided(
+  edges: readonly RouteEdge[],
+  boxes: ReadonlyMap<string, RouteBox>,
+  taken: Taken,
+  lines: Map<string, Line>,
+): void {
+  const twins = new Map<string, number>();
+  const around: { edge: RouteEdge; ends: Ends }[] = [];
+  for (const edge of edges) {
+    const ends = endsOf(edge, boxes);
+    const ports = `${edge.source} ${edge.sourcePort} ${edge.target} ${edge.targetPort}`;
+    const twin = twins.get(ports) ?? 0;
+    twins.set(ports, twin + 1);
+    const points = curvePoints(...ends, BEND * twin, PIECES);
+    const isAhead = ends[1][0] - ends[0][0] >= MIN_AHEAD;
+    // Both ends lie at the side of their box, where the line does touch it.
+    const inner = points.slice(1, -1);
+    if (isAhead && !crosses(inner, taken.boxes, CLEAR)) {
+      lines.set(edge.key, { path: curvePath(...ends, BEND * twin), points });
+    } else {
+      around.push({ edge, ends });
+    }
+  }
+  const reach = ({ ends: [[sx], [tx]] }: { ends: Ends }) => Math.abs(tx - sx);
+  for (const { edge, ends } of around.toSorted((a, b) => reach(a) - reach(b))) {
+    const points = routeAround(ends, taken, edge.kind === "measure", edge.source);
+    lines.set(edge.key, { path: roundedPath(points), points });
+  }
+}
+
+function endsOf(edge: RouteEdge, boxes: ReadonlyMap<string, RouteBox>): Ends {
+  const from = boxes.get(edge.source) as RouteBox;
+  const to = boxes.get(edge.target) as RouteBox;
+  return [
+    [from.x + from.width, from.y + edge.sourceTop],
+    [to.x, to.y + edge.targetTop],
+  ];
+}
+
+function routeTies(
+  edges: readonly RouteEdge[],
+  boxes: ReadonlyMap<string, RouteBox>,
+  sockets: ReadonlyMap<string, readonly Socket[]>,
+  taken: Taken,
+  lines: Map<string, Line>,
+): void {
+  for (const edge of edges) {
+    if (edge.kind !== "tie") continue;
+    const [from, to] = [
+      socketAt(edge.key, edge.source, boxes, sockets, false),
+      socketAt(edge.key, edge.target, boxes, sockets, true),
+    ];
+    if (!from || !to) continue;
+    const [upper, lower] = edge.follower === edge.source ? [to, from] : [from, to];
+    const isStraight =
+      upper[0] === lower[0] &&
+      lower[1] > upper[1] &&
+      !crosses(
+        [
+          [upper[0], upper[1] + 1],
+          [lower[0], lower[1] - 1],
+        ],
+        taken.boxes,
+      );
+    const points = isStraight ? [upper, lower] : routeInLane(upper, lower, null, taken);
+    const directed = edge.follower === edge.source ? points.toReversed() : points;
+    lines.set(edge.key, { path: roundedPath(directed), points: directed });
+    if (isStraight) taken.down.push({ at: upper[0], from: upper[1], to: lower[1], by: edge.key });
+  }
+}
+
+function socketAt(
+  key: string,
+  node: string,
+  boxes: ReadonlyMap<string, RouteBox>,
+  sockets: ReadonlyMap<string, readonly Socket[]>,
+  isTarget: boolean,
+): Point | null {
+  const box = boxes.get(node);
+  const socket = sockets.get(node)?.find((one) => one.key === key && one.isTarget === isTarget);
+  if (!box || !socket) return null;
+  return [box.x + socket.x, socket.side === "top" ? box.y : box.y + box.height];
+}
+
+/** Shorter ones run further up; two share a track only where they are apart. */
+function routeLearning(
+  edges: readonly RouteEdge[],
+  boxes: ReadonlyMap<string, RouteBox>,
+  sockets: ReadonlyMap<string, readonly Socket[]>,
+  taken: Taken,
+  { laneTop, laneHead, track: apart }: Measures & { laneTop: number },
+  lines: Map<string, Line>,
+  tracks: Span[][] = [],
+): void {
+  const planned = edges
+    .flatMap((edge) => {
+      const from = socketAt(edge.key, edge.source, boxes, sockets, false);
+      const to = socketAt(edge.key, edge.target, boxes, sockets, true);
+      return from && to ? [{ edge, from, to }] : [];
+    })
+    .toSorted((a, b) => Math.abs(a.from[0] - a.to[0]) - Math.abs(b.from[0] - b.to[0]))
+    .map(({ edge, from, to }) => ({ edge, points: routeInLane(from, to, laneTop, taken) }));
+  const sorted = planned
+    .map((plan) => ({ ...plan, own: spanAt(plan.points, laneTop, plan.edge.label) }))
+    .toSorted((a, b) => a.own.right - a.own.left - (b.own.right - b.own.left));
+  for (const { own, ...plan } of sorted) {
+    const isFree = (track: readonly Span[]) =>
+      track.every(({ left, right }) => right + 16 <= own.left || own.right + 16 <= left);
+    let index = tracks.findIndex(isFree);
+    if (index < 0) index = tracks.push([]) - 1;
+    tracks[index]?.push(own);
+    const y = laneTop + laneHead + apart * index;
+    const points = plan.points.map(([x, at]): Point => [x, at === laneTop ? y : at]);
+    lines.set(plan.edge.key, { path: roundedPath(points), points });
+  }
+}
+
+interface Span {
+  left: number;
+  right: number;
+}
+
+/** What a line and its label take of a track at a height. */
+function spanAt(points: readonly Point[], height: number, label: number): Span {
+  const along = points.filter(([, y]) => y === height).map(([x]) => x);
+  const middle = (Math.min(...along) + Math.max(...along)) / 2;
+  const half = label / 2 + 8;
+  return { left: Math.min(...along, middle - half), right: Math.max(...along, middle + half) };
+}
+
+/** @param labelled areas of labels that stand already */
+function withLabels(
+  edges: readonly RouteEdge[],
+  boxes: readonly Area[],
+  lines: ReadonlyMap<string, Line>,
+  labelHeight: number,
+  labelled: readonly Area[] = [],
+): Map<string, Route> {
+  const taken = boxes.map(
+    (box): Area => ({
+      left: box.left - SIGN_REACH,
+      top: box.top - SIGN_REACH,
+      right: box.right + SIGN_REACH,
+      bottom: box.bottom + SIGN_REACH,
+    }),
+  );
+  taken.push(...labelled);
+  const routes = new Map<string, Route>();
+  // What is learned has the least choice: it stands on its track.
+  const order = edges.toSorted(
+    (a, b) => Number(b.kind === "learning") - Number(a.kind === "learning"),
+  );
+  for (const { key, kind, label: width } of order) {
+    const line = lines.get(key);
+    if (!line) continue;
+    if (width === 0) {
+      routes.set(key, { kind, ...line, label: null });
+      continue;
+    }
+    const near = grown(outlineOf(line.points), width / 2 + FURTHEST_LABEL);
+    const others = [...lines].flatMap(([other, { points }]) =>
+      other !== key && overlap(outlineOf(points), near)
+        ? piecesOf(points).filter((area) => overlap(area, near))
+        : [],
+    );
+    const free = taken.filter((area) => overlap(area, near));
+    const label = placeLabel(line.points, [width, labelHeight], free, others);
+    if (label) taken.push(labelArea(label, width, labelHeight));
+    routes.set(key, { kind, ...line, label });
+  }
+  return routes;
+}
+
+const pieces = new WeakMap<readonly Point[], readonly Area[]>();
+
+/** Lines that stay as they are while a box is dragged are read once. */
+function piecesOf(points: readonly Point[]): readonly Area[] {
+  const known = pieces.get(points);
+  if (known) return known;
+  const areas = points.slice(1).map((point, index) => lineArea(points[index] as Point, point));
+  pieces.set(points, areas);
+  return areas;
+}
+
+const outlines = new WeakMap<readonly Point[], Area>();
+
+function outlineOf(points: readonly Point[]): Area {
+  const known = outlines.get(points);
+  if (known) return known;
+  const outline = union(piecesOf(points));
+  outlines.set(points, outline);
+  return outline;
+}
+
+function grown({ left, top, right, bottom }: Area, by: number): Area {
+  return { left: left - by, top: top - by, right: right + by, bottom: bottom + by };
+}
+
+function extent(
+  boxes: readonly Area[],
+  routes: ReadonlyMap<string, Route>,
+  labelHeight: number,
+): Area {
+  const all = union([...boxes, ...[...routes.values()].map(({ points }) => outlineOf(points))]);
+  return {
+    left: all.left - PORT_REACH,
+    top: all.top - PORT_REACH,
+    right: all.right + PORT_REACH,
+    bottom: all.bottom + labelHeight / 2 + 2,
+  };
+}

@@ -1,0 +1,79 @@
+/** How closely the graph is drawn: with whole cards, or with compact ones where whole cards could not be read. */
+import { create } from "zustand";
+import type { Squeeze } from "@/graph/compact";
+import type { Guide } from "@/graph/guides";
+
+interface Detail {
+  /** Null where cards are drawn whole. */
+  squeeze: Squeeze | null;
+}
+
+export const useDetail = create<Detail>()(() => ({ squeeze: null }));
+
+interface Place {
+  x: number;
+  y: number;
+}
+
+/** Where in the loop a place of the canvas is. */
+export function toLoop({ x, y }: Place): Place {
+  const { squeeze } = useDetail.getState();
+  return squeeze === null ? { x, y } : { x: x / squeeze.x, y: y / squeeze.y };
+}
+
+/** Where on the canvas a place of the loop is. */
+export function toCanvas({ x, y }: Place): Place {
+  const { squeeze } = useDetail.getState();
+  return squeeze === null ? { x, y } : { x: x * squeeze.x, y: y * squeeze.y };
+}
+
+/** Asks the canvas, from anywhere on the page, to show the whole graph, or one node of it. */
+interface Viewport {
+  /** The latest wish; `node` is null for the whole graph. A wish that was had before is had again. */
+  wish: { node: string | null } | null;
+  fit: () => void;
+  reveal: (node: string) => void;
+}
+
+export const useViewport = create<Viewport>()((set) => ({
+  wish: null,
+  fit: () => set({ wish: { node: null } }),
+  reveal: (node) => set({ wish: { node } }),
+}));
+
+/** What would happen if what is dragged were let go now: shown while it is dragged, forgotten after. */
+interface DropTarget {
+  /** The kind of node that is dragged from the list, which a drag tells nobody before it is dropped. */
+  kind: string | null;
+  /** The nodes that are dragged. */
+  moved: readonly string[];
+  /** The edge in which it would be inserted. */
+  edge: string | null;
+  /** The pool that it would be placed in, or taken out of. */
+  pool: { name: string; isLeft: boolean } | null;
+  guides: readonly Guide[];
+}
+
+const NOTHING: DropTarget = { kind: null, moved: [], edge: null, pool: null, guides: [] };
+
+export const useDropTarget = create<DropTarget>()(() => NOTHING);
+
+export function aimAt(target: Partial<Omit<DropTarget, "kind">>): void {
+  const { kind, ...now } = useDropTarget.getState();
+  const next = { ...NOTHING, ...target, kind };
+  const isSame =
+    now.moved.join() === next.moved.join() &&
+    now.edge === next.edge &&
+    now.pool?.name === next.pool?.name &&
+    now.pool?.isLeft === next.pool?.isLeft &&
+    now.guides.length === 0 &&
+    next.guides.length === 0;
+  if (!isSame) useDropTarget.setState(next);
+}
+
+export function clearDropTarget(): void {
+  useDropTarget.setState(NOTHING);
+}
+
+/** Whether the next drag over the canvas cuts edges; asked for by a command, or as long as Alt is held. */
+export const useEdgeCutter = create<{ isOn: boolean }>()(() => ({ isOn: false }));

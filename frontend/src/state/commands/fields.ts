@@ -1,0 +1,105 @@
+import type { Catalog, Json } from "@/api/types";
+import { type Field, readSchema, sectionSchema } from "@/catalog/schema";
+import { findPlace } from "@/document/place";
+import { keepTrueName } from "@/document/trueName";
+import type { Note } from "@/document/types";
+import { isObject, type Path, removePath, writePath } from "@/lib/paths";
+import { defineCommand } from "../document/command";
+
+interface SetValue {
+  path: Path;
+  value: Json | undefined;
+  /** How many keys of the path stay, empty or not, when a value below them is removed. */
+  keep?: number;
+}
+
+/** Any value of the loop by its path; `undefined` removes it. */
+export const setValue = defineCommand<SetValue>(
+  "Change setting",
+  (draft, { path, value, keep }) => {
+    const place = findPlace(draft, path);
+    if (value === undefined) removePath(place.root, place.path, keep);
+    else writePath(place.root, place.path, value);
+    if (path[0] === "hardware" || path[0] === "nodes") keepTrueName(draft);
+  },
+);
+
+interface SetField {
+  node: string;
+  path: Path;
+  /** `undefined` puts the field back to its default. */
+  value: Json | undefined;
+  /** How many keys of the path stay, empty or not, when a value below them is removed. */
+  keep?: number;
+}
+
+export const setField = defineCommand<SetField>(
+  "Change field",
+  (draft, { node, path, value, keep }) => {
+    const data = draft.nodes[node];
+    if (!data) return;
+    if (value === undefined) removePath(data, path, keep);
+    else writePath(data, path, value);
+    keepTrueName(draft);
+  },
+);
+
+interface SetFields {
+  nodes: readonly string[];
+  path: Path;
+  /** `undefined` puts the field back to its default. */
+  value: Json | undefined;
+  /** How many keys of the path stay, empty or not, when a value below them is removed. */
+  keep?: number;
+}
+
+/** One field of several nodes at once. */
+export const setFields = defineCommand<SetFields>("Change fields", (draft, { nodes, ...field }) => {
+  for (const node of nodes) setField.recipe(draft, { node, ...field });
+});
+
+const PLAIN = new Set<Field["shape"]>(["number", "text"]);
+
+/** Run on a preset; a machine that was described field by field goes. */
+export const setHardware = defineCommand<{ catalog: Catalog; preset: string }>(
+  "Change hardware",
+  (draft, { catalog, preset }) => {
+    const hardware = isObject(draft.rest.hardware) ? draft.rest.hardware : {};
+    const described = describing(catalog);
+    const kept = Object.entries(hardware).filter(([name]) => !described.has(name));
+    draft.rest.hardware = { ...Object.fromEntries(kept), preset };
+    keepTrueName(draft);
+  },
+);
+
+/** What describes a machine beside the name of a preset: plain fields that may be left out. */
+function describing(catalog: Catalog): Set<string> {
+  const schema = sectionSchema(catalog, "hardware");
+  const field = schema && readSchema(schema);
+  const properties = field?.shape === "object" ? field.properties() : [];
+  const plain = properties.filter(
+    ({ field: one }) => one.isNullable && one.widget === null && PLAIN.has(one.shape),
+  );
+  return new Set(plain.map(({ name }) => name));
+}
+
+interface SetNote {
+  id: string;
+  /** What changes; a note that is new begins with all of it. `null` takes the note away. */
+  note: Partial<Note> | null;
+}
+
+export const setNote = defineCommand<SetNote>("Edit note", (draft, { id, note }) => {
+  const old = draft.notes?.[id];
+  if (note === null) {
+    if (!draft.notes || !old) return;
+    delete draft.notes[id];
+    if (Object.keys(draft.notes).length === 0) delete draft.notes;
+    return;
+  }
+  if (old) Object.assign(old, note);
+  else if (note.at && note.size && note.text !== undefined) {
+    draft.notes ??= {};
+    draft.notes[id] = { at: note.at, size: note.size, text: note.text };
+  }
+});

@@ -1,0 +1,154 @@
+import { current } from "immer";
+import type { Catalog } from "@/api/types";
+import { edgeIndex, edgeKeys, portRef, portText } from "@/document/edges";
+import type { Fragment } from "@/document/fragment";
+import { mapPhases } from "@/document/phases";
+import { type Renaming, renameInNode, renameInSection } from "@/document/references";
+import type { Splice } from "@/document/splice";
+import type { Edge, LoopDocument, NodeData, Point } from "@/document/types";
+import { defineCommand } from "../document/command";
+import { locksOf, writeLocks } from "../document/locks";
+
+interface AddNode {
+  id: string;
+  data: NodeData;
+  position: Point;
+  /** Edges that come with it, where it was dropped from a port. */
+  edges?: Edge[];
+}
+
+export const addNode = defineCommand<AddNode>(
+  "Add node",
+  (draft, { id, data, position, edges }) => {
+    if (id in draft.nodes) return;
+    draft.nodes[id] = data;
+    draft.layout[id] = position;
+    draft.edges.push(...(edges ?? []));
+  },
+);
+
+interface RenameNode {
+  catalog: Catalog;
+  from: string;
+  to: string;
+}
+
+/** Edges, place and every mention of the node follow its name. */
+export const renameNode = defineCommand<RenameNode>(
+  "Rename node",
+  (draft, { catalog, from, to }) => {
+    if (from === to || !(from in draft.nodes) || to in draft.nodes) return;
+    const document = current(draft) as LoopDocument;
+    const renaming: Renaming = { catalog, document, from, to };
+
+    const nodes: Record<string, NodeData> = {};
+    for (const [id, node] of Object.entries(document.nodes)) {
+      nodes[id === from ? to : id] = renameInNode(node, renaming) as NodeData;
+    }
+    draft.nodes = nodes;
+
+    const layout: Record<string, Point> = {};
+    for (const [id, point] of Object.entries(draft.layout)) {
+      layout[id === from ? to : id] = point as Point;
+    }
+    draft.layout = layout;
+    const { [from]: identity, ...others } = document.identities ?? {};
+    if (identity !== undefined) draft.identities = { ...others, [to]: identity };
+    const ofNode = `nodes.${from}.`;
+    const locks = locksOf(document);
+    if (locks.some((path) => path.startsWith(ofNode))) {
+      const renamed = (path: string) => `nodes.${to}.${path.slice(ofNode.length)}`;
+      writeLocks(
+        draft,
+        locks.map((path) => (path.startsWith(ofNode) ? renamed(path) : path)),
+      );
+    }
+
+    for (const edge of draft.edges) {
+      for (const end of ["from", "to"] as const) {
+        const ref = portRef(edge[end]);
+        if (ref.node === from) edge[end] = portText({ node: to, port: ref.port });
+      }
+    }
+    for (const [section, value] of Object.entries(document.rest)) {
+      if (value !== undefined) draft.rest[section] = renameInSection(section, value, renaming);
+    }
+  },
+);
+
+interface RemoveItems {
+  nodes: readonly string[];
+  edges: readonly string[];
+}
+
+/** Nodes go with their edges, their place and what phases taught them; other mentions are left for the check to find. */
+export const removeItems = defineCommand<RemoveItems>("Delete", (draft, { nodes, edges }) => {
+  const gone = new Set(nodes);
+  const cut = new Set(edges);
+  const keys = edgeKeys(draft.edges);
+  const kept = draft.edges.filter(
+    (edge, index) =>
+      !cut.has(keys[index] ?? "") &&
+      !gone.has(portRef(edge.from).node) &&
+      !gone.has(portRef(edge.to).node),
+  );
+  if (kept.length !== draft.edges.length) draft.edges = kept;
+  for (const id of nodes) {
+    delete draft.nodes[id];
+    delete draft.layout[id];
+  }
+  if (gone.size === 0) return;
+  mapPhases(draft, (phase) => {
+    const { learn } = phase;
+    if (!Array.isArray(learn)) return;
+    const left = learn.filter((port) => typeof port !== "string" || !gone.has(portRef(port).node));
+    if (left.length !== learn.length) phase.learn = left;
+  });
+});
+
+export const moveNodes = defineCommand<{ positions: Record<string, Point> }>(
+  "Move",
+  (draft, { positions }) => {
+    for (const [id, [x, y]] of Object.entries(positions)) {
+      if (!(id in draft.nodes)) continue;
+      const old = draft.layout[id];
+      if (old && old[0] === x && old[1] === y) continue;
+      draft.layout[id] = [x, y];
+    }
+  },
+);
+
+/** The fragment's names are free; `placeFragment` sees to that. */
+export const pasteItems = defineCommand<{ fragment: Fragment }>("Paste", (draft, { fragment }) => {
+  for (const [id, node] of Object.entries(fragment.nodes)) {
+    if (id in draft.nodes) continue;
+    draft.nodes[id] = node;
+    const point = fragment.layout[id];
+    if (point) draft.layout[id] = point;
+  }
+  draft.edges.push(...fragment.edges);
+});
+
+interface InsertOnEdge {
+  key: string;
+  node: string;
+  ports: Splice;
+  positions: Record<string, Point>;
+  /** What the node begins as, where it is new. */
+  data?: NodeData;
+}
+
+/** The edge goes on from the node, with its options; another one leads to it. */
+export const insertOnEdge = defineCommand<InsertOnEdge>(
+  "Insert",
+  (draft, { key, node, ports, positions, data }) => {
+    const at = edgeIndex(draft, key);
+    const edge = draft.edges[at];
+    if (!edge || (data ? node in draft.nodes : !(node in draft.nodes))) return;
+    if (data) draft.nodes[node] = data;
+    moveNodes.recipe(draft, { positions });
+    const { from } = edge;
+    edge.from = portText({ node, port: ports.output });
+    draft.edges.splice(at, 0, { from, to: portText({ node, port: ports.input }) });
+  },
+);

@@ -1,0 +1,41 @@
+import type { LoopDocument } from "@/document/types";
+import { deepEqual } from "@/lib/paths";
+import { defineCommand } from "../document/command";
+
+/** The whole loop at once (text edit, taking another version); parts that are equal stay the same objects. */
+export const replaceDocument = defineCommand<{ document: LoopDocument }>(
+  "Replace loop",
+  (draft, { document }) => {
+    if (draft.name !== document.name) draft.name = document.name;
+    replaceRecord(draft.nodes, document.nodes);
+    replaceRecord(draft.layout, document.layout);
+    if (!deepEqual(draft.edges, document.edges)) draft.edges = document.edges;
+    if (!deepEqual(draft.identities, document.identities)) {
+      if (document.identities) draft.identities = document.identities;
+      else delete draft.identities;
+    }
+    replaceRecord(draft.rest, document.rest);
+    if (!deepEqual(draft.notes, document.notes)) {
+      if (document.notes) draft.notes = document.notes;
+      else delete draft.notes;
+    }
+    if (deepEqual(draft.unread, document.unread)) return;
+    if (document.unread) draft.unread = document.unread;
+    else delete draft.unread;
+  },
+);
+
+function replaceRecord(draft: Record<string, unknown>, wanted: Record<string, unknown>): void {
+  const order = Object.keys(draft).filter((key) => key in wanted);
+  const newOrder = Object.keys(wanted).filter((key) => key in draft);
+  if (order.join("\n") !== newOrder.join("\n")) {
+    // Another order shows in the text, so the record is written anew.
+    for (const key of Object.keys(draft)) delete draft[key];
+    Object.assign(draft, wanted);
+    return;
+  }
+  for (const key of Object.keys(draft)) if (!(key in wanted)) delete draft[key];
+  for (const [key, value] of Object.entries(wanted)) {
+    if (!deepEqual(draft[key], value)) draft[key] = value;
+  }
+}

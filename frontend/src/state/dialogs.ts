@@ -1,0 +1,79 @@
+/** Which dialog of this tab is open. */
+import { create } from "zustand";
+import type { PortRef } from "@/document/types";
+
+export type DialogName =
+  | "commands"
+  | "shortcuts"
+  | "gallery"
+  | "newLoop"
+  | "signIn"
+  | "confirmRun"
+  | "history"
+  | null;
+
+interface Dialogs {
+  open: DialogName;
+  show: (name: DialogName) => void;
+}
+
+export const useDialogs = create<Dialogs>()((set) => ({
+  open: null,
+  show: (open) => set({ open }),
+}));
+
+/** What the sheet of help shows: the page of a code, or what a node computes; neither: it is closed. */
+interface Explaining {
+  code: string | null;
+  node: string | null;
+  explain: (what: { code: string } | { node: string }) => void;
+  close: () => void;
+}
+
+const NOTHING = { code: null, node: null } as const;
+
+export const useExplaining = create<Explaining>()((set) => ({
+  ...NOTHING,
+  explain: (what) => set({ ...NOTHING, ...what }),
+  close: () => set(NOTHING),
+}));
+
+/** Whether the hardware of the loop is in sight instead of its graph, and its list of presets open. Of this tab. */
+interface HardwareView {
+  isOpen: boolean;
+  isPicking: boolean;
+  open: () => void;
+  close: () => void;
+  setPicking: (isPicking: boolean) => void;
+}
+
+export const useHardwareView = create<HardwareView>()((set) => ({
+  isOpen: false,
+  isPicking: false,
+  open: () => set({ isOpen: true }),
+  close: () => set({ isOpen: false }),
+  setPicking: (isPicking) => set({ isPicking }),
+}));
+
+/** The search that adds a node: where it stands, and from which port it was opened. */
+export interface AddRequest {
+  /** Where the list opens, in the window. */
+  screen: { x: number; y: number };
+  /** Where the node goes, on the canvas. */
+  flow: { x: number; y: number };
+  from?: PortRef & { isOutput: boolean };
+  /** The edge that the node is put in, by its key. */
+  edge?: string;
+}
+
+interface AddSearchState {
+  request: AddRequest | null;
+  show: (request: AddRequest) => void;
+  hide: () => void;
+}
+
+export const useAddSearch = create<AddSearchState>()((set) => ({
+  request: null,
+  show: (request) => set({ request }),
+  hide: () => set({ request: null }),
+}));

@@ -1,0 +1,115 @@
+/**
+ * The store of one open loop. The document changes only through `dispatch`, `undo` and `redo`.
+ *
+ * Beside the document stands its YAML text, which the server writes: `textState` says to which state
+ * of the document it belongs. Texts of earlier states are kept, so that undo brings comments back.
+ */
+import { createStore, type StoreApi } from "zustand/vanilla";
+import type { LoopDocument } from "@/document/types";
+import { type Command, defineCommand } from "./command";
+import {
+  type DispatchOptions,
+  dispatch as dispatchHistory,
+  type History,
+  redo as redoHistory,
+  startHistory,
+  undo as undoHistory,
+} from "./history";
+
+const KEPT_TEXTS = 200;
+/** Of a text that belongs to no state of the document. */
+const NO_STATE = -1;
+
+export interface StoreDispatchOptions extends DispatchOptions {
+  /** A field that may change during a run, so also where the loop is locked. */
+  isHotEdit?: boolean;
+}
+
+export interface DocumentState {
+  history: History;
+  document: LoopDocument;
+  text: string;
+  textState: number;
+  isReadonly: boolean;
+  dispatch: <A>(command: Command<A>, args: A, options?: StoreDispatchOptions) => void;
+  undo: () => string | null;
+  redo: () => string | null;
+  /** Text and document that belong together; `null` for the current state of the document. */
+  setText: (text: string, state: number | null) => void;
+  /** The text may be older than the document, also when an undo brings this document back: it is written anew. */
+  outdateText: () => void;
+}
+
+export type DocumentStore = StoreApi<DocumentState>;
+
+export interface OpenDocument {
+  document: LoopDocument;
+  text: string;
+  isReadonly?: boolean;
+  /** What is to follow every command, as a part of it. */
+  settle?: (draft: LoopDocument) => void;
+}
+
+export function createDocumentStore({
+  document,
+  text,
+  isReadonly = false,
+  settle,
+}: OpenDocument): DocumentStore {
+  const texts = new Map<number, string>([[0, text]]);
+
+  return createStore<DocumentState>()((set, get) => {
+    const show = (history: History) => {
+      const known = texts.get(history.state);
+      set({
+        history,
+        document: history.document,
+        ...(known === undefined ? {} : { text: known, textState: history.state }),
+      });
+    };
+    return {
+      history: startHistory(document),
+      document,
+      text,
+      textState: 0,
+      isReadonly,
+      dispatch: (command, args, options) => {
+        if (get().isReadonly && !options?.isHotEdit) return;
+        const settled = settle === undefined ? command : followedBy(command, settle);
+        const history = dispatchHistory(get().history, settled, args, options);
+        if (history !== get().history) show(history);
+      },
+      undo: () => {
+        const { history, isReadonly: locked } = get();
+        const entry = history.past.at(-1);
+        if (!entry || locked) return null;
+        show(undoHistory(history));
+        return entry.label;
+      },
+      redo: () => {
+        const { history, isReadonly: locked } = get();
+        const [entry] = history.future;
+        if (!entry || locked) return null;
+        show(redoHistory(history));
+        return entry.label;
+      },
+      setText: (newText, state) => {
+        const at = state ?? get().history.state;
+        texts.set(at, newText);
+        if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value as number);
+        if (at === get().history.state) set({ text: newText, textState: at });
+      },
+      outdateText: () => {
+        texts.clear();
+        set({ textState: NO_STATE });
+      },
+    };
+  });
+}
+
+function followedBy<A>(command: Command<A>, settle: (draft: LoopDocument) => void): Command<A> {
+  return defineCommand(command.label, (draft, args) => {
+    command.recipe(draft, args);
+    settle(draft);
+  });
+}

@@ -1,0 +1,101 @@
+import {
+  keepPreviousData,
+  queryOptions,
+  type UseQueryResult,
+  useQuery,
+} from "@tanstack/react-query";
+import { fetchCatalog, fetchLoopPresets, fetchRunCurves, searchLoops } from "@/api/routes";
+import type { Catalog, RunCurves, RunSummary } from "@/api/types";
+import { tellingMetrics } from "@/catalog/metrics";
+
+/** Loops that ship with coloop, read once. */
+export function useLoopPresets() {
+  return useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
+}
+
+/** The catalog of the server, asked for once: it is the same as long as the server is. */
+export const catalogQuery = queryOptions({
+  queryKey: ["catalog"],
+  queryFn: () => fetchCatalog(),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+export function useServerCatalog(): UseQueryResult<Catalog> {
+  return useQuery(catalogQuery);
+}
+
+const MAX = 20;
+const MIN_LETTERS = 2;
+
+/** Nodes and loops that have all the words of a search, in everything that is saved. */
+export function useLoopSearch(search: string) {
+  const words = search.trim();
+  return useQuery({
+    queryKey: ["loops", "found", words],
+    queryFn: ({ signal }) => searchLoops(words, MAX, signal),
+    enabled: words.length >= MIN_LETTERS,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Where a loop is opened with a node of it in view. */
+export function hitAddress(loop: string, node: string | null): string {
+  return node === null ? `/loops/${loop}` : `/loops/${loop}?${new URLSearchParams({ node })}`;
+}
+
+/** The node that an address speaks of, or null. */
+export function nodeOf(search: string): string | null {
+  return new URLSearchParams(search).get("node");
+}
+
+const BUCKETS = 32;
+const MAX_METRICS = 64;
+
+/** The curve of the metric that says most of a run. */
+export interface Spark {
+  /** `node.metric` */
+  metric: string;
+  values: (number | null)[];
+}
+
+/** By run; of those that have measured something. All of them are asked for at once. */
+export function useSparks(
+  runs: readonly RunSummary[],
+  catalog: Catalog | null,
+): ReadonlyMap<string, Spark> {
+  const chosen = new Map(
+    runs.flatMap((run) => {
+      const [metric] = tellingMetrics(catalog, Object.keys(run.metrics), 1);
+      return metric === undefined ? [] : [[run.id, metric] as const];
+    }),
+  );
+  const asked = runs.filter((run) => chosen.has(run.id));
+  const found = useQuery({
+    // A run that goes on has news with every event.
+    queryKey: ["sparks", ...asked.map((run) => `${run.id} ${run.last_seq}`)],
+    queryFn: () =>
+      fetchRunCurves({
+        runs: asked.map((run) => run.id),
+        metrics: [...new Set(chosen.values())].slice(0, MAX_METRICS),
+        buckets: BUCKETS,
+      }),
+    enabled: asked.length > 0 && catalog !== null,
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 60_000,
+  });
+  return sparksOf(found.data?.runs ?? [], chosen);
+}
+
+export function sparksOf(
+  curves: readonly RunCurves[],
+  chosen: ReadonlyMap<string, string>,
+): ReadonlyMap<string, Spark> {
+  return new Map(
+    curves.flatMap(({ run, series }) => {
+      const metric = chosen.get(run);
+      const one = series.find((curve) => `${curve.node}.${curve.metric}` === metric);
+      return one && metric ? [[run, { metric, values: one.mean }] as const] : [];
+    }),
+  );
+}

@@ -1,0 +1,70 @@
+/**
+ * Loops that have an address and that the server does not have yet, kept in this browser: it is not asked for what
+ * it cannot know. Shared between tabs, so that what one of them has saved is asked for in all of them.
+ */
+const KEY = "coloop.unsaved";
+/** Presets are looked at and left; the newest are remembered. */
+const MAX = 40;
+
+/** Where a browser keeps nothing, as long as the page is open. */
+let memory: readonly string[] = [];
+
+function read(): readonly string[] {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    return Array.isArray(kept) ? kept.filter((id) => typeof id === "string") : [];
+  } catch {
+    return memory;
+  }
+}
+
+function write(ids: readonly string[]): void {
+  memory = ids.slice(-MAX);
+  try {
+    localStorage.setItem(KEY, JSON.stringify(memory));
+  } catch {
+    // Without storage the server is asked, and says that it has no such loop.
+  }
+}
+
+export function rememberUnsaved(id: string): void {
+  write([...read(), id]);
+}
+
+export function isUnsaved(id: string): boolean {
+  return read().includes(id);
+}
+
+export function forgetUnsaved(id: string): void {
+  const ids = read();
+  if (ids.includes(id)) write(ids.filter((one) => one !== id));
+}
+
+/**
+ * Where a preset is looked at: the address that its loop will have, and the preset it is made from. The id is
+ * chosen here, so that the address stays when the first change saves the loop.
+ */
+const PRESET = "preset";
+
+export function presetAddress(name: string): string {
+  const id = newId();
+  rememberUnsaved(id);
+  return `/loops/${id}?${new URLSearchParams({ [PRESET]: name })}`;
+}
+
+/** The preset that an address speaks of, or null. */
+export function presetOf(search: string): string | null {
+  return new URLSearchParams(search).get(PRESET);
+}
+
+/** A page of the loop that is shown at this address; a preset that nobody has changed yet stays one. */
+export function loopAddress(id: string, page: "" | "/rewards", search: string): string {
+  const preset = presetOf(search);
+  const asked = preset === null ? "" : `?${new URLSearchParams({ [PRESET]: preset })}`;
+  return `/loops/${id}${page}${asked}`;
+}
+
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,88 @@
+import { useCallback } from "react";
+import { create } from "zustand";
+import type { KindInfo } from "@/api/types";
+import { beginNode } from "@/document/beginNode";
+import { edgeIndex, portText } from "@/document/edges";
+import { fittingPort } from "@/document/fittingPort";
+import { freeName } from "@/document/names";
+import { NOTE_SIZE, newNoteId } from "@/document/notes";
+import { poolField } from "@/document/pools";
+import { spliceOf } from "@/document/splice";
+import type { Point, PortRef } from "@/document/types";
+import { freeNotePlace, freePlace } from "@/graph/freePlace";
+import { useViewport } from "./canvas";
+import { setNote } from "./commands/fields";
+import { addNode, insertOnEdge } from "./commands/nodes";
+import { useMode, useOpenLoop } from "./document/context";
+import { useSelection } from "./selection";
+
+/** What a drag from the palette carries: the name of a kind. */
+export const NODE_DRAG = "application/x-coloop-node";
+
+interface AddOptions {
+  kind: KindInfo;
+  at: { x: number; y: number };
+  from?: (PortRef & { isOutput: boolean }) | undefined;
+  /** The edge in whose middle it is put, by its key. */
+  edge?: string | null | undefined;
+  /** The pool that it is placed in, where it can be in one. */
+  pool?: string | null | undefined;
+}
+
+/** Adds a node as the mode begins one of its kind, connects it where it came from a port, and selects it. */
+export function useAddNode(): (options: AddOptions) => string {
+  const { catalog, store } = useOpenLoop();
+  const mode = useMode();
+  return useCallback(
+    ({ kind, at, from, edge: key = null, pool = null }) => {
+      const { document, dispatch } = store.getState();
+      const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
+      const begun = beginNode(catalog, document, kind, mode);
+      const field = pool === null ? null : poolField(catalog, kind.kind);
+      const data = field ? { ...begun, [field]: pool } : begun;
+      const place = freePlace(catalog, document, kind, at);
+      const label = `Add ${kind.title.toLowerCase()}`;
+      const position: Point = [place.x, place.y];
+      const cut = key === null ? undefined : document.edges[edgeIndex(document, key)];
+      const ports = cut && spliceOf(catalog, document, cut, kind.kind);
+      const port = from ? fittingPort(catalog, document, from, kind) : null;
+      const edges = [];
+      if (from && port) {
+        const own = portText({ node: id, port });
+        const other = portText(from);
+        edges.push(from.isOutput ? { from: other, to: own } : { from: own, to: other });
+      }
+      if (key !== null && ports) {
+        const positions = { [id]: position };
+        dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });
+      } else {
+        dispatch(addNode, { id, data, position, edges }, { label });
+      }
+      useSelection.getState().select({ nodes: [id] });
+      useViewport.getState().reveal(id);
+      return id;
+    },
+    [catalog, store, mode],
+  );
+}
+
+/** The note that was just added and waits to be written in. */
+export const useNewNote = create<{ id: string | null }>()(() => ({ id: null }));
+
+/** Adds an empty note near a point of the canvas, beside what is there. */
+export function useAddNote(): (at: { x: number; y: number }) => void {
+  const { catalog, store } = useOpenLoop();
+  return useCallback(
+    ({ x, y }) => {
+      const { document, dispatch } = store.getState();
+      const id = newNoteId(document.notes);
+      useNewNote.setState({ id });
+      dispatch(
+        setNote,
+        { id, note: { at: freeNotePlace(catalog, document, [x, y]), size: NOTE_SIZE, text: "" } },
+        { label: "Add note" },
+      );
+    },
+    [catalog, store],
+  );
+}

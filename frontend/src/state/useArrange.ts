@@ -1,0 +1,69 @@
+import { useMemo } from "react";
+import type { Point } from "@/document/types";
+import { arrangePools } from "@/graph/frames";
+import { boxesOf } from "@/graph/geometry";
+import { type Alignment, align, type Direction, distribute } from "@/graph/guides";
+import { arrange } from "@/graph/layout";
+import { useViewport } from "./canvas";
+import { moveNodes } from "./commands/nodes";
+import { useOpenLoop } from "./document/context";
+import { useSelection } from "./selection";
+
+interface Arranging {
+  /** Lays out the selection, or everything where fewer than two nodes are selected. */
+  arrange: () => void;
+  /** Lays out everything pool by pool, so that each frame holds its own nodes alone. */
+  arrangePools: () => void;
+}
+
+/** Each is one undo step. */
+export function useArrange(): Arranging {
+  const { catalog, store } = useOpenLoop();
+  return useMemo(() => {
+    const move = (positions: Record<string, Point>, label: string, isWhole: boolean) => {
+      store.getState().dispatch(moveNodes, { positions }, { label });
+      if (isWhole) useViewport.getState().fit();
+    };
+    return {
+      arrange: () => {
+        const { nodes: chosen } = useSelection.getState();
+        const { document } = store.getState();
+        const isPart = chosen.length > 1;
+        const ids = isPart ? chosen : Object.keys(document.nodes);
+        move(arrange(catalog, document, ids), "Arrange", !isPart);
+      },
+      arrangePools: () =>
+        move(arrangePools(catalog, store.getState().document), "Tidy by pools", true),
+    };
+  }, [catalog, store]);
+}
+
+/** Lines up the selected nodes; one undo step. */
+export function useAlign() {
+  const { catalog, store } = useOpenLoop();
+  return useMemo(() => {
+    const boxes = () => boxesOf(catalog, store.getState().document, useSelection.getState().nodes);
+    const { dispatch } = store.getState();
+    return {
+      align: (by: Alignment, label: string) =>
+        dispatch(moveNodes, { positions: align(boxes(), by) }, { label }),
+      distribute: (along: Direction, label: string) =>
+        dispatch(moveNodes, { positions: distribute(boxes(), along) }, { label }),
+    };
+  }, [catalog, store]);
+}
+
+/** The ways to line up what is selected, as commands and buttons call them. */
+export const ALIGNMENTS: readonly [Alignment, string][] = [
+  ["left", "Align left sides"],
+  ["center", "Align centers"],
+  ["right", "Align right sides"],
+  ["top", "Align tops"],
+  ["middle", "Align middles"],
+  ["bottom", "Align bottoms"],
+];
+
+export const DISTRIBUTIONS: readonly [Direction, string][] = [
+  ["across", "Distribute across"],
+  ["down", "Distribute down"],
+];
