@@ -379,6 +379,6 @@ class TreeExpansion:
         if isinstance(said, TooLong):
             return []
         return [
-            Path(tokens=request.whole(one.tokens), score=None, name=f"{request.name}.{k}")
-            for k, one in zip(request.numbers, said, strict=True)
+            Path(tokens=request.whole(tokens), score=None, name=f"{request.name}.{k}")
+            for k, (tokens, _) in zip(request.numbers, said, strict=True)
         ]
