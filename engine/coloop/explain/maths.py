@@ -59,9 +59,6 @@ class Formula(NamedTuple):
     """Fields of the algorithm from which its numbers are."""
 
 
-# Pieces of LaTeX.
-
-
 def number(value: float) -> str:
     """0.001 as it is, smaller ones as powers of ten: 3·10⁻⁴."""
     if value == 0 or abs(value) >= 1e-3:
@@ -134,9 +131,6 @@ def _factor(node: ast.expr) -> str:
     return f"({_latex(node)})" if is_sum else _latex(node)
 
 
-# Output.
-
-
 def to_mathml(latex: str) -> MathElement:
     """The formula as an element `math`."""
     from latex2mathml.converter import convert_to_element
@@ -152,10 +146,27 @@ def _element(source: Element) -> MathElement:
     fields = {
         "tag": "mi" if is_name else source.tag,
         "text": f"{text}\N{THIN SPACE}" if text == "log" else text,
-        "children": [_element(child) for child in source],
+        "children": _bracketed([_element(child) for child in source]),
         "upright": is_name,
     }
     return MathElement.model_validate(fields)
+
+
+def _bracketed(elements: list[MathElement]) -> list[MathElement]:
+    """Brackets with what is in them as rows of their own, so that they are as high as that."""
+    levels: list[list[MathElement]] = [[]]
+    for element in elements:
+        end = element.children[0] if element.tag == "msup" else element
+        if element.text in ("(", "["):
+            levels.append([element])
+        elif end.text in (")", "]") and len(levels) > 1:
+            group = MathElement(tag="mrow", children=[*levels.pop(), end])
+            is_power = element.tag == "msup"
+            changed = {"children": [group, *element.children[1:]]}
+            levels[-1].append(element.model_copy(update=changed) if is_power else group)
+        else:
+            levels[-1].append(element)
+    return [element for level in levels for element in level]
 
 
 def to_text(formula: MathElement) -> str:
@@ -192,7 +203,7 @@ def _row(elements: list[MathElement], parts: list[str]) -> str:
         if part == "{":
             continue
         is_tight = line.endswith(("(", "[")) or part[0] in ")],"
-        line += part if is_tight or (part == "(" and is_function) else f" {part}"
+        line += part if is_tight or (part[0] == "(" and is_function) else f" {part}"
         is_function = element.upright or part == "σ"
     return line.strip()
 
