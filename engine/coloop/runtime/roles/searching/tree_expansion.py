@@ -32,8 +32,6 @@ from coloop.workers.messages import TooLong
 
 
 class SearchBudget:
-    """The budget of one call."""
-
     def __init__(self, budget: Budget, *, most_rollouts: int | None) -> None:
         """
         Args:

@@ -269,7 +269,6 @@ class Writer:
         return self._fits.state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """What `state` gave."""
         self._fits.load_state(state)
 
 
