@@ -183,8 +183,6 @@ def _refuse(message: str) -> NoReturn:
     raise typer.Exit(NOT_FOUND)
 
 
-# `coloop presets`: list and show the loops that ship with coloop.
-
 NOT_FOUND = 2
 
 

@@ -116,9 +116,6 @@ def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
-# `coloop schema`: the loop language as JSON Schema.
-
-
 def schema_command() -> int:
     """Prints the schema."""
     from coloop.spec.schema import json_schema

@@ -71,8 +71,6 @@ def build_command(name: str) -> _click.Command:
     return typer.main.get_command(single)
 
 
-# Libraries that parts of coloop need, and what installs them.
-
 LIBRARIES: tuple[tuple[str, str | None], ...] = (
     ("pydantic", None),
     ("torch", "engine"),

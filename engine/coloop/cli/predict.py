@@ -213,9 +213,6 @@ def _millions(count: int) -> str:
     return f"{count / 1e9:.2f}B" if count >= 1e9 else f"{count / 1e6:.2f}M"
 
 
-# `coloop plan`: the compiled plan, explained or as JSON.
-
-
 def plan_command(spec: str, settings: Sequence[str] = (), *, as_json: bool) -> int:
     """Compile SPEC and print the plan."""
     from coloop.plan.refused import outlook_of

@@ -313,8 +313,6 @@ def _findings(carried: Sequence[object]) -> list[Diagnostic]:
     return [finding for finding in carried if isinstance(finding, Diagnostic)]
 
 
-# Progress lines while `coloop run` waits for its first step, with growing pauses.
-
 PATIENCE_SECONDS = 10.0
 """Pause before the first line; it doubles with each line."""
 LOADING = "loading the engine and the models"

@@ -23,7 +23,6 @@ _IDS, _MASK, _SINGLE = np.dtype(np.int32), np.dtype(np.bool_), np.dtype(np.float
 
 
 def ids_of(values: ArrayLike) -> Ids:
-    """Token ids."""
     if _is_held(values, _IDS):
         return values  # type: ignore[return-value]
     return _read_only(np.asarray(values, dtype=_IDS))

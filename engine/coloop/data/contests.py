@@ -20,8 +20,6 @@ CLOSE: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
-    """One comparison."""
-
     first: str
     second: str
     result: float
@@ -86,9 +84,6 @@ def _strength(
     return sum(against.values()) / sum(
         count / (strengths[player] + strengths[other]) for other, count in games.items()
     )
-
-
-# Votes over answers: which one has the most weight.
 
 
 def winner(answers: Sequence[str | None], weights: Sequence[float]) -> int | None:

@@ -35,11 +35,8 @@ Score = float | Mapping[int, float] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterRow:
-    """One row that a filter looks at."""
-
     columns: Mapping[str, Any] = field(default_factory=dict)
     score: Score = None
-    """The score at port `scores`."""
     by: Mapping[str, Score] = field(default_factory=dict)
     """Scores at port `by`, by the scorer's node."""
     group: Hashable = None
@@ -129,7 +126,6 @@ def kept_by(
     group_of: GroupOf = by_columns,
     runner: KeepRunner | None = None,
 ) -> list[bool]:
-    """What one rule says of each row."""
     match rule:
         case ScoreRule():
             return [_is_within(_number(row, rule.of), rule.min, rule.max) for row in rows]

@@ -24,7 +24,6 @@ class Group:
     """The samples of one problem, in the order in which they were drawn."""
 
     scores: Scores = ()
-    """Grades."""
     answers: Sequence[str] = ()
     """What each sample answers, for votes."""
     selectors: Scores = ()

@@ -61,7 +61,6 @@ class Pattern:
 
     @property
     def groups(self) -> int:
-        """How many groups it has."""
         return int(self._compiled.groups)
 
     def is_in(self, text: str) -> bool:

@@ -112,11 +112,6 @@ class ParsedVerdict:
     steps: Mapping[int, float] = field(default_factory=dict)
     things: Mapping[int, float] = field(default_factory=dict)
 
-    @property
-    def is_something(self) -> bool:
-        """Whether anything was found."""
-        return self.whole is not None or bool(self.steps) or bool(self.things)
-
 
 def words_in(text: str, read: Read, steps: int | None = None) -> Words:
     """The verdict words of a text; those that mean nothing are passed over.

@@ -281,14 +281,6 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
     return [{column: entry} for entry in entries]
 
 
-def preview_rows(
-    node: DatasetNode, *, node_id: str, root: Path, count: int = 20
-) -> list[dict[str, Any]]:
-    """The first rows of a dataset, as the loop would see them."""
-    source = open_source(node, node_id=node_id, root=root)
-    return [source.row(index) for index in range(min(count, len(source)))]
-
-
 def all_rows(source: Source) -> Iterator[dict[str, Any]]:
     """Every row of a source in its own order."""
     return (source.row(index) for index in range(len(source)))

@@ -26,8 +26,6 @@ from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateRow:
-    """One row that a template works on."""
-
     columns: Mapping[str, Any]
     """Bare names: the nearest values."""
     scoped: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +43,6 @@ class Written:
     """What a template made of one row."""
 
     columns: Mapping[str, Any]
-    """New columns."""
     absent: frozenset[str] = frozenset()
     """Bare names that end here: dropped, or looked for and not found."""
     elements: tuple["Written", ...] | None = None

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from coloop.explain.formulas import Formula, formulas_of
-from coloop.explain.maths import MathElement, to_mathml, to_text
+from coloop.explain.formulas import formulas_of
+from coloop.explain.maths import Formula, MathElement, to_mathml, to_text
 from coloop.runtime.health.symptoms import SYMPTOMS
 from coloop.spec.algorithm import (
     PORTS_OF,
@@ -237,18 +237,19 @@ def explain_algorithm(
         title=title_of(entry.name),
         help=record.help,
         ports=list(PORTS_OF[type(entry)]),
-        formulas=[_told(one) for one in formulas_of(entry, max_new_tokens=max_new_tokens)],
+        formulas=[_shown(formula) for formula in formulas_of(entry, max_new_tokens=max_new_tokens)],
         curves=curves_of(entry),
         source=record.paper,
         reads=LETTERS,
     )
 
 
-def _told(formula: Formula) -> FormulaText:
+def _shown(formula: Formula) -> FormulaText:
+    maths = to_mathml(formula.latex)
     return FormulaText(
         name=formula.name,
-        text=to_text(formula.tree).strip(),
-        maths=to_mathml(formula.tree),
+        text=to_text(maths),
+        maths=maths,
         note=formula.note,
         settings=list(formula.settings),
     )

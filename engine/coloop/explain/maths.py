@@ -1,16 +1,20 @@
-"""Formulas as small trees: written once, told as MathML for the page and as a line for a terminal.
+"""Formulas in LaTeX: as MathML for the page (`latex2mathml`), and as a line of text for a terminal.
 
-A tree says what a formula means (a fraction, an index, a sum over t) and not how it looks. The two
-readings are made from the same tree, so they cannot disagree.
+The text is read off the MathML. No LaTeX-to-text library keeps the brackets of a fraction:
+`\\frac{a - b}{c}` is `(a − b) / c`, and not `a − b/c`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+import ast
+import html
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 Tag = Literal[
     "math",
@@ -43,245 +47,166 @@ class MathElement(BaseModel):
     """Written upright, as names of functions are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A quantity: one letter, or a word that is set upright."""
+class Formula(NamedTuple):
+    """A step of what an algorithm computes."""
 
     name: str
+    """What it makes, e.g. `Advantage`."""
+    latex: str
+    note: str = ""
+    """How to read it."""
+    settings: tuple[str, ...] = ()
+    """Fields of the algorithm from which its numbers are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number as it stands in the settings."""
-
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """An operator or a bracket."""
-
-    sign: str
+def number(value: float) -> str:
+    """0.001 as it is, smaller ones as powers of ten: 3·10⁻⁴."""
+    if value == 0 or abs(value) >= 1e-3:
+        return f"{value:.6g}"
+    mantissa, _, exponent = f"{value:.6e}".partition("e")
+    power = f"10^{{{int(exponent)}}}"
+    return power if float(mantissa) == 1 else rf"{float(mantissa):g} \cdot {power}"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Words within a formula."""
-
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Parts side by side."""
-
-    parts: tuple[Maths, ...]
+def word(name: str) -> str:
+    """A letter as it is, a word upright, without what LaTeX reads as commands."""
+    plain = re.sub(r"[\\{}$]", " ", name)
+    return plain if len(plain) == 1 else rf"\text{{{plain}}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """A quantity with something below and above."""
-
-    base: Maths
-    below: Maths | None = None
-    above: Maths | None = None
+def fraction(top: str, bottom: str) -> str:
+    return rf"\frac{{{top}}}{{{bottom}}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Fraction:
-    top: Maths
-    bottom: Maths
+def call(name: str, *arguments: str) -> str:
+    return rf"\operatorname{{{name}}}({', '.join(arguments)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
-    of: Maths
+def log_sigmoid(of: str) -> str:
+    return rf"\log \sigma({of})"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function of something: `clip(ρ, 0.8, 1.2)`."""
-
-    name: str
-    arguments: tuple[Maths, ...]
+def cases(*rows: tuple[str, str]) -> str:
+    """One of several expressions, each with its condition in words."""
+    body = r" \\ ".join(rf"{value} & \text{{{condition}}}" for value, condition in rows)
+    return rf"\begin{{cases}} {body} \end{{cases}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Big:
-    """A sum or a product, over what stands below."""
-
-    sign: str
-    below: Maths
-    of: Maths
-
-
-@dataclass(frozen=True, slots=True)
-class Cases:
-    """One of several, by a condition."""
-
-    cases: tuple[tuple[Maths, str], ...]
+def from_python(source: str) -> str:
+    """LaTeX of arithmetic in Python: `a / b` is a fraction, `r_i` has an index, `sum_j(...)` is a
+    sum over j. Anything else is kept as words.
+    """
+    try:
+        return _latex(ast.parse(source, mode="eval").body)
+    except (SyntaxError, ValueError):
+        return word(source)
 
 
-Maths = Symbol | Number | Sign | Words | Row | Index | Fraction | Root | Call | Big | Cases
+def _latex(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            base, _, index = name.partition("_")
+            return f"{word(base)}_{{{word(index)}}}" if index else word(base)
+        case ast.Constant(value=int() | float() as value):
+            return number(value)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return f"-{_factor(operand)}"
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            return fraction(_latex(left), _latex(right))
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return f"{_factor(left)} {_factor(right)}"
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return f"{_latex(left)} + {_latex(right)}"
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return f"{_latex(left)} - {_factor(right)}"
+        case ast.Call(func=ast.Name(id=name), args=[of], keywords=[]) if name.startswith("sum_"):
+            return rf"\sum_{{{name.removeprefix('sum_')}}} {_latex(of)}"
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            return call(name, *map(_latex, arguments))
+    raise ValueError(ast.unparse(node))
 
 
-def maths(*parts: Maths | str | float) -> Maths:
-    """Parts as a tree: texts of one letter or a word are quantities, others signs."""
-    found = tuple(
-        part if not isinstance(part, str | int | float) else _leaf(part) for part in parts
-    )
-    return found[0] if len(found) == 1 else Row(found)
+def _factor(node: ast.expr) -> str:
+    is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub)
+    return f"({_latex(node)})" if is_sum else _latex(node)
 
 
-def _leaf(part: str | float) -> Maths:
-    if isinstance(part, int | float):
-        return Number(part)
-    return Symbol(part) if part[0].isalpha() or part in ("∞",) else Sign(part)
-
-
-def join(sign: str, parts: Iterable[Maths]) -> Maths:
-    """Parts with a sign between them."""
-    found: list[Maths] = []
-    for part in parts:
-        found += [Sign(sign), part] if found else [part]
-    return maths(*found)
-
-
-def digits(value: float) -> str:
-    """A number as a person writes it: 0.001, 3e-4 for what is smaller."""
-    if value != 0 and abs(value) < 1e-3:
-        head, _, power = f"{value:.6e}".partition("e")
-        return f"{float(head):g}e{int(power)}"
-    return f"{value:.6g}"
-
-
-# For a terminal.
-
-_TIGHT = {"(", ")", "[", "]", "|"}
-
-
-def to_text(tree: Maths) -> str:
-    """The formula on one line; of cases on one line each."""
-    match tree:
-        case Symbol(name):
-            return name
-        case Number(value):
-            return digits(value)
-        case Sign(sign):
-            return sign if sign in _TIGHT else f" {sign} "
-        case Words(words):
-            return f" {words} "
-        case Row(parts):
-            return _tidy("".join(map(to_text, _spaced(parts))))
-        case Index(base, below, above):
-            lower = "" if below is None else f"_{_grouped(below)}"
-            upper = "" if above is None else f"^{_grouped(above)}"
-            return f"{to_text(base)}{lower}{upper}"
-        case Fraction(top, bottom):
-            return f"{_bracketed(top)} / {_bracketed(bottom)}"
-        case Root(of):
-            return f"√({to_text(of)})"
-        case Call(name, arguments):
-            return f"{name}({', '.join(map(to_text, arguments))})"
-        case Big(sign, below, of):
-            return f"{sign}_{_grouped(below)} {to_text(of)}"
-        case Cases(cases):
-            return "; ".join(f"{to_text(one)} {when}" for one, when in cases)
-
-
-def _spaced(parts: tuple[Maths, ...]) -> list[Maths]:
-    """A blank between two quantities that stand side by side."""
-    found: list[Maths] = []
-    for part in parts:
-        if found and not isinstance(found[-1], Sign) and not isinstance(part, Sign):
-            found.append(Words(""))
-        found.append(part)
-    return found
-
-
-def _tidy(text: str) -> str:
-    words = " ".join(text.split())
-    return words.replace("( ", "(").replace(" )", ")").removeprefix("- ")
-
-
-def _grouped(tree: Maths) -> str:
-    text = to_text(tree)
-    return text if len(text) == 1 or text.isalnum() else f"{{{text}}}"
-
-
-def _bracketed(tree: Maths) -> str:
-    text = to_text(tree)
-    return text if " " not in text else f"({text})"
-
-
-# For the page.
-
-
-def to_mathml(tree: Maths) -> MathElement:
+def to_mathml(latex: str) -> MathElement:
     """The formula as an element `math`."""
-    return MathElement(tag="math", children=[_element(tree)])
+    from latex2mathml.converter import convert_to_element
+
+    return _element(convert_to_element(latex, display="block"))
 
 
-def _element(tree: Maths) -> MathElement:
-    match tree:
-        case Symbol(name):
-            thin = "\N{THIN SPACE}" if name == "log" else ""
-            return MathElement(tag="mi", text=name + thin, upright=len(name) > 1)
-        case Number(value):
-            return _number(digits(value))
-        case Sign(sign):
-            return MathElement(tag="mo", text=sign)
-        case Words(words):
-            gap = "\N{NO-BREAK SPACE}"
-            return MathElement(tag="mtext", text=f"{gap}{words}{gap}")
-        case Row(parts):
-            return _branch("mrow", parts)
-        case Index(base, below, above):
-            return _indexed(base, below, above)
-        case Fraction(top, bottom):
-            return _branch("mfrac", (top, bottom))
-        case Root(of):
-            return _branch("msqrt", (of,))
-        case Call(name, arguments):
-            inner = join(",", arguments)
-            return _branch("mrow", (Symbol(name), Sign("("), inner, Sign(")")))
-        case Big(sign, below, of):
-            head = MathElement(tag="munder", children=[_element(Sign(sign)), _element(below)])
-            return MathElement(tag="mrow", children=[head, _element(of)])
-        case Cases(cases):
-            rows = [_case(one, when) for one, when in cases]
-            table = MathElement(tag="mtable", children=rows)
-            return MathElement(tag="mrow", children=[_element(Sign("{")), table])
+def _element(source: Element) -> MathElement:
+    if source.tag == "mrow" and len(source) == 1:
+        return _element(source[0])
+    text = html.unescape(source.text or "")
+    is_name = source.tag in ("mi", "mo") and len(text) > 1
+    fields = {
+        "tag": "mi" if is_name else source.tag,
+        "text": f"{text}\N{THIN SPACE}" if text == "log" else text,
+        "children": _bracketed([_element(child) for child in source]),
+        "upright": is_name,
+    }
+    return MathElement.model_validate(fields)
 
 
-def _branch(tag: Tag, parts: Iterable[Maths]) -> MathElement:
-    return MathElement(tag=tag, children=[_element(part) for part in parts])
+def _bracketed(elements: list[MathElement]) -> list[MathElement]:
+    """Brackets with what is in them as rows of their own, so that they are as high as that."""
+    levels: list[list[MathElement]] = [[]]
+    for element in elements:
+        end = element.children[0] if element.tag == "msup" else element
+        if element.text in ("(", "["):
+            levels.append([element])
+        elif end.text in (")", "]") and len(levels) > 1:
+            group = MathElement(tag="mrow", children=[*levels.pop(), end])
+            is_power = element.tag == "msup"
+            changed = {"children": [group, *element.children[1:]]}
+            levels[-1].append(element.model_copy(update=changed) if is_power else group)
+        else:
+            levels[-1].append(element)
+    return [element for level in levels for element in level]
 
 
-def _number(text: str) -> MathElement:
-    """`3e-4` is written 3·10⁻⁴."""
-    head, _, power = text.partition("e")
-    if not power:
-        return MathElement(tag="mn", text=text)
-    ten = MathElement(
-        tag="msup",
-        children=[MathElement(tag="mn", text="10"), MathElement(tag="mn", text=f"−{power[1:]}")],
-    )
-    if head == "1":
-        return ten
-    parts = [MathElement(tag="mn", text=head), MathElement(tag="mo", text="·"), ten]
-    return MathElement(tag="mrow", children=parts)
+def to_text(formula: MathElement) -> str:
+    """The formula on one line, e.g. `A_t = (r_i − mean(group)) / (std(group) + 1e-6)`."""
+    line = re.sub(r"\| (.*?) \|", r"|\1|", _line(formula))
+    return re.sub(r"(?:([\d.]+) · )?10\^\{−(\d+)\}", lambda m: f"{m[1] or 1}e-{m[2]}", line)
 
 
-def _indexed(base: Maths, below: Maths | None, above: Maths | None) -> MathElement:
-    parts = [part for part in (base, below, above) if part is not None]
-    tag: Tag = "msubsup" if len(parts) == 3 else "msub" if below is not None else "msup"
-    return _branch(tag, parts)
+def _line(element: MathElement) -> str:
+    parts = [_line(child) for child in element.children]
+    match element.tag:
+        case "msub" | "munder":
+            return f"{parts[0]}_{_script(parts[1])}"
+        case "msup":
+            return f"{parts[0]}^{_script(parts[1])}"
+        case "msubsup":
+            return f"{parts[0]}_{_script(parts[1])}^{_script(parts[2])}"
+        case "mfrac":
+            return " / ".join(f"({part})" if " " in part else part for part in parts)
+        case "mtable":
+            return "; ".join(parts)
+        case "msqrt":
+            return f"√({_row(element.children, parts)})"
+        case _ if parts:
+            return _row(element.children, parts)
+        case _:
+            return element.text.replace("\N{NO-BREAK SPACE}", " ").strip()
 
 
-def _case(one: Maths, when: str) -> MathElement:
-    cells = [
-        MathElement(tag="mtd", children=[_element(one)]),
-        MathElement(tag="mtd", children=[MathElement(tag="mtext", text=when)]),
-    ]
-    return MathElement(tag="mtr", children=cells)
+def _row(elements: list[MathElement], parts: list[str]) -> str:
+    """Parts with blanks between them, except inside brackets and after the name of a function."""
+    line, is_function = "", False
+    for element, part in zip(elements, parts, strict=True):
+        if part == "{":
+            continue
+        is_tight = line.endswith(("(", "[")) or part[0] in ")],"
+        line += part if is_tight or (part[0] == "(" and is_function) else f" {part}"
+        is_function = element.upright or part == "σ"
+    return line.strip()
+
+
+def _script(text: str) -> str:
+    return text if text.isalnum() else f"{{{text.replace(' ', '')}}}"

@@ -38,8 +38,6 @@ DTYPES: dict[ComputeDtype, torch.dtype] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A model and its tokenizer."""
-
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     to_come: WeightsToCome | None = None

@@ -239,9 +239,6 @@ def _is_in(name: str, folder: str) -> bool:
     return name.startswith(f"{folder}/") and not name.endswith(".pt")
 
 
-# Keeps the progress bars of transformers off the terminal, where the run draws its own display.
-
-
 @contextmanager
 def without_bars() -> Iterator[None]:
     """Loads and saves models silently inside; what was set before comes back."""

@@ -302,9 +302,6 @@ def _check_slice(refill: Refill, names: Sequence[str]) -> None:
         raise PlanInconsistent(f"{', '.join(sorted(late))} run after the slice of {refill.filter}")
 
 
-# Pools: parts of the hardware, and the weights groups that live in them.
-
-
 def pools_of(spec: LoopSpec, machine: Machine) -> tuple[PoolPlan, ...]:
     """The pools, in the order in which they are written; without any, one over all the hardware.
 

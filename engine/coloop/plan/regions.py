@@ -32,8 +32,6 @@ REPEATED = ("load", "read", "generate", "score", "prepare")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """The slices of one step."""
-
     regions: tuple[Region, ...] = ()
     waits: Mapping[str, frozenset[str]]
     """By filter, the filters of the slices before its own."""

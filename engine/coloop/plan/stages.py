@@ -30,8 +30,6 @@ NO_SLICES: Final = Slices(waits={})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one step runs."""
-
     stages: tuple[Stage, ...]
     """In the order in which they run one after another."""
     refills: tuple[Refill, ...] = ()
@@ -76,7 +74,6 @@ class Unrolling:
         """What stood against an order, in words."""
 
     def step(self, goals: Goals) -> Step:
-        """What the goals need."""
         closure = self._closure()
         found = closure.of(goals)
         edges = _repeated_edges(found)

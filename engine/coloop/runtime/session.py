@@ -180,7 +180,6 @@ class Session:
             self._event_reporter.alert("info", "snapshot.from_current", message, node=node)
 
     def leave_phase(self) -> None:
-        """End a phase."""
         entry = self.timeline.current
         assert entry is not None
         for buffer in self.timeline.not_full():

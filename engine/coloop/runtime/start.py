@@ -59,8 +59,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """How a run ended."""
-
     state: RunStateName
     folder: Path
     error: RunError | None = None
@@ -237,8 +235,6 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
         plan, settings, address=request.address, run_id=folder.name, deadlines=request.deadlines
     )
 
-
-# How a run ended, in words and for good.
 
 AT_ONCE = "interrupted at once; it goes on from its last checkpoint"
 """What is said of a run that was interrupted a second time, before it had stopped."""

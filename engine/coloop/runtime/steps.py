@@ -108,7 +108,6 @@ class Steps:
 
     @property
     def failed_stage(self) -> Stage | None:
-        """The stage in which the run failed."""
         return self._failed
 
     @property

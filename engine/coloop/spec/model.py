@@ -171,6 +171,3 @@ Model = Annotated[
     PretrainedModel | ScratchModel | RunModel | CopyModel | SharedModel | SnapshotModel,
     Field(discriminator="type"),
 ]
-
-TRAINABLE = frozenset({"pretrained", "scratch", "run", "copy", "shared"})
-"""Model types whose weights may learn."""

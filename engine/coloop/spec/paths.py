@@ -186,11 +186,6 @@ def field_info(path: str, spec: LoopSpec | Mapping[str, Any]) -> FieldFacts:
     )
 
 
-def is_hot(path: str, spec: LoopSpec | Mapping[str, Any]) -> bool:
-    """Whether the value of a path may change in a run; raises `SpecProblem` for a wrong path."""
-    return field_info(path, spec).hot
-
-
 def check_path(
     spec: LoopSpec | Mapping[str, Any], path: str, *, hot: bool = False, field: str | None = None
 ) -> Diagnostic | None:

@@ -111,9 +111,6 @@ def presets_root() -> Path:
     return next((folder for folder in candidates if folder.is_dir()), candidates[-1])
 
 
-# Loops
-
-
 def list_loops() -> tuple[LoopPreset, ...]:
     """All loop presets, sorted by name."""
     return tuple(_read_loop(name, path) for name, path in sorted(_index("loops").items()))
@@ -221,9 +218,6 @@ def _machine_and_models(document: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return machine, models
 
 
-# Hardware
-
-
 def list_hardware() -> tuple[str, ...]:
     """Names of all hardware presets: without GPU first, then by GPU and count."""
     names = [name for name in _index("hardware") if name != GPU_TABLE]
@@ -322,9 +316,6 @@ def _cpu_hardware(texts: Mapping[str, str], nodes: int, cpu: Mapping[str, Any]) 
     )
 
 
-# Models
-
-
 def list_models() -> tuple[str, ...]:
     """Names of all architectures."""
     return tuple(sorted(_index("models")))
@@ -383,9 +374,6 @@ def _find_model(name: str) -> tuple[Path, bool]:
         if "/" in name and pattern.search(path.read_text(encoding="utf-8")):
             return path, True
     raise PresetNotFound(_unknown("architecture", name.rpartition("/")[2], index))
-
-
-# Files
 
 
 @lru_cache(maxsize=8)

@@ -200,9 +200,6 @@ def names_are_not_columns(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
-# ---- looking names up
-
-
 def _check_text(
     facts: Facts, node: str, field: str, names: TextNames, tables: list[Table]
 ) -> Iterator[Diagnostic]:
@@ -309,9 +306,6 @@ def _has(columns: frozenset[str] | None, column: str) -> bool:
 
 def _map_hint(word: str) -> str:
     return f"map it in the dataset: `columns: {{{word}: ...}}`, or add it in a template"
-
-
-# ---- what is read by name
 
 
 def score_fields(node: Node) -> Iterator[tuple[str, str]]:

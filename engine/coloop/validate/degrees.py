@@ -122,8 +122,6 @@ def _places(facts: Facts, pool: str | None) -> int | None:
 RULES = (degrees_divide,)
 
 
-# Whole numbers that divide another one, for hints.
-
 MOST_TRIED: Final = 2**20
 """With this, all divisors of numbers up to 10^12 are found; of a larger one, some."""
 

@@ -295,7 +295,6 @@ class Facts:
 
     @cached_property
     def groups(self) -> Mapping[str, WeightsGroup]:
-        """Weights groups by name."""
         return weights_groups(self.spec)
 
     @cached_property
@@ -364,7 +363,6 @@ class Facts:
 
     @cached_property
     def phase_names(self) -> frozenset[str]:
-        """Names of phases and of groups of phases."""
         return frozenset(_names_in(self.spec.schedule.phases))
 
     @cached_property
@@ -463,8 +461,6 @@ def _actions_in(items: Iterable[Any], path: str) -> Iterator[tuple[str, PhaseAct
         if isinstance(item, PhaseGroup):
             yield from _actions_in(item.phases, f"{path}.{index}.phases")
 
-
-# The machine that a loop names: its preset, and the pools on it.
 
 MAIN_POOL = "main"
 """The pool over everything, where a loop names none."""

@@ -29,7 +29,6 @@ class CallProgress:
         """Texts of the running call that other ranks write."""
 
     def begin(self) -> None:
-        """A call begins."""
         self.interrupted.clear()
         self.now = (0, 0, "")
 
@@ -155,7 +154,6 @@ class Generators:
 
 
 def _texts_of(requests: Iterable[PromptRequest]) -> int:
-    """Texts that requests ask for."""
     return sum(len(request.seeds) for request in requests)
 
 

@@ -240,7 +240,6 @@ class Pause:
     text: str
     """What was drawn since it was spoken to last."""
     end: TurnEnd = "call"
-    """With what that ends."""
     turn: int = 0
     """How often it was spoken to; 0 as well where a text is written anew from its beginning."""
     branch: tuple[int, ...] = ()

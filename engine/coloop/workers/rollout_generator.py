@@ -176,7 +176,6 @@ class RolloutGenerator:
             self._built, self._is_asleep = None, False
 
     def _awake(self) -> RolloutEngine:
-        """The engine at work."""
         if self._is_asleep:
             self.engine.wake()
             self._is_asleep = False

@@ -236,9 +236,6 @@ def _length(row: Unit) -> int:
     return len(row.token_ids)
 
 
-# Rows as a loss saw them, with the text of each token: what people look at beside a sample.
-
-
 def taught_rows(
     loads: Sequence[TrainBatch], seen: Seen, encoder_of: Callable[[str], Encoder]
 ) -> list[TaughtRow]:

@@ -455,7 +455,6 @@ class HeldWeights:
         return weights
 
     def saved_state(self, folder: Path) -> dict[str, Any]:
-        """What `save_state` wrote."""
         try:
             state: dict[str, Any] = torch.load(
                 folder / STATE_FILE,

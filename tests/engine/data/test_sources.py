@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from coloop.data import sources
-from coloop.data.sources import Source, open_source, preview_rows, unfolded
+from coloop.data.sources import Source, open_source, unfolded
 from coloop.errors import DataError
 from coloop.spec.nodes import DatasetNode
 
@@ -427,12 +427,6 @@ def test_unfolding_what_is_no_list_is_told() -> None:
         unfolded({"answers": "a"}, "answers", node="d")
     with pytest.raises(DataError, match="has no such column"):
         unfolded({}, "answers", node="d")
-
-
-def test_a_preview_shows_the_first_rows(tmp_path: Path) -> None:
-    node = dataset({"type": "task", "task": "sorting", "size": 9})
-
-    assert len(preview_rows(node, node_id="problems", root=tmp_path, count=4)) == 4
 
 
 @pytest.mark.skipif(not GSM8K.is_dir(), reason="the GSM8K files are not here")

@@ -30,7 +30,7 @@ def test_a_word_that_is_worth_nothing_is_no_verdict() -> None:
     said = numbers_in("verdict: maybe", read(verdict=r"verdict: (\w+)", values={"yes": 1}))
 
     assert said.whole is None
-    assert not said.is_something
+    assert not said.steps
 
 
 def test_steps_are_counted_from_one_and_the_last_word_about_a_step_counts() -> None:
@@ -40,7 +40,6 @@ def test_steps_are_counted_from_one_and_the_last_word_about_a_step_counts() -> N
 
     assert said.steps == {0: 1.0, 1: -1.0}
     assert said.whole is None
-    assert said.is_something
 
 
 def test_a_step_pays_its_share_of_the_judged_steps() -> None:

@@ -15,7 +15,7 @@ from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.paths import apply_overrides, check_path, field_info, get_value, is_hot
+from coloop.spec.paths import apply_overrides, check_path, field_info, get_value
 from coloop.spec.schedule import Schedule
 from coloop.spec.schema import section_schema
 from coloop.spec.text.patch import patch
@@ -126,7 +126,7 @@ def test_a_wrong_path_is_told_with_what_was_meant(spec: LoopSpec, path: str, wor
     ],
 )
 def test_some_fields_may_change_in_a_run(spec: LoopSpec, path: str, hot: bool) -> None:
-    assert is_hot(path, spec) is hot
+    assert field_info(path, spec).hot is hot
 
     found = check_path(spec, path, hot=True)
     assert (found is None) is hot
@@ -144,8 +144,8 @@ def test_paths_work_on_plain_documents_too() -> None:
     document = parse(LOOP).document
     assert document is not None
 
-    assert is_hot("edges.outcome.weight", document)
-    assert is_hot("nodes.policy.training.optimizer.lr", document)
+    assert field_info("edges.outcome.weight", document).hot
+    assert field_info("nodes.policy.training.optimizer.lr", document).hot
 
 
 def test_overrides_give_another_spec_and_leave_the_old_one(spec: LoopSpec) -> None:
@@ -253,7 +253,7 @@ def test_a_spec_takes_other_values_in_a_phases_set() -> None:
         "nodes.policy.rollout.top_k": 4,
     }
     assert get_value(changed, IN_A_SET) == 0.7
-    assert not is_hot(IN_A_SET, changed)
+    assert not field_info(IN_A_SET, changed).hot
 
 
 def test_a_finding_in_a_phases_set_has_its_line() -> None:

@@ -23,8 +23,6 @@ NO_TOKEN = -1
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The prompt of each unit."""
-
     numbers: list[int]
     """Units with one number begin alike."""
     lengths: list[int]

@@ -138,16 +138,6 @@ def _whole_rows(events: Events) -> Events:
 # rows as ever, and of the copies, which all get the same, the first is kept.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
-    """Rows with every draw written out. (rows,) -> (copies,)."""
-
-    of: Tensor
-    """(copies,) long: the row that each stands for."""
-    is_first: Tensor
-    """(copies,) bool."""
-
-
 def per_draw(
     events: Events, counts: Tensor, estimate: Callable[[Events, Tensor], Events]
 ) -> Events:
@@ -157,34 +147,29 @@ def per_draw(
         counts: draws of each row, (rows,), whole numbers from 1 on.
         estimate: takes events, and for each of its rows the row that it stands for.
     """
-    copies = _copies(counts)
-    if copies.of.numel() == counts.numel():
-        return estimate(events, copies.of)
-    found = estimate(_written_out(events, copies), copies.of)
-    is_kept = copies.is_first[found.rows]
+    draws = counts.round().long().clamp(min=1)
+    of = torch.arange(counts.numel()).repeat_interleave(draws)  # (copies,)
+    if of.numel() == counts.numel():
+        return estimate(events, of)
+    is_first = torch.ones_like(of, dtype=torch.bool)
+    is_first[1:] = of[1:] != of[:-1]
+    found = estimate(_written_out(events, of), of)
+    is_kept = is_first[found.rows]
     return Events(
-        rows=copies.of[found.rows[is_kept]],
+        rows=of[found.rows[is_kept]],
         positions=found.positions[is_kept],
         values=found.values[is_kept],
     )
 
 
-def _copies(counts: Tensor) -> Copies:
-    draws = counts.round().long().clamp(min=1)
-    of = torch.arange(counts.numel()).repeat_interleave(draws)
-    is_first = torch.ones_like(of, dtype=torch.bool)
-    is_first[1:] = of[1:] != of[:-1]
-    return Copies(of=of, is_first=is_first)
-
-
-def _written_out(events: Events, copies: Copies) -> Events:
+def _written_out(events: Events, of: Tensor) -> Events:
     """The events of every copy; sorted by copy and position, as events are."""
-    sizes = torch.bincount(events.rows, minlength=int(copies.of.max()) + 1)
+    sizes = torch.bincount(events.rows, minlength=int(of.max()) + 1)
     begins = sizes.cumsum(0) - sizes
-    own = sizes[copies.of]  # events of each copy
-    rows = torch.arange(copies.of.numel()).repeat_interleave(own)
+    own = sizes[of]  # events of each copy
+    rows = torch.arange(of.numel()).repeat_interleave(own)
     place = torch.arange(rows.numel()) - (own.cumsum(0) - own)[rows]
-    index = begins[copies.of][rows] + place
+    index = begins[of][rows] + place
     return Events(rows=rows, positions=events.positions[index], values=events.values[index])
 
 

@@ -135,9 +135,6 @@ def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
     return full
 
 
-# The same number of rows for each group of an update: more are cut, fewer are repeated.
-
-
 def balanced_counts(
     counts: Sequence[int], sizes: Sequence[float], *, to: int, by: str, seed: int
 ) -> list[int]:

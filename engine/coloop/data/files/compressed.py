@@ -72,9 +72,6 @@ def _decompressed(raw: IO[bytes], suffix: str | None) -> Any:
     return raw
 
 
-# What is wrong in a file of rows.
-
-
 class RowProblem(ValueError):
     """What is wrong in a file; `line` counts from 1 and is None where the whole file is meant."""
 

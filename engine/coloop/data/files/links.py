@@ -61,8 +61,6 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return False
 
 
-# Folders of documents: which of their files are read.
-
 COLUMNS = ("text", "title", "path")
 """What a document has as a row: what stands in it, its name without suffix, where it lies."""
 

@@ -23,8 +23,6 @@ Reads = Literal["rollouts", "rows", "scores"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltinReward:
-    """A built-in reward."""
-
     score: Scorer
     needs: Reads
     """`rollouts` counts tokens, `rows` reads columns, `scores` reads what other scorers said."""

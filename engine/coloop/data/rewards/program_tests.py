@@ -177,7 +177,6 @@ def _reached(tree: ast.Module, called: set[str]) -> Iterator[ast.AST]:
 
 
 def _names(tree: ast.AST) -> set[str]:
-    """Names that are read."""
     nodes = [*ast.walk(tree)]
     names = {one.id for one in nodes if isinstance(one, ast.Name) and _is_read(one)}
     return names | {one.attr for one in nodes if isinstance(one, ast.Attribute)}

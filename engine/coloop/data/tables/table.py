@@ -70,7 +70,6 @@ class Table:
         return replace(self, rows=tuple(row.handed_on_by(node) for row in self.rows))
 
     def of_round(self, number: int) -> "Table":
-        """The rows of one round."""
         return self.restricted_to(row.id for row in self.rows if row.round == number)
 
 

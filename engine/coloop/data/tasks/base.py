@@ -73,8 +73,6 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task of the library."""
-
     name: str
     help: str
     parameters: type[spec_tasks.Task]

@@ -281,5 +281,4 @@ def _made(context: BudgetContext, value: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def environment() -> BoundedEnvironment:
-    """The one environment of this process."""
     return BoundedEnvironment()

@@ -37,7 +37,6 @@ class RenderProblem(ValueError):
 
 @lru_cache(maxsize=512)
 def compiled(source: str) -> Template:
-    """A template by its source, compiled once."""
     return compiled_in(environment(), source)
 
 

@@ -73,7 +73,6 @@ class SearchSession(Forgetful):
 
 
 def words_of(text: str) -> list[str]:
-    """Words by which a text is found."""
     return WORD.findall(text.casefold())
 
 

@@ -1,182 +1,201 @@
-"""Losses of own rollouts with rewards: what `recipes.policy` computes."""
+"""Policies with rewards: advantages as in `recipes.credit`, losses as in `recipes.policy`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coloop.explain.formulas.advantages import advantage_formulas
-from coloop.explain.formulas.formula import (
-    ADVANTAGE,
-    OLD,
-    PI,
-    RATIO,
-    REFERENCE,
-    Formula,
-    at,
-    bracket,
-    equals,
-    minus,
-    share,
-    sigmoid,
-    times,
-    total,
-)
-from coloop.explain.maths import Big, Call, Cases, Fraction, Index, Maths, Symbol, Words, maths
+from coloop.explain.maths import Formula, call, cases, fraction, from_python, number, word
 from coloop.spec.algorithm import ResolvedKl, ResolvedRewards
+from coloop.spec.algorithms.registry import ADVANTAGES
 
-LOSS = at("ℓ", "t")
-SEQUENCE = Symbol("s")
-_RATIO_LOSSES = ("clipped", "cispo", "sapo", "kl_cov", "clip_cov")
+PI, OLD, REFERENCE = r"\pi_t", r"\pi_t^{\text{old}}", r"\pi_t^{\text{ref}}"
+RATIO = r"\rho_t"
+LOG_RATIO = rf"\log {fraction(PI, OLD)}"
+INFINITY = r"\infty"
+_DEVIATIONS = {
+    "unbiased": ("group", "The deviation is that of the rewards of one group, divided by n − 1."),
+    "population": ("group", "The deviation is that of the rewards of one group, divided by n."),
+    "leave_one_out": ("others", "The deviation is that of the others in the group."),
+    "batch": ("batch", "The deviation is that of all rewards of the step."),
+}
 
 
 def formulas(settings: ResolvedRewards) -> list[Formula]:
-    """All of it, in the order in which it is computed."""
+    """From the reward of a text to the loss of an optimizer step."""
     return [
-        *advantage_formulas(settings),
+        *_rewards(settings),
+        *_advantages(settings),
         *_ratio(settings),
         _loss(settings),
         *_correction(settings),
         *_kl(settings),
-        *_of_others(settings),
+        *_off_policy(settings),
         _aggregated(settings),
     ]
 
 
+def _rewards(settings: ResolvedRewards) -> Iterator[Formula]:
+    """What happens to a reward before it is compared."""
+    if settings.reward_clip is not None:
+        limit = number(settings.reward_clip)
+        clipped = call("clip", "r_i", f"-{limit}", limit)
+        yield Formula("Reward, clipped", rf"r_i \leftarrow {clipped}", "", ("reward_clip",))
+    if settings.kl is None or settings.kl.into != "reward":
+        return
+    if settings.needs_group and not settings.penalizes_after_baseline:
+        latex = r"r_i \leftarrow r_i - \sum_t \beta k_t"
+        where = "of a text, before texts are compared"
+    else:
+        latex, where = r"r_t \leftarrow r_t - \beta k_t", "of each token"
+    note = f"The pull towards the reference is taken from the reward {where}."
+    yield Formula("KL in the reward", latex, note, ("kl.into", "kl.coefficient"))
+
+
+def _advantages(settings: ResolvedRewards) -> Iterator[Formula]:
+    """How scores become what multiplies the gradient."""
+    discount = "" if settings.gamma == 1.0 else f"{number(settings.gamma)}^{{u - t}} "
+    rest = rf"\sum_{{u \ge t}} {discount}r_u"
+    if settings.needs_values:
+        yield from _gae(settings)
+    elif settings.needs_group:
+        yield _compared(settings)
+    elif settings.needs_greedy:
+        note = "Compared with the greedy answer to the same prompt."
+        yield Formula("Advantage", rf"A_t = {rest} - r_{{\text{{greedy}}}}", note, ("advantage",))
+    else:
+        note = "What is earned from this token on."
+        yield Formula("Advantage", f"A_t = {rest}", note, ("advantage", "gamma"))
+    if settings.whiten:
+        spread = rf"\sqrt{{{call('var', 'A')} + {number(1e-8)}}}"
+        centred = f"A_t - {call('mean', 'A')}"
+        latex = rf"A_t \leftarrow {fraction(centred, spread)}"
+        divisor = "n − 1" if settings.whiten_deviation == "unbiased" else "n"
+        note = f"Mean 0 and deviation 1 over all trained tokens of the step (divided by {divisor})."
+        yield Formula("Whitening", latex, note, ("whiten", "whiten_deviation"))
+
+
+def _compared(settings: ResolvedRewards) -> Formula:
+    """One number per text, compared with the other texts of its group."""
+    record = ADVANTAGES[settings.advantage]
+    latex = from_python(record.formula) if record.formula else word(record.name)
+    note = record.note
+    fields: tuple[str, ...] = ("advantage",)
+    if settings.deviation in _DEVIATIONS:
+        whose, words = _DEVIATIONS[settings.deviation]
+        latex = fraction(latex, f"{call('std', word(whose))} + {number(settings.epsilon)}")
+        note = f"{note} {words}".lstrip()
+        fields += ("deviation", "epsilon")
+    if settings.gamma != 1.0:
+        latex = rf"{number(settings.gamma)}^{{L - t}} \cdot ({latex})"
+        fields += ("gamma",)
+    note = f"{note} The same for all tokens of a text.".lstrip()
+    return Formula("Advantage", f"A_t = {latex}", note, fields)
+
+
+def _gae(settings: ResolvedRewards) -> Iterator[Formula]:
+    gamma = "" if settings.gamma == 1.0 else rf"{number(settings.gamma)} \cdot "
+    yield Formula(
+        "Surprise",
+        rf"\delta_t = r_t + {gamma}V_{{t+1}} - V_t",
+        "What came, against what the critic expected.",
+        ("gamma",),
+    )
+    fields: tuple[str, ...] = ("advantage", "gamma")
+    decay = settings.gamma * settings.gae_lambda
+    factor = "" if decay == 1.0 else rf"{number(decay)} \cdot "
+    if settings.length_alpha is not None:
+        adaptive = fraction("1", rf"{number(settings.length_alpha)} \cdot L")
+        note = "Longer texts look further ahead."
+        yield Formula("Lambda", rf"\lambda = 1 - {adaptive}", note, ("length_alpha",))
+        factor = rf"{gamma}\lambda \cdot "
+    else:
+        fields += ("gae_lambda",)
+    discounted = ", those further away with less weight" if factor else ""
+    note = f"The surprises of all later tokens{discounted}."
+    yield Formula("Advantage", rf"A_t = \delta_t + {factor}A_{{t+1}}", note, fields)
+
+
 def _ratio(settings: ResolvedRewards) -> Iterator[Formula]:
-    if settings.loss in _RATIO_LOSSES:
-        yield Formula(
-            name="Ratio",
-            tree=equals(RATIO, share(PI, OLD)),
-            note="New policy against the one that wrote the token.",
-        )
+    if settings.loss in ("clipped", "cispo", "sapo", "kl_cov", "clip_cov"):
+        note = "New policy against the one that wrote the token."
+        yield Formula("Ratio", f"{RATIO} = {fraction(PI, OLD)}", note)
     if settings.loss == "sequence_clipped":
-        logs = total("t", "log", share(PI, OLD))
-        inner = maths(share(1, "L"), logs) if settings.reduce == "mean" else logs
-        yield Formula(
-            name="Ratio of the text",
-            tree=equals(SEQUENCE, Call("exp", (inner,))),
-            note="One ratio for all tokens of a text.",
-            settings=("loss", "reduce"),
-        )
+        mean = r"\frac{1}{L} " if settings.reduce == "mean" else ""
+        latex = "s = " + call("exp", rf"{mean}\sum_t {LOG_RATIO}")
+        note = "One ratio for all tokens of a text."
+        yield Formula("Ratio of the text", latex, note, ("loss", "reduce"))
     if settings.loss == "gmpo":
-        kept = Call("clip", (maths("log", share(PI, OLD)), *_bounds_of_logs(settings)))
-        yield Formula(
-            name="Ratio of the text",
-            tree=equals(SEQUENCE, Call("exp", (maths(share(1, "L"), total("t", kept)),))),
-            note="A log ratio is clipped only where it goes the way that the advantage wants.",
-            settings=("loss", "clip_low", "clip_high"),
-        )
+        low, high = settings.clip_low, settings.clip_high
+        kept = call("clip", LOG_RATIO, f"-{_bound(low, INFINITY)}", _bound(high, INFINITY))
+        note = "A log ratio is clipped only where it goes the way that the advantage wants."
+        latex = "s = " + call("exp", rf"\frac{{1}}{{L}} \sum_t {kept}")
+        yield Formula("Ratio of the text", latex, note, ("loss", "clip_low", "clip_high"))
 
 
-def _bounds_of_logs(settings: ResolvedRewards) -> tuple[Maths, Maths]:
-    low, high = settings.clip_low, settings.clip_high
-    lowest = maths("−", "∞") if low is None else maths("−", low)
-    return lowest, maths("∞") if high is None else maths(high)
-
-
-def _clip(ratio: Maths, settings: ResolvedRewards) -> Maths | None:
-    """The ratio within its band; None where both sides are open."""
-    low, high = settings.clip_low, settings.clip_high
-    if low is None and high is None:
-        return None
-    lowest = maths(0) if low is None else maths(1, "−", low)
-    highest = maths("∞") if high is None else maths(1, "+", high)
-    return Call("clip", (ratio, lowest, highest))
+def _bound(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else number(value)
 
 
 def _loss(settings: ResolvedRewards) -> Formula:
-    tree, note, fields = _LOSSES[settings.loss](settings)
-    return Formula(
-        name="Loss of a token",
-        tree=equals(LOSS, tree),
-        note=note,
-        settings=("loss", *fields),
-    )
+    """The loss of one token or, under a ratio of the text, of one text."""
+    fields: tuple[str, ...] = ()
+    match settings.loss:
+        case "policy_gradient":
+            latex, note = rf"-A_t \log {PI}", "No ratio and no clip."
+        case "sequence_clipped":
+            latex, _, fields = _clipped(settings, "s")
+            note = "The ratio of the whole text is clipped, so a text learns whole or not."
+        case "cispo":
+            low, high = _bound(settings.ratio_min, "0"), _bound(settings.ratio_max, INFINITY)
+            kept = call("sg", call("clip", RATIO, low, high))
+            latex = rf"-{kept} A_t \log {PI}"
+            note = "The weight is clipped and has no gradient (sg); every token goes on learning."
+            fields = ("ratio_min", "ratio_max")
+        case "sapo":
+            up, down = number(settings.tau_positive), number(settings.tau_negative)
+            tau = cases((up, "where A > 0"), (down, "else"))
+            latex = rf"-A_t \frac{{4}}{{\tau}} \sigma(\tau ({RATIO} - 1)), \tau = {tau}"
+            note = "A soft gate instead of a clip; its width depends on the sign of the advantage."
+            fields = ("tau_positive", "tau_negative")
+        case "gmpo":
+            latex, note = f"-{call('mean', 'A')} s", "The same for all tokens of a text."
+        case "kl_cov":
+            plain = f"-{RATIO} A_t"
+            held = rf"{plain} + |\log {RATIO}|"
+            latex = cases((held, "for the chosen tokens"), (plain, "else"))
+            note = (
+                f"The {settings.covariance_share:.3%} with the greatest covariance are held back."
+            )
+            fields = ("covariance_share",)
+        case "clip_cov":
+            latex, _, fields = _clipped(settings, RATIO)
+            note = (
+                f"{settings.covariance_share:.3%} of the tokens, drawn from those that would cost "
+                "the most entropy (covariance of advantage and log-prob between 1 and 5), have "
+                "loss 0."
+            )
+            fields += ("covariance_share",)
+        case _:
+            latex, note, fields = _clipped(settings, RATIO)
+            if settings.dual_clip is not None and fields:
+                times = "" if settings.dual_clip == 1 else rf"{number(settings.dual_clip)} \cdot "
+                capped = call("min", latex, f"-{times}A_t")
+                latex = cases((latex, "where A > 0"), (capped, "where A < 0"))
+                note += " Dual clip bounds it below where the advantage is negative."
+                fields += ("dual_clip",)
+    return Formula("Loss of a token", rf"\ell_t = {latex}", note, ("loss", *fields))
 
 
-_Loss = tuple[Maths, str, tuple[str, ...]]
-
-
-def _clipped(settings: ResolvedRewards, ratio: Maths = RATIO) -> _Loss:
-    clipped = _clip(ratio, settings)
-    plain = maths(ratio, ADVANTAGE)
-    fields: tuple[str, ...] = ("clip_low", "clip_high")
-    if clipped is None:
-        return minus(plain), "No clip: the ratio may go anywhere.", fields
-    tree = minus(Call("min", (plain, maths(clipped, ADVANTAGE))))
-    note = "Beyond the band a token has no gradient."
-    if settings.dual_clip is not None and settings.loss == "clipped":
-        capped = Call("min", (tree, maths("−", times(settings.dual_clip, ADVANTAGE))))
-        tree = Cases(((tree, "where A > 0"), (capped, "where A < 0")))
-        note += " Dual clip bounds it below where the advantage is negative."
-        fields += ("dual_clip",)
-    return tree, note, fields
-
-
-def _plain(settings: ResolvedRewards) -> _Loss:
-    del settings
-    return minus(ADVANTAGE, "log", PI), "No ratio and no clip.", ()
-
-
-def _sequence(settings: ResolvedRewards) -> _Loss:
-    tree, _, fields = _clipped(settings, SEQUENCE)
-    return tree, "The ratio of the whole text is clipped, so a text learns whole or not.", fields
-
-
-def _cispo(settings: ResolvedRewards) -> _Loss:
-    low, high = settings.ratio_min, settings.ratio_max
-    lowest = maths(0) if low is None else maths(low)
-    highest = maths("∞") if high is None else maths(high)
-    kept = Call("sg", (Call("clip", (RATIO, lowest, highest)),))
-    note = "The weight is clipped and has no gradient (sg); every token goes on learning."
-    return minus(kept, ADVANTAGE, "log", PI), note, ("ratio_min", "ratio_max")
-
-
-def _sapo(settings: ResolvedRewards) -> _Loss:
-    gate = maths(share(4, "τ"), sigmoid("τ", bracket(RATIO, "−", 1)))
-    tree = maths(minus(ADVANTAGE, gate), Words(","), _taus(settings))
-    note = "A soft gate in the place of a clip; its width depends on the sign of the advantage."
-    return tree, note, ("tau_positive", "tau_negative")
-
-
-def _taus(settings: ResolvedRewards) -> Maths:
-    up, down = maths(settings.tau_positive), maths(settings.tau_negative)
-    return equals("τ", Cases(((up, "where A > 0"), (down, "else"))))
-
-
-def _gmpo(settings: ResolvedRewards) -> _Loss:
-    del settings
-    return minus(Call("mean", (Symbol("A"),)), SEQUENCE), "The same for all tokens of a text.", ()
-
-
-def _clip_cov(settings: ResolvedRewards) -> _Loss:
-    tree, _, fields = _clipped(settings)
-    part = f"{settings.covariance_share:.3%}"
-    note = (
-        f"{part} of the tokens, drawn from those that would cost the most entropy (covariance of "
-        "advantage and log-prob between 1 and 5), have loss 0."
-    )
-    return tree, note, (*fields, "covariance_share")
-
-
-def _kl_cov(settings: ResolvedRewards) -> _Loss:
-    held = maths("|", "log", RATIO, "|")
-    plain = minus(RATIO, ADVANTAGE)
-    tree = Cases(((maths(plain, "+", held), "for the chosen tokens"), (plain, "else")))
-    note = f"The {settings.covariance_share:.3%} with the greatest covariance are held back."
-    return tree, note, ("covariance_share",)
-
-
-_LOSSES = {
-    "clipped": _clipped,
-    "policy_gradient": _plain,
-    "sequence_clipped": _sequence,
-    "cispo": _cispo,
-    "sapo": _sapo,
-    "gmpo": _gmpo,
-    "clip_cov": _clip_cov,
-    "kl_cov": _kl_cov,
-}
+def _clipped(settings: ResolvedRewards, ratio: str) -> tuple[str, str, tuple[str, ...]]:
+    low, high = settings.clip_low, settings.clip_high
+    fields = ("clip_low", "clip_high")
+    if low is None and high is None:
+        return f"-{ratio} A_t", "No clip: the ratio may go anywhere.", fields
+    lowest = "0" if low is None else f"1 - {number(low)}"
+    highest = INFINITY if high is None else f"1 + {number(high)}"
+    clipped = call("clip", ratio, lowest, highest)
+    latex = "-" + call("min", f"{ratio} A_t", f"{clipped} A_t")
+    return latex, "Beyond the band a token has no gradient.", fields
 
 
 def _correction(settings: ResolvedRewards) -> Iterator[Formula]:
@@ -184,66 +203,39 @@ def _correction(settings: ResolvedRewards) -> Iterator[Formula]:
     method = settings.correction.method
     if method == "none":
         return
-    low, high = settings.correction.min, settings.correction.max
-    lowest = maths(0) if low is None else maths(low)
-    highest = maths("∞") if high is None else maths(high)
+    low, high = _bound(settings.correction.min, "0"), _bound(settings.correction.max, INFINITY)
     trained = PI if settings.loss == "policy_gradient" else OLD
-    ratio: Maths = Fraction(trained, at("π", "t", Symbol("engine")))
-    if method == "sequence_mask":
-        ratio = Big("∏", Symbol("t"), ratio)
-    band = maths("[", lowest, ",", highest, "]")
-    tree: Maths
+    ratio = fraction(trained, r"\pi_t^{\text{engine}}")
     if method == "token_tis":
-        tree = equals(at("w", "t"), Call("clip", (ratio, lowest, highest)))
+        latex = f"w_t = {call('clip', ratio, low, high)}"
         note = "A token that the engine wrote with other chances counts by their quotient, bounded."
     else:
-        inside = maths(at("w", "t"), Words("within"), band)
-        tree = maths(equals(at("w", "t"), ratio), Words("where"), inside, Words("else"), 0)
-        whose = "A text" if method == "sequence_mask" else "A token"
+        product, whose = (r"\prod_t ", "A text") if method == "sequence_mask" else ("", "A token")
+        band = rf"\text{{ where }} w_t \text{{ within }} [{low}, {high}] \text{{ else }} 0"
+        latex = f"w_t = {product}{ratio} {band}"
         note = f"{whose} on which engine and trainer disagree too much is left out."
-    yield Formula(
-        name="Correction",
-        tree=tree,
-        note=note,
-        settings=("correction.method", "correction.min", "correction.max"),
-    )
+    fields = ("correction.method", "correction.min", "correction.max")
+    yield Formula("Correction", latex, note, fields)
 
 
 def _kl(settings: ResolvedRewards) -> Iterator[Formula]:
     kl = settings.kl
     if kl is None:
         return
-    yield Formula(
-        name="KL of a token",
-        tree=maths(
-            equals(at("k", "t"), _estimator(kl)),
-            Words("with"),
-            equals("x", "log", share(PI, REFERENCE)),
-        ),
-        note=_kl_note(kl),
-        settings=("kl.estimator",),
-    )
-    strength: Maths = equals("β", kl.coefficient)
+    estimator = {"k1": "x", "k2": r"\frac{x^2}{2}", "k3": "e^{-x} + x - 1"}[kl.estimator]
+    latex = rf"k_t = {estimator} \text{{ with }} x = \log {fraction(PI, REFERENCE)}"
+    yield Formula("KL of a token", latex, _kl_note(kl), ("kl.estimator",))
+    latex = rf"\beta = {number(kl.coefficient)}"
     note = "How strongly the policy is held to its reference."
     fields: tuple[str, ...] = ("kl.coefficient",)
     if kl.target is not None:
-        change = Call("clip", (maths(share("KL", kl.target), "−", 1), maths("−", 0.2), maths(0.2)))
-        factor = bracket(1, "+", change, "·", share("rows", kl.horizon))
-        strength = maths(
-            equals("β", kl.coefficient), Words("at first, then"), "β", "←", "β", factor
-        )
+        error = f"{fraction(word('KL'), number(kl.target))} - 1"
+        change = rf"{call('clip', error, '-0.2', '0.2')} \cdot "
+        share = fraction(word("rows"), number(kl.horizon))
+        latex += rf" \text{{ at first, then }} \beta \leftarrow \beta (1 + {change}{share})"
         note = "It rises and falls so that the KL stays at its target."
         fields += ("kl.target", "kl.horizon")
-    yield Formula(name="Strength of the KL", tree=strength, note=note, settings=fields)
-
-
-def _estimator(kl: ResolvedKl) -> Maths:
-    x = Symbol("x")
-    return {
-        "k1": x,
-        "k2": share(Index(x, above=maths(2)), 2),
-        "k3": maths(Index(Symbol("e"), above=maths("−", x)), "+", x, "−", 1),
-    }[kl.estimator]
+    yield Formula("Strength of the KL", latex, note, fields)
 
 
 def _kl_note(kl: ResolvedKl) -> str:
@@ -257,66 +249,55 @@ def _kl_note(kl: ResolvedKl) -> str:
     return f"The estimator {kl.estimator}, added to the loss. {gradient}"
 
 
-def _of_others(settings: ResolvedRewards) -> Iterator[Formula]:
-    if settings.off_policy is None:
-        return
-    c = settings.off_policy.shaping
-    yield Formula(
-        name="Rows of others",
-        tree=equals(LOSS, minus(ADVANTAGE, share(PI, maths(PI, "+", c)))),
-        note="Texts that somebody else wrote: no ratio, no clip.",
-        settings=("off_policy.shaping",),
-    )
+def _off_policy(settings: ResolvedRewards) -> Iterator[Formula]:
+    if settings.off_policy is not None:
+        shaped = fraction(PI, f"{PI} + {number(settings.off_policy.shaping)}")
+        note = "Texts that somebody else wrote: no ratio, no clip."
+        yield Formula("Rows of others", rf"\ell_t = -A_t {shaped}", note, ("off_policy.shaping",))
 
 
 def _aggregated(settings: ResolvedRewards) -> Formula:
-    """One number for the optimizer, with what KL and entropy add."""
-    inner: list[Maths] = []
-    if settings.correction.method == "none":
-        inner.append(LOSS)
-    else:
-        inner.append(maths(at("w", "t"), LOSS))
-    fields = ["aggregation"]
+    """The loss of an optimizer step, with what KL and entropy add."""
+    inner = r"\ell_t" if settings.correction.method == "none" else r"w_t \ell_t"
+    fields: tuple[str, ...] = ("aggregation",)
+    is_sum = False
     kl = settings.kl
     if kl is not None and kl.into == "loss":
-        ratio = SEQUENCE if settings.loss == "sequence_clipped" else RATIO
-        pull = maths("β", ratio, at("k", "t")) if kl.by_ratio else maths("β", at("k", "t"))
-        inner += [maths("+"), pull]
-        fields += ["kl.into", "kl.by_ratio"]
+        ratio = "s" if settings.loss == "sequence_clipped" else RATIO
+        inner += rf" + \beta {ratio if kl.by_ratio else ''} k_t"
+        fields += ("kl.into", "kl.by_ratio")
+        is_sum = True
     if settings.entropy:
-        inner += [maths("−"), maths(settings.entropy, at("H", "t"))]
-        fields.append("entropy")
-    body = maths(*inner) if len(inner) == 1 else bracket(*inner)
-    tree, note = _mean(settings, body)
+        inner += f" - {number(settings.entropy)} H_t"
+        fields += ("entropy",)
+        is_sum = True
+    latex, note = _mean(settings, f"({inner})" if is_sum else inner)
     if settings.aggregation == "constant":
-        fields.append("divisor")
+        fields += ("divisor",)
     if settings.weight != 1.0:
-        tree, fields = maths(settings.weight, "·", tree), [*fields, "weight"]
+        latex, fields = rf"{number(settings.weight)} \cdot {latex}", (*fields, "weight")
     if settings.entropy:
         note += " H is the entropy of the next word; what is subtracted keeps it up."
-    return Formula(name="Loss", tree=equals("L", tree), note=note, settings=tuple(fields))
+    return Formula("Loss", f"L = {latex}", note, fields)
 
 
-def _mean(settings: ResolvedRewards, body: Maths) -> tuple[Maths, str]:
-    over = maths(total("i", total("t", body)))
-    rows = Symbol("rows")
+def _mean(settings: ResolvedRewards, body: str) -> tuple[str, str]:
+    rows, total = word("rows"), rf"\sum_i \sum_t {body}"
     match settings.aggregation:
         case "token_mean":
             return (
-                maths(share(1, Words("all tokens")), over),
+                f"{fraction('1', word('all tokens'))} {total}",
                 "Mean over all trained tokens of the optimizer step: long texts count more.",
             )
         case "sequence_mean":
-            each = total("i", share(1, at("L", "i")), total("t", body))
             return (
-                maths(share(1, rows), each),
+                rf"{fraction('1', rows)} \sum_i \frac{{1}}{{L_i}} \sum_t {body}",
                 "Mean over texts of the mean over their tokens: each text counts the same.",
             )
         case "sequence_sum":
-            return maths(share(1, rows), over), "Mean over texts of the sum over their tokens."
+            note = "Mean over texts of the sum over their tokens."
+            return f"{fraction('1', rows)} {total}", note
         case _:
-            constant: Maths = Symbol("C") if settings.divisor is None else maths(settings.divisor)
-            return (
-                maths(share(1, maths(rows, "·", constant)), over),
-                "Sum over tokens divided by a constant, so that no length is favoured.",
-            )
+            divisor = rf"{rows} \cdot {_bound(settings.divisor, 'C')}"
+            note = "Sum over tokens divided by a constant, so that no length is favoured."
+            return f"{fraction('1', divisor)} {total}", note

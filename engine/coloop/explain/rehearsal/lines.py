@@ -87,9 +87,6 @@ def _behind(calls: list[str], pieces: Iterable[str]) -> Iterator[str]:
         yield "".join(calls) + piece
 
 
-# Who reads a text
-
-
 def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
     """Nodes that look at what a writer wrote, those behind filters and buffers included."""
     seen, waiting = {writer}, [writer]
@@ -116,9 +113,6 @@ def _tools(spec: LoopSpec, caller: str) -> Iterator[ToolNode]:
             yield from _tools(spec, name)
         elif isinstance(node, ToolNode):
             yield node
-
-
-# What each finds
 
 
 def _of_reader(node: Node) -> Iterator[str]:
@@ -228,9 +222,6 @@ def _of_schema(shape: Mapping[str, Any]) -> Any:
         case "boolean":
             return True
     return "text"
-
-
-# Judges and tools
 
 
 def _verdicts(read: Read) -> Iterator[str]:

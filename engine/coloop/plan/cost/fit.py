@@ -11,6 +11,7 @@ from pathlib import Path
 
 from coloop.plan.cost.relaxing import (
     GIB,
+    BudgetResult,
     FitChange,
     Prices,
     as_it_is,
@@ -18,11 +19,9 @@ from coloop.plan.cost.relaxing import (
     most_over,
     relax,
     with_changes,
-    worst_of,
 )
-from coloop.plan.cost.report import DecisionEstimate, Explanation, GpuEstimate
+from coloop.plan.cost.report import DecisionEstimate, Explanation
 from coloop.plan.settings.machine import Machine
-from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides
 
@@ -37,33 +36,11 @@ tokens stay open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class Fit(BudgetResult):
     """The outcome of fitting."""
 
-    spec: LoopSpec
     changes: tuple[FitChange, ...]
     """Nothing but the budget where nothing makes it fit."""
-    before: Explanation
-    after: Explanation
-    least_over_bytes: int
-    """By how much the worst GPU is over with everything that may change; 0 where it fits."""
-    refusals: tuple[Diagnostic, ...]
-    """Why a run would not take what was found, whatever its memory."""
-
-    @property
-    def fits(self) -> bool:
-        """Whether every GPU fits now."""
-        return self.after.estimate.fits
-
-    @property
-    def over_bytes(self) -> int:
-        """By how much the worst GPU is over; 0 where only an engine finds no room for a cache."""
-        return most_over(self.after)
-
-    @property
-    def binding(self) -> GpuEstimate | None:
-        """The GPU that decides: the one over, else the fullest."""
-        return worst_of(self.after)
 
 
 def fit(

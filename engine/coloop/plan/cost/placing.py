@@ -32,7 +32,6 @@ from coloop.spec.paths import apply_overrides
 
 MOST_TRIES = 160
 MOST_POOLS = 3
-EIGHTHS = (1, 2, 3, 4, 5, 6, 7)
 LEAST_GAIN = 0.01
 """Share of a step that another placement has to save to be suggested."""
 ENGINES = "writing"
@@ -147,9 +146,6 @@ def place(
     )
 
 
-# Candidates
-
-
 def _candidates(
     spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
 ) -> Iterator[dict[str, Any]]:
@@ -258,9 +254,6 @@ def _as_changes(spec: LoopSpec, changes: Mapping[str, Any]) -> Iterator[FitChang
         old = old_pools if path == "hardware.pools" else value_at(spec, path)
         if old != new:
             yield FitChange(path=path, old=old or None, new=new or None, reason="")
-
-
-# What a placement is
 
 
 def _placement(spec: LoopSpec, cost: Explanation) -> Placement:

@@ -238,6 +238,34 @@ def most_over(explanation: Explanation) -> int:
     return max((over_of(gpu) for gpu in explanation.estimate.gpus), default=0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetResult:
+    """Settings that were found under a budget."""
+
+    spec: LoopSpec
+    before: Explanation
+    after: Explanation
+    least_over_bytes: int
+    """By how much the worst GPU is over with everything that may change; 0 where it fits."""
+    refusals: tuple[Diagnostic, ...]
+    """Why a run would not take what was found, whatever its memory."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether every GPU fits now."""
+        return self.after.estimate.fits
+
+    @property
+    def over_bytes(self) -> int:
+        """By how much the worst GPU is over; 0 where only an engine finds no room for a cache."""
+        return most_over(self.after)
+
+    @property
+    def binding(self) -> GpuEstimate | None:
+        """The GPU that decides: the one over, else the fullest."""
+        return worst_of(self.after)
+
+
 def _relaxations(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[FitChange]:
     """What may help at the peak of a GPU, from cheap to dear."""
     node, _, verb = gpu.peak_stage.rpartition(".")

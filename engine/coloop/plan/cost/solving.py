@@ -15,6 +15,7 @@ from typing import Any
 
 from coloop.plan.cost.fit import budget_change
 from coloop.plan.cost.relaxing import (
+    BudgetResult,
     FitChange,
     Prices,
     as_it_is,
@@ -23,10 +24,8 @@ from coloop.plan.cost.relaxing import (
     relax,
     value_at,
     with_changes,
-    worst_of,
 )
-from coloop.plan.cost.report import Explanation, GpuEstimate
-from coloop.spec.diagnostics import Diagnostic
+from coloop.plan.cost.report import Explanation
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides
 from coloop.spec.solvable import is_solvable, solvable_values
@@ -57,34 +56,12 @@ class Solved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Solution:
+class Solution(BudgetResult):
     """The outcome of solving."""
 
-    spec: LoopSpec
     changes: tuple[Solved, ...]
-    before: Explanation
-    after: Explanation
     tried: int
     """Variants that were priced."""
-    least_over_bytes: int
-    """By how much the worst GPU is over with everything that may change; 0 where it fits."""
-    refusals: tuple[Diagnostic, ...]
-    """Why a run would not take what was found, whatever its memory."""
-
-    @property
-    def fits(self) -> bool:
-        """Whether every GPU fits now."""
-        return self.after.estimate.fits
-
-    @property
-    def over_bytes(self) -> int:
-        """By how much the worst GPU is over; 0 where only an engine finds no room for a cache."""
-        return most_over(self.after)
-
-    @property
-    def binding(self) -> GpuEstimate | None:
-        """The GPU that decides: the one over, else the fullest."""
-        return worst_of(self.after)
 
 
 def solve(
@@ -175,9 +152,6 @@ def _open_again(spec: LoopSpec) -> Iterator[FitChange]:
     reason = "there is enough memory: if unset, the fastest value is chosen"
     for path, value in solvable_values(spec).items():
         yield FitChange(path=path, old=value, new=None, reason=reason)
-
-
-# What each change costs
 
 
 def _costed(

@@ -28,8 +28,6 @@ parameters take 2.3, 9.5 and 87 ms of a processor each: 2.0, 2.2 and 1.0 GB/s.""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolShare:
-    """One pool."""
-
     name: str
     gpus: int
     """0 on a CPU."""

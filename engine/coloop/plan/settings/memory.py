@@ -451,7 +451,6 @@ def _prompt_tokens(engine: Engine) -> int:
 def totals_of(
     claims: Iterable[Claim], stages: tuple[str, ...], *, is_first: bool
 ) -> dict[str, float]:
-    """What is resident in each stage."""
     everywhere, totals = 0.0, dict.fromkeys(stages, 0.0)
     for claim in claims:
         if claim.first_only and not is_first:

@@ -59,7 +59,6 @@ class Trial:
 
     @property
     def steps(self) -> int:
-        """All steps that are known."""
         return sum(phase.steps for phase in self.survey.phases)
 
     @property

@@ -156,9 +156,6 @@ def _flags(file: Path) -> frozenset[str]:
     return frozenset()
 
 
-# What open settings are decided on besides the loop itself: the machine, and what a run that is
-# gone on with began with.
-
 GPU_DRIVER = Path("/dev/nvidiactl")
 """There where a machine has an NVIDIA GPU and its driver."""
 

@@ -68,8 +68,6 @@ STAGE_SECONDS = 1.0e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTime:
-    """One run of a stage."""
-
     seconds: float
     samples: float
     tokens: float

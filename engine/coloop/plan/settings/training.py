@@ -90,7 +90,6 @@ def peak_instant(step: TrainingStep) -> Instant:
 
 
 def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
-    """All instants of a step, in order."""
     arch, count, states = step.arch, step.parameters, step.states
     tp = step.tensor_parallel
     sharded = step.scheme not in (*WHOLE, "zero0")

@@ -59,8 +59,6 @@ class Saver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint on disk."""
-
     path: Path
     step: int
     best: bool
@@ -83,8 +81,6 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of one run."""
-
     def __init__(self, folder: Path, keep: int, storage: Storage | None = None) -> None:
         self._folder = folder
         self._storage = storage

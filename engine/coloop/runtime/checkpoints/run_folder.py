@@ -26,8 +26,6 @@ CHECKPOINTS = "checkpoints"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What to run, and where."""
-
     spec: LoopSpec
     text: str
     """The loop as it was given; kept in the run folder."""
@@ -163,9 +161,5 @@ def transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
     return [SHARED_MEMORY, shared.resolve()]
 
 
-# Names of runs: the loop's name, the time, and four random digits.
-
-
 def new_run_id(name: str) -> str:
-    """A name that no other run has."""
     return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

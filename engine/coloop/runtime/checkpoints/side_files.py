@@ -26,10 +26,7 @@ KEPT: Final = "__kept__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A file of rows."""
-
     name: str
-    """In its checkpoint."""
     sha256: str
     rows: int
     """That were written to it."""
@@ -173,7 +170,6 @@ class SideFiles:
 
 
 def _free_name(folder: Path, owner: Owner, step: int) -> str:
-    """A name that no file of the folder has."""
     safe = "".join(sign if sign.isalnum() or sign in ".-_" else "_" for sign in owner)
     stem = f"{safe}-{step}"
     tries = chain([f"{stem}.rows"], (f"{stem}-{again}.rows" for again in count(2)))

@@ -45,8 +45,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPosition:
-    """One step of the run."""
-
     entry: Entry
     step: int
     """1, 2, ... over the whole run."""

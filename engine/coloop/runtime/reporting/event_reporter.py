@@ -128,7 +128,6 @@ class EventReporter:
         return works[0].stage if works else None
 
     def stage_started(self, work: Work) -> None:
-        """A stage goes to work."""
         stage, step_context = work.stage, work.task.step_context
         self._works[id(work)] = work
         self.step = step_context.step

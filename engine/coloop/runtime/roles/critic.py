@@ -4,19 +4,18 @@ its trained tokens. Inputs are taken one after another.
 What it learns, its actor's credit computes; see `teaching`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from coloop.data.tables import Row, Table, concat_rows
 from coloop.runtime.roles.credit.credit_rows import Prompts
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.scored import check_tokens
-from coloop.runtime.roles.rows.texts import as_read, rows_of
+from coloop.runtime.roles.rows.texts import FittingRole, as_read, rows_of
 from coloop.spec.algorithm import off_policy_of
 from coloop.workers.messages import TooLong
 
 
-class CriticRole(Stateless):
+class CriticRole(FittingRole):
     """See the module."""
 
     def __init__(self, node: str, context: Context) -> None:
@@ -56,9 +55,3 @@ class CriticRole(Stateless):
                     for row in rows
                 ]
         return [*rows]
-
-    def state(self) -> dict[str, Any]:
-        return self._fits.state()
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        self._fits.load_state(state)

@@ -291,5 +291,4 @@ class Stateless:
 
 
 def rows_of(tables: Sequence[Table]) -> tuple[Row, ...]:
-    """All rows of the tables in order."""
     return tuple(row for table in tables for row in table.rows)

@@ -7,15 +7,22 @@ from typing import Any
 
 from coloop.data.arrays import Numbers
 from coloop.data.tables import OTHER, Row, Table, concat_rows
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.scored import check_tokens
-from coloop.runtime.roles.rows.texts import as_pair, as_stranger, log_probs_of, rows_of, strangers
+from coloop.runtime.roles.rows.texts import (
+    FittingRole,
+    as_pair,
+    as_stranger,
+    log_probs_of,
+    rows_of,
+    strangers,
+)
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught
 from coloop.spec.algorithm import asks_of_others
 from coloop.workers.messages import TooLong
 
 
-class ReferenceRole(Stateless):
+class ReferenceRole(FittingRole):
     """See the module."""
 
     def __init__(self, node: str, context: Context) -> None:
@@ -67,12 +74,6 @@ class ReferenceRole(Stateless):
         for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
             if not isinstance(said, TooLong):
                 scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
-
-    def state(self) -> dict[str, Any]:
-        return self._fits.state()
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        self._fits.load_state(state)
 
 
 def _tokens(scored: Any) -> int:

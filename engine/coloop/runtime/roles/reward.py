@@ -15,12 +15,12 @@ from coloop.data.rewards.user_code import RowFailure
 from coloop.data.tables import Row, Score
 from coloop.data.tables.join import gathered_members
 from coloop.errors import DataError, ServiceFailed, UserCodeError
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import scored_rows, single_rows
 from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.steps import StepScores, at_ends, listed, step_ends
-from coloop.runtime.roles.rows.texts import rows_of
+from coloop.runtime.roles.rows.texts import FittingRole, rows_of
 from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
 from coloop.runtime.roles.verifiers.judge import finished
 from coloop.spec.builtins import Column
@@ -32,7 +32,7 @@ from coloop.workers.messages import TooLong
 ROW_PORTS = ("rollouts", "rows", "comparisons")
 
 
-class RewardRole(Stateless):
+class RewardRole(FittingRole):
     """See the module."""
 
     def __init__(self, node: str, context: Context) -> None:
@@ -237,12 +237,6 @@ class RewardRole(Stateless):
         failures.append(RowFailure(row=place, message=message))
         return on_error.score if isinstance(on_error, ScoreAs) else None
 
-    def state(self) -> dict[str, Any]:
-        return self._fits.state()
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        self._fits.load_state(state)
-
     def close(self) -> None:
         """End what was asked outside, and the judge of a built-in reward."""
         self._outside.close()
@@ -266,9 +260,6 @@ def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
 def _plain(row: Row) -> dict[str, Any]:
     """Bare columns, and the nearest names that user code may want; tokens stay here."""
     return {name: value for name, value in row.columns.items() if not name.endswith("_tokens")}
-
-
-# Rows that a node has worked on before its table was whole.
 
 
 def families(rows: Sequence[Row]) -> list[list[int]]:

@@ -109,7 +109,6 @@ def _is_number(value: object) -> bool:
 
 
 def damaged_words(lines: Sequence[int]) -> str:
-    """Which lines are no events."""
     named = ", ".join(map(str, lines[:MOST_NAMED]))
     rest = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
     which = f"lines {named}{rest} are" if len(lines) > 1 else f"line {named} is"

@@ -95,7 +95,6 @@ class Unrolled:
             self.items[stage.node, port] = items
 
     def along(self, edge: Edge, take: Take | None) -> Table | None:
-        """What an edge brings."""
         source = (edge.source.node, edge.source.port)
         if edge.key in self.brought:
             return self.brought[edge.key]

@@ -154,8 +154,6 @@ OUTPUT = "rollouts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTables:
-    """One round that is over."""
-
     tables: Tables
     """Of the region's nodes."""
     closing: Rows

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from coloop.spec.lineage.descent import Descent
     from coloop.spec.lineage.joins import Join as JoinedRows
 
-# How a node kind presents itself: title, help, icon, words, values on its card.
-
 
 # Ports: what flows along an edge, and what a node kind says of its inputs and outputs.
 #

@@ -26,8 +26,6 @@ from coloop.spec.text.emit import (
 from coloop.spec.text.reader import Place, Reading
 from coloop.spec.text.reader import read as read_text
 
-# Stretches of a loop's text: edits of it, and the places on the way to a value.
-
 read = lru_cache(maxsize=8)(read_text)
 """Readings are never changed, and one edit looks at the same text several times."""
 

@@ -233,7 +233,6 @@ class RankProcess:
 
 
 def send(connection: Connection, what: Any, packed: Packed) -> None:
-    """A packed value, and what it is."""
     connection.send_bytes(pickle.dumps((what, packed.head, len(packed.buffers))))
     for buffer in packed.buffers:
         connection.send_bytes(memoryview(buffer).cast("B"))

@@ -38,8 +38,6 @@ bfloat16. Few numbers lie near the core, and each operation costs more than they
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockShape:
-    """Sizes of a block."""
-
     heads: int
     kv_heads: int
     head_width: int
@@ -254,9 +252,6 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return into_x.to(x.dtype).view(ctx.size), None, None, None, None, *by_weight
 
 
-# Norms
-
-
 def _normed(
     x: Tensor, weight: Tensor, epsilon: float, compute: torch.dtype, wide: torch.dtype
 ) -> tuple[Tensor, Tensor]:
@@ -300,9 +295,6 @@ def _head_norm_backward(
     by_weight = both.flatten(0, 1).sum(0)
     slope = both.mul_(weight).sum(-1, keepdim=True).mul_(scale / -x.shape[-1])
     return torch.addcmul(into.mul_(weight).mul_(scale), straight, slope), by_weight
-
-
-# Query, key and value
 
 
 def _joined(parts: Iterable[Tensor | None], shape: BlockShape, compute: torch.dtype) -> Tensor:

@@ -20,8 +20,6 @@ class _Kept:
 
 
 class KeptTexts:
-    """Kept texts by ticket."""
-
     def __init__(self, most_bytes: int) -> None:
         """`most_bytes`: of all keys and values together."""
         self._most_bytes = most_bytes

@@ -83,8 +83,6 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One completion."""
-
     id: str
     ticket: int = field(compare=False)
     """Of the request, as `submit` gave it."""
@@ -93,7 +91,6 @@ class Generation:
     log_probs: list[float]
     """Of each token at the sampling temperature, before top-p and top-k, L."""
     reason: Reason
-    """What ended it."""
     version: int
     """Version of the weights that wrote it; that of its first token where several did."""
     sampled_log_probs: list[float] | None = None

@@ -40,7 +40,6 @@ class Moves:
     """How the gaps that ended rows left are closed: slot targets[i] becomes what sources[i] was."""
 
     rows: int
-    """Rows left."""
     targets: Tensor
     sources: Tensor
 

@@ -210,9 +210,6 @@ def is_cut(request: GenerationRequest) -> bool:
     return not takes_likeliest(request) and (request.top_p < 1 or request.top_k is not None)
 
 
-# Refuses a request that an engine cannot serve, before it is begun.
-
-
 def check_request(
     request: GenerationRequest, max_length: int | None, vocabulary: int, kept: KeptTexts
 ) -> None:

@@ -199,8 +199,6 @@ def _group_of(kind: str, meeting: Meeting, number: int) -> Any:
 
 @dataclass(slots=True)
 class _End:
-    """This end of a meeting."""
-
     place: Place
     meeting: Meeting
     is_sender: bool

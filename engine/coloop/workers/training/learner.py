@@ -13,7 +13,7 @@ draws what the whole run would have drawn.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -366,7 +366,7 @@ class Learner(ScoresTexts):
             result = load.recipe.loss(part, outputs, load.settings)
             loss = result.total * (load.weight / divisor)
             value = loss.detach()
-            losses.append(_Loss(load=load, rows=part.sequences.ids[:3], value=value))
+            losses.append((value, load, part.sequences.ids[:3]))
             if loss.requires_grad:
                 self._states.backward(loss)
             run.meter.add(load.role, "loss", value, 0.0)
@@ -407,16 +407,20 @@ class Learner(ScoresTexts):
         Args:
             agree: of each flag whether it is so on any rank.
         """
-        values = torch.stack([one.value.float() for one in losses]) if losses else torch.zeros(1)
+        values = torch.stack([loss.float() for loss, _, _ in losses]) if losses else torch.zeros(1)
         is_bad = not bool(torch.isfinite(values).all())
         is_stopped, is_bad = agree([is_stopped, is_bad])
         if is_stopped:
             raise StopRequested(STOPPED)
         if not is_bad:
             return
-        bad = [one for one in losses if not torch.isfinite(one.value)]
-        told = [(one.load.role, one.load.port, float(one.value), one.rows) for one in bad[:1]]
-        role, port, value, rows = next(first[0] for first in self._ranks.gathered(told) if first)
+        bad = [
+            (load.role, load.port, float(loss), ids)
+            for loss, load, ids in losses
+            if not torch.isfinite(loss)
+        ]
+        gathered = self._ranks.gathered(bad[:1])
+        role, port, value, rows = next(first[0] for first in gathered if first)
         raise UpdateFailed(
             f"the loss of {role}.{port} is {value} in optimizer step {number} of update "
             f"{self._updates} of {self.group!r}, rows {', '.join(rows)}...; this step was not "
@@ -462,14 +466,8 @@ def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
     return rows, tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Loss:
-    """What one micro-batch lost."""
-
-    load: PreparedBatch
-    rows: tuple[str, ...]
-    """Ids of the first of its rows."""
-    value: Tensor
+_Loss = tuple[Tensor, PreparedBatch, tuple[str, ...]]
+"""The loss of one micro-batch, its batch, and ids of the first of its rows."""
 
 
 class _Run:

@@ -101,8 +101,6 @@ Seen = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateReport:
-    """What an update did."""
-
     metrics: Mapping[str, Mapping[str, float]]
     """By role, then by name."""
     rows: int

@@ -24,7 +24,6 @@ Keep = Callable[[str], bool]
 
 
 def everything(name: str) -> bool:
-    """All of them."""
     del name
     return True
 

@@ -14,7 +14,6 @@ def reward(prompts: list[str], completions: list[str], **columns: object) -> lis
 
 
 def grade(prompt: str, text: str) -> float | None:
-    """The grade of one text."""
     left, turnstile, goal = prompt.strip().rstrip(":").rstrip().partition("|-")
     goal, is_negated = goal.strip(), left.startswith("not ")
     parts = [part.strip() for part in left.removeprefix("not ").split(",")]

@@ -58,7 +58,6 @@ class AdvantageBatch:
 
     @property
     def taught(self) -> list[Row]:
-        """Rows that have an advantage."""
         advantages = self.output.advantages
         return [row for row, one in zip(self.rows, advantages, strict=True) if one is not None]
 

@@ -37,7 +37,6 @@ class ScoredRows:
     """Ids of the rows that others wrote."""
 
     def only(self, keep: Sequence[bool]) -> "ScoredRows":
-        """The rows that are to be kept."""
         edges = [replace(one, scores=list(compress(one.scores, keep))) for one in self.edges]
         return replace(self, rows=tuple(compress(self.rows, keep)), edges=tuple(edges))
 

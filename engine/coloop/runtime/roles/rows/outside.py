@@ -169,9 +169,6 @@ class Outside:
             self._sandbox = None
 
 
-# Files of the user's Python, as roles read them.
-
-
 def read_code_of(node: str, field: str, path: Path) -> CodeFile:
     """The file that a field of a node names.
 

@@ -19,7 +19,6 @@ StepScores = list[float | None]
 
 
 def steps_of(text: str, separator: str = SEPARATOR) -> list[str]:
-    """The steps of a completion."""
     return [part for part in text.split(separator) if part.strip()]
 
 

@@ -9,7 +9,7 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.tables import ABSENT, Row, Tokens
 from coloop.errors import DataError, RequestRefused
-from coloop.runtime.roles.protocol import Context
+from coloop.runtime.roles.protocol import Context, Stateless
 from coloop.spec.graph import LoopSpec
 from coloop.workers.messages import TooLong
 
@@ -279,6 +279,18 @@ class Fits:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._has_fitted = bool(state.get("has_fitted"))
+
+
+class FittingRole(Stateless):
+    """A role that remembers only whether rows have fitted its model."""
+
+    _fits: Fits
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
 
 
 def prompts_of(node: str) -> Fits:

@@ -92,9 +92,6 @@ def _in_band(rate: float | None, by: CompletionsByRate) -> int:
     return next((band.use for band in by.bands if rate < band.below), 0)
 
 
-# Labels of steps from the chances of what was written up to their ends.
-
-
 def labels_of(
     chances: Chances, rule: StepLabels, *, before: float | None, stop_at_zero: bool
 ) -> dict[int, float]:

@@ -106,8 +106,6 @@ class Action:
 
 
 class ProofTree:
-    """The tree of one row."""
-
     def __init__(self, text: str, section: SearchNode) -> None:
         """
         Args:

@@ -109,8 +109,6 @@ class Given:
 
 
 class TextTree:
-    """The tree of one prompt."""
-
     def __init__(self, section: SearchNode, *, is_by_step: bool) -> None:
         self.root = Node(name="root")
         self._select = section.select or Select()

@@ -32,8 +32,6 @@ from coloop.workers.messages import TooLong
 
 
 class SearchBudget:
-    """The budget of one call."""
-
     def __init__(self, budget: Budget, *, most_rollouts: int | None) -> None:
         """
         Args:
@@ -379,6 +377,6 @@ class TreeExpansion:
         if isinstance(said, TooLong):
             return []
         return [
-            Path(tokens=request.whole(one.tokens), score=None, name=f"{request.name}.{k}")
-            for k, one in zip(request.numbers, said, strict=True)
+            Path(tokens=request.whole(tokens), score=None, name=f"{request.name}.{k}")
+            for k, (tokens, _) in zip(request.numbers, said, strict=True)
         ]

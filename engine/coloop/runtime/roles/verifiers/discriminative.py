@@ -11,10 +11,10 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.tables import Row, Score
 from coloop.errors import DataError
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.labels import Graded
 from coloop.runtime.roles.rows.steps import step_ends
-from coloop.runtime.roles.rows.texts import as_pair, as_read, rows_of
+from coloop.runtime.roles.rows.texts import FittingRole, as_pair, as_read, rows_of
 from coloop.runtime.roles.verifiers.judge import (
     activated,
     judged_rows,
@@ -29,7 +29,7 @@ Steps = dict[int, float]
 """By the token at which a step ends, its score."""
 
 
-class DiscriminativeVerifier(Stateless):
+class DiscriminativeVerifier(FittingRole):
     """See the module."""
 
     def __init__(self, node: str, context: Context) -> None:
@@ -96,12 +96,6 @@ class DiscriminativeVerifier(Stateless):
         if not texts:
             return []
         return context.hosts.score(context.groups[self._node], self._node, texts, 1.0, reading)
-
-    def state(self) -> dict[str, Any]:
-        return self._fits.state()
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        self._fits.load_state(state)
 
 
 def _read_at(row: Row, places: Sequence[int]) -> TokenSequence:

@@ -34,8 +34,6 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationResult:
-    """What came of a conversation."""
-
     turns: int = 1
     calls: tuple[str, ...] = ()
     """As the policy wrote them."""

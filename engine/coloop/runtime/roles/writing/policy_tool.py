@@ -41,10 +41,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTool:
-    """The policy behind a tool."""
-
     node: str
-    """The tool."""
     section: ToolNode
     policy: str
     program: PromptProgram

@@ -17,7 +17,6 @@ from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.scored import check_tokens
 from coloop.runtime.roles.rows.texts import prompts_of, tools_of
 from coloop.runtime.roles.writing.conversation import (
-    SILENT,
     ConversationResult,
     tool_measures,
     turn_measures,
@@ -50,16 +49,9 @@ class RowPrompt:
     """Of its texts, of who asks for as many as it wants; none: those of the step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A text, and what came of the tools that were called in it."""
-
-    tokens: Tokens
-    told: ConversationResult = SILENT
-
-
-Texts = list[Written] | TooLong
-"""What was written to a prompt, or why nothing could be."""
+Texts = list[tuple[Tokens, ConversationResult]] | TooLong
+"""The texts written to a prompt, each with what came of the tools that were called in it; or why
+nothing could be written."""
 Take = Callable[[Sequence[tuple[int, Texts]]], None]
 """Told of texts while others are still written, by the places of their prompts."""
 
@@ -89,11 +81,12 @@ class Writer:
                 if not isinstance(texts, TooLong) and place not in families:
                     first = self._first_k(row_prompts[place], call, greedy_extra)
                     families[place] = [
-                        self._child(row_prompts[place], k, written, columns)
-                        for k, written in enumerate(texts, first)
+                        self._child(row_prompts[place], k, tokens, result, columns)
+                        for k, (tokens, result) in enumerate(texts, first)
                     ]
                     made += families[place]
-                    told.update(_by_child(families[place], texts))
+                    for child, (_, result) in zip(families[place], texts, strict=True):
+                        told[child.id] = result
             return made
 
         early: list[Texts] = [texts for part in call.begun for texts in part]
@@ -180,10 +173,10 @@ class Writer:
         ):
             assert not isinstance(texts, TooLong)
             k = self._first_k(row_prompts[place], call, True) + self._count(call)
-            for written in texts:
-                child = self._child(row_prompts[place], k, written, {"greedy": True})
+            for tokens, result in texts:
+                child = self._child(row_prompts[place], k, tokens, result, {"greedy": True})
                 families[place].append(replace(child, group=None))
-                told[child.id] = written.told
+                told[child.id] = result
         return told
 
     def _draw(
@@ -241,14 +234,16 @@ class Writer:
         return self._rollout(context).on_sync if is_ahead else "finish"
 
     def _child(
-        self, row_prompt: RowPrompt, k: int, written: Written, extra: Mapping[str, object]
+        self,
+        row_prompt: RowPrompt,
+        k: int,
+        tokens: Tokens,
+        result: ConversationResult,
+        extra: Mapping[str, object],
     ) -> Row:
-        told = written.told
-        columns = {**told.columns, **row_prompt.columns, **extra}
-        child = rollout_row(
-            self._node, row_prompt.row, k, written.tokens, row_prompt.prompt, columns
-        )
-        return child.with_exact(told.earned) if told.earned else child
+        columns = {**result.columns, **row_prompt.columns, **extra}
+        child = rollout_row(self._node, row_prompt.row, k, tokens, row_prompt.prompt, columns)
+        return child.with_exact(result.earned) if result.earned else child
 
     def _measured(
         self, texts: Sequence[Tokens], told: Sequence[ConversationResult], context: Context
@@ -274,7 +269,6 @@ class Writer:
         return self._fits.state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """What `state` gave."""
         self._fits.load_state(state)
 
 
@@ -288,12 +282,7 @@ def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
     """What was written to a prompt, with what came of it."""
     if isinstance(reply, TooLong):
         return reply
-    return [Written(tokens=text, told=conversations.told(place, k)) for k, text in enumerate(reply)]
-
-
-def _by_child(children: Sequence[Row], texts: Sequence[Written]) -> dict[str, ConversationResult]:
-    """What came of each text, by the id of its row."""
-    return {child.id: one.told for child, one in zip(children, texts, strict=True)}
+    return [(text, conversations.told(place, k)) for k, text in enumerate(reply)]
 
 
 # What completions say in place of what would be drawn: `rollout.script`, a rehearsal's lines.
