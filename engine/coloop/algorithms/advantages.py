@@ -122,13 +122,6 @@ def length_weighted(scores: Tensor, groups: Tensor, lengths: Tensor) -> Tensor:
     return torch.where(alone, torch.zeros_like(advantage), advantage).float()
 
 
-def greedy_baseline(scores: Tensor, greedy_scores: Tensor) -> Tensor:
-    """A = r - r(greedy completion of the same prompt). ReMax (arXiv 2310.10505). (E,) -> (E,)."""
-    check_rank(1, scores=scores)
-    check_rows(scores, greedy_scores=greedy_scores)
-    return scores.float() - greedy_scores.float()
-
-
 def best_minus_second(scores: Tensor, groups: Tensor) -> Tensor:
     """The group's best gets r_max - r_second, the others 0. (E,) -> (E,).
 
@@ -152,12 +145,6 @@ def mean_normalised(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) ->
     """A = (r - mean_g) / (mean_g + epsilon). MaxRL. (E,) -> (E,)."""
     mean = group_means(scores, groups)
     return ((scores.double() - mean) / (mean + epsilon)).float()
-
-
-def nonzero_scaled(scores: Tensor, groups: Tensor) -> Tensor:
-    """A = α (r - mean_g), α = E / number of nonzero rewards. GPG (arXiv 2504.02546)."""
-    alpha = scores.numel() / max(int((scores != 0).sum()), 1)
-    return (alpha * (scores.double() - group_means(scores, groups))).float()
 
 
 def discounted_returns(rewards: Tensor, mask: Tensor, *, gamma: float = 1.0) -> Tensor:

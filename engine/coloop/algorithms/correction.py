@@ -17,7 +17,6 @@ from coloop.algorithms.masks import (
     check_mask,
     check_rank,
     check_same_shape,
-    masked_mean,
     masked_sum,
     wide,
 )
@@ -60,26 +59,6 @@ def correction_weights(
     else:
         weight = torch.where(within(weight, lowest, highest), weight, 0.0)
     return torch.where(mask, weight, ones)
-
-
-def geometric_mask_weights(
-    log_probs_old: Tensor,
-    log_probs_rollout: Tensor,
-    mask: Tensor,
-    *,
-    lowest: float | None,
-    highest: float | None,
-) -> Tensor:
-    """w of each token, 0 for sequences whose geometric mean of w leaves the bounds. (B, T).
-
-    OpenRLHF's seq-mask-tis; the token weights themselves are not clamped.
-    """
-    check_rank(2, log_probs_old=log_probs_old)
-    check_same_shape(log_probs_old=log_probs_old, log_probs_rollout=log_probs_rollout, mask=mask)
-    difference = log_ratios(log_probs_old, log_probs_rollout, mask).detach()
-    kept = within(masked_mean(difference, mask, dim=1).exp(), lowest, highest)  # (B,)
-    weight = torch.where(kept[:, None], difference.exp(), 0.0)
-    return torch.where(mask, weight, 1.0)
 
 
 def within(weight: Tensor, lowest: float | None, highest: float | None) -> Tensor:

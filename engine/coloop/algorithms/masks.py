@@ -24,13 +24,6 @@ def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
     return total / count.clamp(min=1)
 
 
-def last_true_position(mask: Tensor) -> Tensor:
-    """Position of the last true entry of each row, -1 for a row without any. (B, T) -> (B,)."""
-    check_mask(mask)
-    positions = torch.arange(mask.shape[1], device=mask.device)
-    return torch.where(mask, positions, -1).amax(dim=1) if mask.shape[1] else mask.sum(1) - 1
-
-
 # Checks that stand on the first lines of every public function of this package, and its
 # precision.
 #

@@ -5,7 +5,7 @@ import torch
 from tests.engine.numerics import near
 
 from coloop.algorithms.aggregation import aggregate, divisor, token_weights
-from coloop.algorithms.masks import last_true_position, masked_mean, masked_sum
+from coloop.algorithms.masks import masked_mean, masked_sum
 
 MODES = ["token_mean", "sequence_mean", "sequence_sum", "constant"]
 
@@ -70,13 +70,6 @@ def test_means_over_nothing_are_zero_and_rubbish_outside_the_mask_is_ignored() -
     assert masked_mean(values, mask, dim=1).tolist() == [2.0, 0.0]
     assert float(masked_sum(values, mask)) == 2.0
     assert float(masked_mean(values, torch.zeros_like(mask))) == 0.0
-
-
-def test_last_true_position_of_empty_rows_is_minus_one() -> None:
-    mask = torch.tensor([[True, False, True, False], [False] * 4])
-
-    assert last_true_position(mask).tolist() == [2, -1]
-    assert last_true_position(torch.zeros(2, 0, dtype=torch.bool)).tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("mode", ["sequence_mean", "sequence_sum"])

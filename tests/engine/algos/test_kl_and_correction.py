@@ -8,7 +8,6 @@ from tests.engine.numerics import near
 
 from coloop.algorithms.correction import (
     correction_weights,
-    geometric_mask_weights,
     off_policy_weights,
 )
 from coloop.algorithms.kl import adapted_coefficient, kl_divergence
@@ -75,19 +74,6 @@ def test_a_weight_on_its_bound_is_within(method: str) -> None:
     weights = correction_weights(same, same, MASK, method=method, lowest=1.0, highest=1.0)
 
     assert weights.tolist() == [[1.0] * 3] * 2
-
-
-def test_the_geometric_mean_is_of_trained_tokens_alone() -> None:
-    """w = 4 on both trained tokens: over the row's four places its mean would be 2."""
-    old = torch.tensor([[0.0, 0.0, -1.0, -1.0]])
-    engine = torch.tensor([[-math.log(4), -math.log(4), -1.0, -1.0]])
-    mask = torch.tensor([[True, True, False, False]])
-
-    beyond = geometric_mask_weights(old, engine, mask, lowest=None, highest=3.0)
-    inside = geometric_mask_weights(old, engine, mask, lowest=3.0, highest=5.0)
-
-    assert beyond.tolist() == [[0.0, 0.0, 1.0, 1.0]]
-    assert inside[0].tolist() == near([4.0, 4.0, 1.0, 1.0])
 
 
 def test_equal_log_probs_are_not_corrected_at_all() -> None:

@@ -1,7 +1,8 @@
 """Roles over tables: loops written as data, run stage by stage, with writers of a script."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.flights import Flight, Work
-from coloop.runtime.schedule.lanes import InlineLanes, Lanes
+from coloop.runtime.schedule.lanes import Lanes, T, Waited
 from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.runtime.schedule.window import Window
 from coloop.spec.graph import LoopSpec
@@ -40,6 +41,31 @@ from coloop.workers.messages import (
 
 MODEL = {"type": "scratch", "architecture": "tiny-qwen3"}
 ACTOR = {"kind": "actor", "model": MODEL, "rollout": {"completions_per_prompt": 2}}
+
+
+class InlineLanes:
+    """One stage after another in the caller's own thread, in the order in which they are given."""
+
+    def room(self, lane: str | None) -> int:
+        del lane
+        return 1
+
+    def submit(self, lane: str | None, work: Callable[[], T]) -> Future[T]:
+        del lane
+        future: Future[T] = Future()
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+            if not isinstance(error, Exception | SystemExit):
+                raise
+        return future
+
+    def wait(self, works: Collection["Future[T]"], seconds: float, /) -> Waited[T]:
+        del seconds
+        return set(works), set()
+
+    def close(self) -> None: ...
 
 
 class ScriptedHosts:

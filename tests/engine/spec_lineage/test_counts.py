@@ -46,7 +46,7 @@ STEP = [
         ({}, "12", 12),
         ({"keep": [{"rule": "nonzero_variance"}]}, "at most 12", 12),
         ({"per_group": {"max": 1, "pick": "first"}}, "at most 12", 4),
-        ({"resample": {"weight": "random", "rows": 5}}, "at most 5", 5),
+        ({"resample": {"rows": 5}}, "at most 5", 5),
         (
             {
                 "keep": [{"rule": "nonzero_variance"}],

@@ -59,28 +59,3 @@ class ThreadLanes:
         for threads in self._threads.values():
             threads.shutdown(wait=True, cancel_futures=True)
         self._threads.clear()
-
-
-class InlineLanes:
-    """One stage after another in the caller's own thread, in the order in which they are given."""
-
-    def room(self, lane: str | None) -> int:
-        del lane
-        return 1
-
-    def submit(self, lane: str | None, work: Callable[[], T]) -> Future[T]:
-        del lane
-        future: Future[T] = Future()
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-            if not isinstance(error, Exception | SystemExit):
-                raise
-        return future
-
-    def wait(self, works: Collection["Future[T]"], seconds: float, /) -> Waited[T]:
-        del seconds
-        return set(works), set()
-
-    def close(self) -> None: ...
