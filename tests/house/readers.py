@@ -32,7 +32,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "TriggerActions": ("runtime",),
     "RefreshOrder": ("runtime",),
     # nodes
-    "DatasetNode": ("runtime/roles/dataset.py", "plan/settings/flow.py", "plan/settings/rows.py"),
+    "DatasetNode": ("runtime/roles/dataset.py", "plan/settings/survey.py", "plan/settings/rows.py"),
     "ActorNode": (
         *(
             "runtime/roles/credit/advantage_batch.py",

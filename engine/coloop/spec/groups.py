@@ -150,6 +150,12 @@ def rollout_of(spec: LoopSpec, node: str) -> Rollout | None:
     return rollout
 
 
+ANSWER_TOKENS = 256.0
+"""Most tokens of an answer of a tool, where the loop does not say it."""
+SUM_TOKENS = 16.0
+"""The same of a calculator's."""
+
+
 def turns_of(spec: LoopSpec, node: str) -> Turns | None:
     """How a writer takes turns with tools; nothing of one to which nobody speaks."""
     rollout = rollout_of(spec, node)
@@ -157,3 +163,15 @@ def turns_of(spec: LoopSpec, node: str) -> Turns | None:
         return None
     has_tools = bool(spec.graph.edges_into(node, "tools"))
     return rollout.turns or (Turns() if has_tools else None)
+
+
+def observed_tokens(spec: LoopSpec, node: str) -> float:
+    """Most tokens that tools say in a text of a writer."""
+    turns = turns_of(spec, node)
+    if turns is None:
+        return 0.0
+    if turns.observation_tokens is not None:
+        return float(turns.answers * turns.observation_tokens)
+    tools = [edge.source.node for edge in spec.graph.edges_into(node, "tools")]
+    are_sums = all(getattr(spec.nodes.get(tool), "type", None) == "calculator" for tool in tools)
+    return turns.answers * (SUM_TOKENS if are_sums else ANSWER_TOKENS)

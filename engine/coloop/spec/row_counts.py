@@ -1,10 +1,11 @@
-"""Numbers of rows: exact, at most so many, or unknown; sums and bounds of them."""
+"""Numbers of rows: exact, at most so many, or unknown, and in the mean; sums and bounds of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from coloop.spec.levels import Level
+from coloop.spec.table_sizes import EMPTY, TableSize, joined, one_after_another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class Count:
     """Greedy extras that stand beside these rows; they are scored and never learned."""
     ladder: str = ""
     """How the number comes about, e.g. `32 rows of problems x 8 completions`."""
+    mean: TableSize = EMPTY
+    """Rows to be expected, greedy extras among them, and the lengths of their texts."""
 
     @property
     def whole(self) -> int | None:
@@ -48,11 +51,11 @@ def add_up(counts: Iterable[Count]) -> Count:
     parts = list(counts)
     if len(parts) == 1:
         return parts[0]
-    least = sum(part.least for part in parts)
+    least, mean = sum(p.least for p in parts), one_after_another([p.mean for p in parts])
     total = 0
     for part in parts:
         if part.rows is None:
-            return Count(rows=None, least=least)
+            return Count(rows=None, least=least, mean=mean)
         total += part.rows
     return Count(
         rows=total,
@@ -60,6 +63,7 @@ def add_up(counts: Iterable[Count]) -> Count:
         least=least,
         greedy=sum(part.greedy for part in parts),
         ladder=" + ".join(part.ladder for part in parts if part.ladder),
+        mean=mean,
     )
 
 
@@ -68,8 +72,16 @@ def at_most(count: Count) -> Count:
     return replace(count, is_exact=False, least=0)
 
 
+def without_greedy(count: Count) -> Count:
+    """The same without greedy extras."""
+    if not count.greedy or count.rows is None:
+        return replace(count, greedy=0)
+    share = count.rows / (count.rows + count.greedy)
+    return replace(count, greedy=0, mean=count.mean.times(share))
+
+
 def times(count: Count, factor: int) -> Count:
-    """So many times these rows."""
+    """At most so many times these rows, and as many as before in the mean."""
     if count.rows is None:
         return count
     return replace(count, rows=count.rows * factor, greedy=count.greedy * factor)
@@ -82,25 +94,32 @@ def repeated(count: Count, passes: int) -> Count:
     return replace(times(count, passes), is_exact=False)
 
 
-def of_all_rounds(count: Count) -> Count:
-    """Rows of all rounds: those of the first are sure, and nobody knows the others."""
-    return Count(rows=None, least=count.least)
+def of_all_rounds(count: Count, growth: float) -> Count:
+    """Rows of all rounds: those of the first are sure, and nobody knows the others.
+
+    Args:
+        growth: rows of all rounds over those of the first, in the mean.
+    """
+    return Count(rows=None, least=count.least, mean=count.mean.times(growth))
 
 
 def largest(counts: Iterable[Count]) -> Count:
     """The largest of several tables."""
     parts = list(counts)
+    mean = joined([part.mean for part in parts])
     if any(part.rows is None for part in parts):
-        return Count(rows=None, least=max(part.least for part in parts))
-    return max(parts, key=lambda part: part.rows or 0, default=NONE)
+        return Count(rows=None, least=max(part.least for part in parts), mean=mean)
+    return replace(max(parts, key=lambda part: part.rows or 0, default=NONE), mean=mean)
 
 
 def smallest(counts: list[Count]) -> Count:
-    """The smallest of several tables; not exact where one of them is not."""
+    """The smallest of several tables; not exact where one of them is not. In the mean a join has
+    as many rows as its finest input."""
+    mean = joined([count.mean for count in counts])
     known = [count for count in counts if count.rows is not None]
     if not known:
-        return Count(rows=None, least=min(count.least for count in counts))
-    least = min(known, key=lambda count: count.rows or 0)
+        return Count(rows=None, least=min(count.least for count in counts), mean=mean)
+    least = replace(min(known, key=lambda count: count.rows or 0), mean=mean)
     if len(known) == len(counts) and all(count.is_exact for count in known):
         return least
     return at_most(least)

@@ -1,18 +1,10 @@
-"""How large a table of a step is: rows in the mean, and lengths of their texts in tokens.
+"""How large a table of a step is: rows in the mean, and lengths of their texts in tokens."""
 
-Where counts (`row_counts`) say what is sure, sizes say what is to be expected.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal
 
 from coloop.spec.rollout import Rollout
-
-if TYPE_CHECKING:
-    from coloop.spec.nodes.dataset import DatasetNode
 
 MEAN_OF_MAXIMUM = 0.5
 """Mean length of what is written over the most that may be written."""
@@ -43,33 +35,19 @@ class TableSize:
         """Greatest length."""
         return self.prompt_max + self.written_max
 
+    def times(self, factor: float) -> "TableSize":
+        """So many times these rows."""
+        return self if factor == 1 else replace(self, rows=self.rows * factor)
 
-class Sizes(Protocol):
-    """Sizes of the other tables of a loop, all of one round."""
+    @property
+    def as_pairs(self) -> "TableSize":
+        """The same as a table of pairs: two texts a row under one prompt."""
+        return self if self.sides == 2 else replace(self, sides=2, alike=2 * self.alike)
 
-    per_character: float
-    """Tokens of a character."""
 
-    def arriving_once(self, node: str, ports: Iterable[str]) -> TableSize:
-        """All edges into these ports, one after another."""
-
-    def worked_on_once(self, node: str) -> TableSize:
-        """The rows that a scorer works on: its inputs joined."""
-
-    def brought_once(self, node: str) -> TableSize:
-        """Its rows, rollouts and pairs, joined."""
-
-    def siblings(self, node: str) -> float:
-        """Completions of one prompt above a node; 1 where no writer is found."""
-
-    def loaded(self, node: str, section: DatasetNode, port: str) -> TableSize:
-        """What a dataset gives, with the lengths of its texts."""
-
-    def written(self, node: str, rollout: Rollout, prompts: TableSize) -> TableSize:
-        """What a node writes to these prompts."""
-
-    def rollouts_of(self, node: str, port: str) -> list[Rollout]:
-        """How the nodes write that an input calls, those of them that write."""
+EMPTY = TableSize()
+CHARACTERS_PER_TOKEN = 3.2
+"""For vocabularies of words; small vocabularies are taken to be of characters."""
 
 
 def mean_written(rollout: Rollout) -> float:
@@ -80,11 +58,13 @@ def mean_written(rollout: Rollout) -> float:
     return min(float(rollout.expected_tokens), longest)
 
 
-def one_after_another(tables: list[TableSize]) -> TableSize:
+def one_after_another(tables: Sequence[TableSize]) -> TableSize:
     """Rows of several tables, each for itself."""
     rows = sum(table.rows for table in tables)
     if not rows:
-        return TableSize()
+        return EMPTY
+    if len(tables) == 1:
+        return tables[0]
     return TableSize(
         rows=rows,
         prompt=sum(t.rows * t.prompt for t in tables) / rows,
@@ -96,10 +76,10 @@ def one_after_another(tables: list[TableSize]) -> TableSize:
     )
 
 
-def joined(tables: list[TableSize]) -> TableSize:
+def joined(tables: Sequence[TableSize]) -> TableSize:
     """Rows joined by lineage: as many as the finest input has."""
-    if not tables:
-        return TableSize()
+    if len(tables) < 2:
+        return tables[0] if tables else EMPTY
     finest = max(tables, key=lambda table: table.rows)
     return replace(
         finest,

@@ -9,12 +9,11 @@ from coloop.plan.cost import Estimate, estimate
 from coloop.plan.cost.missing import unknown_hint
 from coloop.plan.cost.report import GpuEstimate, UnknownModel
 from coloop.plan.refused import outlook_of, refused_words
-from coloop.plan.settings.flow import observed_tokens
 from coloop.plan.settings.rows import rows_of
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, likeness
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import turns_of
+from coloop.spec.groups import observed_tokens, turns_of
 from coloop.spec.nodes import DatasetNode
 from coloop.validate.facts import found
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from coloop.plan.settings.flow import Flow
 from coloop.spec.io import parse
+from coloop.spec.lineage.counts import RowCounts
+from coloop.spec.lineage.lineage import lineage_throughout
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "shared" / "language" / "examples"
 
@@ -58,12 +59,12 @@ def test_rows_over_rounds_are_those_of_the_branch(
 ) -> None:
     spec = parse(TALK.format(branch=branch)).spec
     assert spec is not None
-    flow = Flow(spec, None)
+    counts = RowCounts(lineage_throughout(spec), overrides={})
 
-    assert flow.output("first", "rollouts").rows == first
-    assert flow.output("second", "rollouts").rows == second
-    assert flow.worked_on("mark").rows == second
-    assert flow.output("judge", "rollouts").rows == judge
+    assert counts.of("first", "rollouts").mean.rows == first
+    assert counts.of("second", "rollouts").mean.rows == second
+    assert counts.worked_on("mark").mean.rows == second
+    assert counts.of("judge", "rollouts").mean.rows == judge
 
 
 @pytest.mark.skipif(not EXAMPLES.exists(), reason="the examples are not here")
@@ -80,6 +81,6 @@ def test_rows_over_rounds_are_those_of_the_branch(
 def test_examples_are_priced_as_they_run(loop: str, rows: dict[str, int]) -> None:
     spec = parse((EXAMPLES / f"{loop}.yaml").read_text(encoding="utf-8")).spec
     assert spec is not None
-    flow = Flow(spec, None)
+    counts = RowCounts(lineage_throughout(spec), overrides={})
 
-    assert {node: flow.output(node, "rollouts").rows for node in rows} == rows
+    assert {node: counts.of(node, "rollouts").mean.rows for node in rows} == rows

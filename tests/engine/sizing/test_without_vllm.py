@@ -35,7 +35,7 @@ PROCESSOR = Processor(cores=2, has_bf16=False, reason="plain")
 
 def engine_of(spec: LoopSpec, *, lacks_vllm: bool) -> tuple[str, str]:
     """The engine of the actor, and why."""
-    plan = compile_plan(spec, processor=Conditions(processor=PROCESSOR, lacks_vllm=lacks_vllm))
+    plan = compile_plan(spec, conditions=Conditions(processor=PROCESSOR, lacks_vllm=lacks_vllm))
     [engine] = plan.weights[0].engines
     reasons = {one.path: one.reason for one in plan.decisions}
     return engine.engine, reasons.get("nodes.actor.rollout.engine", "")

@@ -270,7 +270,7 @@ class _Estimator:
 
     def explanation(self) -> Explanation:
         survey = self.survey
-        notes = dict.fromkeys((*survey.notes, *survey.flow.notes))
+        notes = dict.fromkeys(survey.notes)
         seconds = [phase.seconds for phase in self.phases]
         known = [value for value in seconds if value is not None]
         return Explanation(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from coloop.plan.settings.flow import Flow
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.outline import Outline
 from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EngineSettings
 from coloop.plan.settings.weights import Weights
 from coloop.spec.groups import writing_pools
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.rollout import Engine as EngineKind
 
 NO_VLLM = (
@@ -63,7 +63,7 @@ class Engines:
     outline: Outline
     weights: Mapping[str, Weights]
     """Of the groups whose architecture is known."""
-    flow: Flow
+    counts: RowCounts
 
     def settle(self) -> Iterator[EngineSettings]:
         """Each group and each pool in which members of it write."""
@@ -142,7 +142,7 @@ class Engines:
         if said:
             return max(said)
         value, reason = ROWS_AT_ONCE, f"{ROWS_AT_ONCE} at most: more at once is no faster"
-        rows = max((self.flow.output(node, "rollouts").rows for node in writers), default=0)
+        rows = max((self.counts.of(node, "rollouts").mean.rows for node in writers), default=0)
         if kind == "vllm" and rows:
             value = min(ROWS_AT_ONCE, max(1, ceil(rows / copies)))
             reason = f"the rows of a step, at most {ROWS_AT_ONCE}"
@@ -179,7 +179,8 @@ class Engines:
         self, weights: Weights, settings: EngineSettings, writers: tuple[str, ...]
     ) -> Engine:
         pool = self.outline.machine.pool(settings.pool)
-        sizes = [self.flow.output(node, "rollouts") for node in writers]
+        sizes = [self.counts.of(node, "rollouts").mean for node in writers]
+        new = max((one.max_new_tokens for one in self._rollouts(writers)), default=0)
         shares = (one.gpu_memory_utilization for one in self._rollouts(writers))
         return Engine(
             weights=weights,
@@ -190,7 +191,7 @@ class Engines:
             max_sequences=settings.max_num_seqs,
             utilization=next((share for share in shares if share is not None), None),
             rows=max((size.rows for size in sizes), default=0.0),
-            length=max((round(size.length_max) for size in sizes), default=0) or 1,
-            new=max((one.max_new_tokens for one in self._rollouts(writers)), default=0),
+            length=max((new, *(round(size.length_max) for size in sizes))) or 1,
+            new=new,
             is_colocated=self._is_colocated(weights.name, pool),
         )

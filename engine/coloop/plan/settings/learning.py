@@ -205,7 +205,7 @@ def _taught(survey: Survey, weights: Weights) -> dict[Port, TableSize]:
 def _update_of(survey: Survey, node: str, port: str) -> TableSize:
     """What an update learns at a port: rows of a step, or those that are kept until there are as
     many."""
-    table, rule = survey.flow.taught(node, port), survey.spec.schedule.learn.get(node)
+    table, rule = survey.counts.taught(node, port).mean, survey.spec.schedule.learn.get(node)
     if rule is None or rule.rows is None or not table.rows:
         return table
     return replace(table, rows=float(rule.rows))

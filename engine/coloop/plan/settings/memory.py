@@ -383,7 +383,7 @@ class _Layout:
             stage = f"{node}.score"
             if stage not in stages or self._survey.engine_of(node) is not None:
                 continue
-            table = self._survey.flow.worked_on(node)
+            table = self._survey.counts.worked_on(node).mean
             shares = weights.pool.places if weights.scheme == "single" else weights.shards
             rows = max(table.rows * table.sides / max(shares, 1), 1.0)
             tokens = max(min(PREFILL_TOKENS, rows * table.length_max), table.length_max)

@@ -134,7 +134,7 @@ def _shares(survey: Survey) -> float:
         for node in engine.writers:
             rollout = getattr(survey.spec.nodes[node], "rollout", None)
             each = max(getattr(rollout, "completions_per_prompt", 1), 1)
-            rows = survey.flow.output(node, "rollouts").rows
+            rows = survey.counts.of(node, "rollouts").mean.rows
             found = min(found, rows / each if rows else inf)
     for weights in survey.weights.values():
         if weights.trains and weights.training.mini_batch is not None:

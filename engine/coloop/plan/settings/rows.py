@@ -18,6 +18,7 @@ from coloop.data.files import first_rows, start_of
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode
 from coloop.spec.plugin_records import Task
+from coloop.spec.table_sizes import CHARACTERS_PER_TOKEN, TableSize
 
 # The first rows of a file, read when a loop is planned: how long its texts are, and about how
 # many rows it has.
@@ -104,8 +105,6 @@ def _characters(value: Any) -> int:
     return 0 if value is None else len(str(value))
 
 
-CHARACTERS_PER_TOKEN = 3.2
-"""For vocabularies of words; small vocabularies are taken to be of characters."""
 UNKNOWN_CHARACTERS = (800, 1600)
 """Mean and greatest length of a text that nothing is known of."""
 UNKNOWN_CHARACTERS_TINY = (32, 64)
@@ -133,13 +132,10 @@ target.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Mean and greatest length of a dataset's texts, in tokens."""
+    """How long the texts of a dataset are."""
 
-    prompt: float = 0.0
-    prompt_max: float = 0.0
-    answer: float = 0.0
-    """Of the longest text that follows a prompt."""
-    answer_max: float = 0.0
+    texts: TableSize
+    """Lengths in tokens; what is written is the longest text that follows a prompt."""
     reason: str = ""
     """Where they come from; empty: the loop itself says it."""
     is_assumed: bool = False
@@ -154,23 +150,19 @@ def lengths_of(section: DatasetNode, root: Path | None, *, is_characters: bool) 
     """
     source, scale = section.source, 1.0 if is_characters else 1 / CHARACTERS_PER_TOKEN
     if isinstance(source, InlineSource):
-        return _measured(sample_rows(source.rows, section.columns), scale)
+        return Lengths(texts=_measured(sample_rows(source.rows, section.columns), scale))
     if isinstance(source, Task):
-        prompt, prompt_max, answer, answer_max = (one * scale for one in _task_characters(source))
-        return Lengths(prompt=prompt, prompt_max=prompt_max, answer=answer, answer_max=answer_max)
+        return Lengths(texts=_texts(*_task_characters(source), scale))
     if section.tokens is not None:  # whole rows: what is a prompt among it is not said
-        return Lengths(prompt=section.tokens.mean, prompt_max=section.tokens.max)
+        return Lengths(texts=_texts(section.tokens.mean, section.tokens.max))
     if isinstance(source, FileSource):
         sample = sample_file(source, section.columns, root)
         if sample is not None:
             reason = f"measured on the first {len(sample.prompts)} rows of {source.path}"
-            return _measured(sample, scale, reason)
+            return Lengths(texts=_measured(sample, scale), reason=reason)
     mean, most = UNKNOWN_CHARACTERS_TINY if is_characters else UNKNOWN_CHARACTERS
     return Lengths(
-        prompt=mean * scale,
-        prompt_max=most * scale,
-        answer=mean * scale,
-        answer_max=most * scale,
+        texts=_texts(mean, most, mean, most, scale),
         reason=f"assumed: the rows of a {source.type} are not known here",
         is_assumed=True,
     )
@@ -199,13 +191,24 @@ def steps_of_epochs(section: DatasetNode, epochs: float, root: Path | None) -> i
     return ceil(epochs * rows / (section.rows_per_step or rows))
 
 
-def _measured(sample: Sample, scale: float, reason: str = "") -> Lengths:
-    return Lengths(
-        prompt=_mean(sample.prompts) * scale,
-        prompt_max=max(sample.prompts, default=0) * scale,
-        answer=_mean(sample.answers) * scale,
-        answer_max=max(sample.answers, default=0) * scale,
-        reason=reason,
+def _measured(sample: Sample, scale: float) -> TableSize:
+    prompts, answers = sample.prompts, sample.answers
+    longest = max(prompts, default=0), max(answers, default=0)
+    return _texts(_mean(prompts), longest[0], _mean(answers), longest[1], scale)
+
+
+def _texts(
+    prompt: float,
+    prompt_max: float,
+    answer: float = 0.0,
+    answer_max: float = 0.0,
+    scale: float = 1.0,
+) -> TableSize:
+    return TableSize(
+        prompt=prompt * scale,
+        prompt_max=prompt_max * scale,
+        written=answer * scale,
+        written_max=answer_max * scale,
     )
 
 

@@ -1,7 +1,7 @@
 """One loop seen with an estimator's eyes: machine, weights, engines and the values left open.
 
     outline ──> learners (backends, states) ──> types, bases ──> updates, weights
-      ──> flow (rows and lengths) ──> engines
+      ──> counts (rows and lengths) ──> engines
 
 Everything that the memory and the time of a stage are computed from is gathered here once. Values
 that the loop leaves to the compiler are decided on the way, each with its reason, except those that
@@ -16,17 +16,26 @@ from pathlib import Path
 from coloop.plan.settings.architecture import count_parameters
 from coloop.plan.settings.engines import Engine, Engines
 from coloop.plan.settings.facts import Note, resolve_architecture
-from coloop.plan.settings.flow import Flow
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.outline import Outline, Value
 from coloop.plan.settings.processor import Conditions, conditions_here
+from coloop.plan.settings.rows import Lengths, lengths_of
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.plan.settings.updates import Updates, settle_learners
 from coloop.plan.settings.weights import Weights, bases_of, weigh
 from coloop.spec.dtypes import Usual, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, rollout_of, weights_groups
+from coloop.spec.lineage.counts import RowCounts
+from coloop.spec.lineage.lineage import lineage_throughout
+from coloop.spec.nodes.dataset import USUAL_ROWS, DatasetNode
 from coloop.spec.training import Backend
+
+CHARACTER_VOCABULARY = 1024
+"""Vocabularies up to this size are taken to be of characters."""
+
+READ_WHOLE = {("tool", "documents"), ("verifier", "library"), ("evaluate", "pairs")}
+"""Inputs (kind, port) for which it does not matter how many rows a step draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +93,40 @@ class Survey:
         for owner in self._outline.groups:
             self._weigh(owner)
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
-        self.flow = Flow(spec, min(vocabularies, default=None), root)
-        for node, found in self.flow.lengths_found():
-            value = f"prompts of {found.prompt:.0f}, at most {found.prompt_max:.0f}"
-            self.decide(f"nodes.{node}.tokens", value, found.reason)
-        engines = Engines(outline=self._outline, weights=self.weights, flow=self.flow)
+        self.counts = self._count(min(vocabularies, default=None))
+        engines = Engines(outline=self._outline, weights=self.weights, counts=self.counts)
         self.settings = tuple(engines.settle())
         """Of every engine that a group writes with."""
         self.engines = tuple(engines.known(self.settings))
         """Those of which memory and time are known."""
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
+
+    def _count(self, smallest_vocabulary: int | None) -> RowCounts:
+        """Rows of every table over the edges of all phases, with the lengths of their texts."""
+        is_characters = (smallest_vocabulary or 10**9) <= CHARACTER_VOCABULARY
+        lineage = lineage_throughout(self.spec)
+        lengths = {}
+        for name, node in self.spec.nodes.items():
+            if isinstance(node, DatasetNode):
+                found = lengths_of(node, self._outline.root, is_characters=is_characters)
+                texts = lengths[name] = found.texts
+                if found.reason:
+                    value = f"prompts of {texts.prompt:.0f}, at most {texts.prompt_max:.0f}"
+                    self.decide(f"nodes.{name}.tokens", value, found.reason)
+                readers = (edge.target for edge in lineage.walk.out_of(name))
+                if {(lineage.walk.kinds[one.node], one.port) for one in readers} - READ_WHOLE:
+                    self._note_rows(name, node, found)
+        return RowCounts(lineage, overrides={}, lengths=lengths, is_characters=is_characters)
+
+    def _note_rows(self, name: str, node: DatasetNode, found: Lengths) -> None:
+        """What is assumed of a dataset."""
+        if found.is_assumed:
+            what = f"the lengths of {node.source.type} rows are not known"
+            message = f"{what}: {round(found.texts.prompt_max)} tokens assumed"
+            self.notes.append(Note(message=message, node=name, field="source"))
+        if node.rows_per_step is None and node.source.type != "inline":
+            message = f"rows of a step are not given: {USUAL_ROWS} assumed"
+            self.notes.append(Note(message=message, node=name, field="rows_per_step"))
 
     def _weigh(self, owner: str) -> None:
         """A group of which nothing is known has settings only."""

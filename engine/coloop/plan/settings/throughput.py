@@ -31,6 +31,7 @@ from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import Weights
 from coloop.plan.settings.writing import WritingLoad, writing_seconds
 from coloop.spec.algorithm import asks_of_others
+from coloop.spec.ports import PORTS
 from coloop.spec.table_sizes import TableSize
 from coloop.spec.training import Checkpointing
 
@@ -110,7 +111,7 @@ class Clock:
     def _writing(self, node: str) -> StageTime:
         survey = self._survey
         engine = survey.engine_of(node) or survey.search_engine(node)
-        table = survey.flow.output(node, "rollouts")
+        table = survey.counts.of(node, "rollouts").mean
         if engine is None:
             rollout: Any = getattr(survey.spec.nodes[node], "rollout", None)
             if rollout is not None and rollout.engine == "remote":
@@ -181,13 +182,13 @@ class Clock:
 
     def _scoring(self, node: str) -> StageTime:
         survey = self._survey
-        table = survey.flow.worked_on(node)
+        table = survey.counts.worked_on(node).mean
         if survey.spec.nodes[node].kind == "reference":
-            table = survey.flow.arriving(node, ("rollouts", "pairs"))
+            table = survey.counts.arriving(node, "rollouts", "pairs").mean
         sequences = table.rows * table.sides
         read, written = sequences * table.length, sequences * table.written
         if asks_of_others(survey.spec, node):
-            others = survey.flow.arriving(node, ("pairs",))
+            others = survey.counts.arriving(node, "pairs").mean
             read += others.rows * others.sides * others.length
             written += others.rows * others.sides * others.written
         weights = survey.weights_of(node)
@@ -352,11 +353,11 @@ class Clock:
         """A probe with rows of its own runs the writers after the dataset once more on them."""
         survey = self._survey
         section: Any = survey.spec.nodes[node]
-        rows = survey.flow.arriving(node, ("rows",)).rows
+        rows = survey.counts.arriving(node, "rows").mean.rows
         seconds = samples = tokens = 0.0
         for writer in survey.probe_writers(node):
             engine = survey.engine_of(writer)
-            table = survey.flow.output(writer, "rollouts")
+            table = survey.counts.of(writer, "rollouts").mean
             each = survey.spec.nodes[writer].rollout.completions_per_prompt  # type: ignore[union-attr]
             prompts = table.rows / max(each, 1)
             if engine is None or not prompts or not rows:
@@ -368,11 +369,9 @@ class Clock:
         return _timed(seconds, samples or rows, tokens, "latency" if seconds else "driver")
 
     def _preparing(self, node: str, verb: str) -> StageTime:
-        kind = self._survey.spec.nodes[node].kind if node in self._survey.spec.nodes else "other"
-        port = "pairs" if kind == "pairs" else "rows"
-        if verb == "credit":
-            port = "rollouts"
-        rows = self._survey.flow.output(node, port).rows
+        kind = self._survey.spec.nodes[node].kind
+        ports = ("rollouts",) if verb == "credit" else PORTS[kind].outputs
+        rows = max((self._survey.counts.of(node, port).mean.rows for port in ports), default=0.0)
         each = ROW_SECONDS["template" if kind == "template" else "other"]
         return _timed(rows * each, rows, 0.0, "driver")
 

@@ -97,11 +97,9 @@ def _mend_end(path: Path) -> None:
 
 def _tail(path: Path) -> bytes:
     """What stands behind the last end of a line."""
-    last = b""
     with path.open("rb") as file:
-        for line in file:
-            last = line
-    return b"" if last.endswith(b"\n") else last
+        line = _last_line(file, file.seek(0, os.SEEK_END))
+    return b"" if line.endswith(b"\n") else line
 
 
 def _is_number(value: object) -> bool:

@@ -1,18 +1,20 @@
-"""How many rows a step brings to each table, as far as the spec is certain of it.
+"""How many rows a step brings to each table: as far as the spec is certain of it, and in the mean.
 
 A count is exact where every row is bound to come, an upper bound where something may cut rows, and
-unknown where trees grow or code decides; of what goes round the first round is sure. Checks, plan
-and run ask here, each with the edges that deliver in the phase at hand. The prediction of
-`estimate` guesses where this module is silent; whoever calls something an error must not guess.
+unknown where trees grow or code decides; of what goes round the first round is sure. Its mean
+guesses where that is silent: `estimate` asks for it, and whoever calls something an error must not.
+Checks, plan and run ask with the edges that deliver in the phase at hand, `estimate` for those of
+all phases and with the lengths of texts.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import prod
 from typing import Any
 
 from coloop.spec.graph import Edge
+from coloop.spec.groups import observed_tokens
 from coloop.spec.levels import (
     Level,
     Levels,
@@ -22,8 +24,8 @@ from coloop.spec.levels import (
     ordered,
 )
 from coloop.spec.lineage.lineage import Lineage
-from coloop.spec.lineage.walk import ALWAYS_CONCAT
-from coloop.spec.ports import PORTS
+from coloop.spec.lineage.walk import ALWAYS_CONCAT, RoundsRegion, Walk, multiplied
+from coloop.spec.ports import PORTS, PortType
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import (
     NONE,
@@ -36,6 +38,14 @@ from coloop.spec.row_counts import (
     of_all_rounds,
     repeated,
     smallest,
+    without_greedy,
+)
+from coloop.spec.table_sizes import (
+    CHARACTERS_PER_TOKEN,
+    TableSize,
+    joined,
+    mean_written,
+    one_after_another,
 )
 from coloop.spec.training import Gather
 
@@ -54,6 +64,8 @@ class RowCounts:
         stand_ins: Mapping[str, Count] | None = None,
         is_probe: bool = False,
         nodes: Collection[str] | None = None,
+        lengths: Mapping[str, TableSize] | None = None,
+        is_characters: bool = False,
     ) -> None:
         """
         Args:
@@ -64,8 +76,10 @@ class RowCounts:
             stand_ins: nodes whose rows a probe's rows replace, and how many these are.
             is_probe: nothing refills, nothing is cut to a number, no greedy extra is written.
             nodes: those whose tables are asked for, with all that stands above them; None: all.
+            lengths: by dataset, the lengths of its texts; None: lengths are not asked for.
+            is_characters: whether tokens are single characters.
         """
-        self._lineage = lineage
+        self.spec, self.lineage = lineage.spec, lineage
         self._walk = lineage.walk
         self._overrides = overrides
         self._moved = moved
@@ -73,21 +87,32 @@ class RowCounts:
         self._passes = passes
         self._stand_ins = stand_ins or {}
         self.is_probe = is_probe
-        self._looping = {
-            node for region in lineage.regions if region.rounds > 1 for node in region.nodes
-        }
-        outside, first_round = _Seen(), _Seen()
-        for name in self._walk.order:
-            if nodes is not None and name not in nodes:
-                continue
-            is_looping = name in self._looping
-            self._seen = first_round if is_looping else outside
+        self.lengths = lengths or {}
+        self.is_characters = is_characters
+        self.per_character = 1.0 if is_characters else 1 / CHARACTERS_PER_TOKEN
+        """Tokens of a character."""
+        self._growth: dict[str, RowGrowth] = {}
+        for region in lineage.regions:
+            self._growth |= _growth_in(self._walk, region)
+        self._worked_on: dict[str, Count] = {}
+        self._outside, self._first_round = _Seen(), _Seen()
+        buffers = sum(node.about.outlives_step for node in lineage.spec.nodes.values())
+        order = [name for name in self._walk.order if nodes is None or name in nodes]
+        for _ in range(1 if lengths is None else 1 + buffers):  # texts return through buffers
+            self._count(order)
+        self._seen = self._outside
+
+    def _count(self, order: Iterable[str]) -> None:
+        self._outside.born.clear()
+        self._first_round.born.clear()
+        for name in order:
+            growth = self._growth.get(name)
+            self._seen = self._outside if growth is None else self._first_round
             given = self._given(name)
-            first_round.keep(lineage, name, given)
-            if is_looping:
-                given = {level: of_all_rounds(count) for level, count in given.items()}
-            outside.keep(lineage, name, given)
-        self._seen = outside
+            self._first_round.keep(self.lineage, name, given)
+            if growth is not None:
+                given = {level: of_all_rounds(c, growth.all) for level, c in given.items()}
+            self._outside.keep(self.lineage, name, given)
 
     def of(self, node: str, port: str) -> Count:
         """Rows that an output gives."""
@@ -97,23 +122,41 @@ class RowCounts:
         """Rows that flow along an edge; returns are of the rows that credit speaks about."""
         if edge.source.port == "returns":
             return self.taught(edge.source.node, "rewards")
-        levels = _in_one_order(self._lineage.edge_levels(edge))
+        levels = _in_one_order(self.lineage.edge_levels(edge))
         return add_up(self._at(edge, level) for level in levels)
+
+    def arriving(self, node: str, *ports: str) -> Count:
+        """All edges into these ports, one after another; in the mean in all rounds."""
+        count = self.brought(node, *ports)
+        return replace(count, mean=count.mean.times(self._growth.get(node, NO_GROWTH).all))
+
+    def worked_on(self, node: str) -> Count:
+        """The rows that a node works on, its inputs joined; in the mean in all rounds."""
+        return self._worked_on[node]
+
+    def brought(self, node: str, *ports: str) -> Count:
+        """All edges into these ports, one after another, in one round."""
+        return add_up(self.of_edge(edge) for edge in self._edges(node, *ports))
+
+    def _edges(self, node: str, *ports: str) -> list[Edge]:
+        edges = self._walk.into(node, *ports)
+        return [edge for edge in edges if self._delivers(edge) and not edge.rounds]
 
     def taught(self, node: str, port: str) -> Count:
         """Rows that an update at a teaching port is made of, greedy extras left out."""
         edges = [edge for edge in self._walk.into(node, port) if self._delivers(edge)]
         if port != "rewards":
-            return replace(add_up(self.of_edge(edge) for edge in edges), greedy=0)
-        return replace(largest(self._credited(node, edge) for edge in edges), greedy=0)
+            return without_greedy(add_up(self.of_edge(edge) for edge in edges))
+        return without_greedy(largest(self._credited(node, edge) for edge in edges))
 
     def _credited(self, node: str, edge: Edge) -> Count:
         """Rows of the learner that one edge scores."""
-        said = self.of_edge(edge)
-        if self._lineage.attachment(edge).relation is Relation.SAME:
-            return said
-        own = self.of(node, "rollouts")
-        return own if said.is_exact else at_most(own)
+        attachment = self.lineage.attachment(edge)
+        if attachment.relation is Relation.SAME:
+            own = _in_one_order(attachment.scored & attachment.receivers)
+            return add_up(self._at(edge, level) for level in own)
+        written = self.of(node, "rollouts")
+        return written if self.of_edge(edge).is_exact else at_most(written)
 
     def value(self, path: str, written: Any) -> Any:
         """A value in this phase: the phase's own, else what is written; `None` where it moves."""
@@ -124,24 +167,27 @@ class RowCounts:
         if name in self._stand_ins:
             return dict.fromkeys(self.levels(name), self._stand_ins[name])
         rows = self._joined(name)
-        return self._lineage.spec.nodes[name].counts_given(name, self, rows)
+        levels = _in_one_order(self.lineage.input_levels(name))
+        growth = self._growth.get(name, NO_GROWTH).all
+        worked = add_up(rows[level] for level in levels if level in rows)
+        self._worked_on[name] = replace(worked, mean=worked.mean.times(growth))
+        return self.spec.nodes[name].counts_given(name, self, rows)
 
     def levels(self, name: str) -> Iterable[Level]:
         """Levels of all that a node gives."""
         ports = PORTS[self._walk.kinds[name]].outputs
-        return {level for port in ports for level in self._lineage.levels(name, port)}
+        return {level for port in ports for level in self.lineage.levels(name, port)}
 
     def written(self, name: str, rows: Counts) -> Counts:
         """Rows that a node writes; `rows`: those of its prompts."""
-        each = self.completions(name)
+        each, rollout = self.completions(name), self._rollout(name)
         found: Counts = {}
-        for level in self._lineage.levels(name, "rollouts"):
+        for level in self.lineage.levels(name, "rollouts"):
             above = rows.get(level.parents[0]) if level.parents else None
-            if above is None or each is None:
+            if above is None or rollout is None or each is None:
                 found[level] = UNKNOWN
                 continue
-            rollout = self._rollout(name)
-            extra = int(rollout is not None and rollout.greedy_extra and not self.is_probe)
+            extra = int(rollout.greedy_extra and not self.is_probe)
             prompts = above.whole
             found[level] = replace(
                 above,
@@ -149,11 +195,32 @@ class RowCounts:
                 least=above.least * each,
                 greedy=(prompts or 0) * extra,
                 ladder="" if prompts is None else f"{above.ladder or prompts} x {each} completions",
+                mean=self._texts(name, rollout, above.mean, each + extra),
             )
         return found
 
+    def _texts(self, name: str, rollout: Rollout, prompts: TableSize, each: int) -> TableSize:
+        """What a node writes in the mean, so many texts for each prompt."""
+        longest, observed = float(rollout.max_new_tokens), observed_tokens(self.spec, name)
+        mean = mean_written(rollout)
+        if rollout.expected_tokens is None and self.is_characters:  # at least an answer
+            mean = max(mean, min(longest, 1.5 * prompts.written + 1))
+        return TableSize(
+            rows=prompts.rows * each,
+            prompt=prompts.prompt,
+            prompt_max=prompts.prompt_max,
+            written=mean + observed / 2,
+            written_max=longest + observed,
+            alike=float(each),
+        )
+
     def _rollout(self, name: str) -> Rollout | None:
-        return getattr(self._lineage.spec.nodes[name], "rollout", None)
+        return getattr(self.spec.nodes[name], "rollout", None)
+
+    def callees(self, name: str, port: str) -> list[Rollout]:
+        """How the nodes write that an input calls, those of them that write."""
+        found = [self._rollout(edge.source.node) for edge in self._edges(name, port)]
+        return [rollout for rollout in found if rollout is not None]
 
     def completions(self, name: str) -> int | None:
         """Texts that a node writes for each prompt, where it writes any."""
@@ -166,27 +233,28 @@ class RowCounts:
 
     def adds_greedy(self, name: str, count: Count) -> bool:
         """Whether greedy texts may stand among rows of which nobody knows how many there are."""
-        lineage = self._lineage
-        writers = {w for level in lineage.input_levels(name) for w in lineage.writers(level)}
-        rollouts = [rollout for writer in writers if (rollout := self._rollout(writer))]
-        return count.rows is None and any(one.greedy_extra for one in rollouts)
+        rollouts = [self._rollout(writer) for writer in self._writers(name)]
+        return count.rows is None and any(one is not None and one.greedy_extra for one in rollouts)
 
     def group_size(self, name: str) -> int | None:
         """Rows that the one writer before a node writes for each prompt."""
-        lineage = self._lineage
-        writers = {w for level in lineage.input_levels(name) for w in lineage.writers(level)}
+        writers = self._writers(name)
         return self.completions(next(iter(writers))) if len(writers) == 1 else None
 
-    def brought(self, name: str) -> list[Count]:
-        """Rows of each edge that brings a node rows to work on."""
-        return [self.of_edge(e) for e in self._walk.row_edges(name) if self._delivers(e)]
+    def siblings(self, name: str) -> int:
+        """Texts of one prompt before a node, in the mean; 1 where nobody writes any."""
+        return max((self.completions(one) or 1 for one in self._writers(name)), default=1)
+
+    def _writers(self, name: str) -> set[str]:
+        levels = self.lineage.input_levels(name)
+        return {writer for level in levels for writer in self.lineage.writers(level)}
 
     # ---- joins
 
     def _joined(self, name: str) -> Counts:
         """Counts of the rows that a node works on, for each level that comes out of its join; a row
         that a score does not reach is cut by it."""
-        join = self._lineage.join(name)
+        join = self.lineage.join(name)
         parts: dict[Level, list[Count]] = {}
         for level, inputs in join.parts:
             alive = [(edge, one) for edge, one in inputs if self._delivers(edge)]
@@ -195,7 +263,7 @@ class RowCounts:
         rows = {level: largest(counts) for level, counts in parts.items()}
         if not self._is_sure_of_scores(name):
             rows = {level: at_most(count) for level, count in rows.items()}
-        section = self._lineage.spec.nodes[name]
+        section = self.spec.nodes[name]
         if isinstance(section.join, Gather):
             rows |= self._gathered(section.join.gather, join.levels, rows)
         return rows
@@ -206,12 +274,16 @@ class RowCounts:
         if lowest:
             others = [self._at(edge, one) for edge, one in inputs if one != level]
             least = smallest(lowest)
+            if not others:
+                return least
+            mean = joined([least.mean, *(one.mean for one in others)])
+            least = replace(least, mean=replace(mean, rows=least.mean.rows))
             return least if all(one.is_exact for one in others) else at_most(least)
         counts = {one: self._at(edge, one) for edge, one in inputs}
         siblings = {one: count for one, count in counts.items() if one in level.parents}
         if len(siblings) != len(level.parents):
             return UNKNOWN
-        return self._siblings(siblings, is_crossed=self._lineage.spec.nodes[name].join == "cross")
+        return self._siblings(siblings, is_crossed=self.spec.nodes[name].join == "cross")
 
     def _siblings(self, counts: Mapping[Level, Count], *, is_crossed: bool) -> Count:
         """Rows of one place under their nearest common ancestor; crossed, all combinations."""
@@ -222,6 +294,7 @@ class RowCounts:
             if found is None:
                 return UNKNOWN
             shared = found
+        mean = joined([count.mean for count in counts.values()])
         above = self._seen.born.get(shared, UNKNOWN)
         ways = [_way(shared, one) for one in levels]
         each = self._each(ways, is_crossed=is_crossed)
@@ -230,16 +303,19 @@ class RowCounts:
             known = [rows for rows in most if rows is not None]
             is_level = not is_crossed and len({way and len(way) for way in ways}) == 1
             bound = max(known, default=0) if is_level else prod(known)
-            return Count(rows=bound if len(known) == len(most) else None)
+            return Count(rows=bound if len(known) == len(most) else None, mean=mean)
         with_greedy = self._each(ways, is_crossed=is_crossed, is_whole=True) or each
         is_exact = above.is_exact and all(count.is_exact for count in counts.values())
         names = " and ".join(f"`{one}`" for one in levels)
+        if is_exact:
+            mean = replace(mean, rows=float(above.rows * with_greedy))
         return Count(
             rows=above.rows * each,
             is_exact=is_exact,
             least=above.least * each if is_exact else 0,
             greedy=above.rows * (with_greedy - each),
             ladder=f"{above.rows} x {each} joined of {names}",
+            mean=mean,
         )
 
     def _each(
@@ -291,29 +367,37 @@ class RowCounts:
                 for one in members
             ]
             above = {one for one in nearest if one is not None}
+            mean = one_after_another([rows[one].mean for one in members])
             if len(above) != 1 or len(nearest) != len(level.parents):
-                found[level] = UNKNOWN
+                found[level] = Count(rows=None, mean=mean)
                 continue
-            count = replace(self._seen.born.get(above.pop(), UNKNOWN), greedy=0)
+            count = self._seen.born.get(above.pop(), UNKNOWN)
+            count = replace(count, greedy=0, mean=_merged(mean, count.mean.rows))
             is_sure = any(rows[one].is_exact and rows[one].least for one in members)
             found[level] = count if is_sure else at_most(count)
         return found
 
     def _ancestor_at(self, level: Level, node: str | None) -> Level | None:
-        return None if node is None else self._lineage.ancestor_at(level, node)
+        return None if node is None else self.lineage.ancestor_at(level, node)
 
     def _is_sure_of_scores(self, name: str) -> bool:
         """Whether every score that comes beside the rows reaches all of them."""
         kind = self._walk.kinds[name]
-        section = self._lineage.spec.nodes[name]
+        section = self.spec.nodes[name]
         if kind in ALWAYS_CONCAT or section.join == "concat":
             return True
         edges = [e for e in self._walk.score_edges(name) if self._delivers(e) and not e.rounds]
         return all(self.of_edge(edge).is_exact for edge in edges)
 
     def _at(self, edge: Edge, level: Level) -> Count:
-        source = self._seen.tables.get((edge.source.node, edge.source.port), {})
-        return repeated(source.get(level, UNKNOWN), self._passes(edge))
+        key = edge.source.node, edge.source.port
+        count = repeated(self._seen.at(key, level), self._passes(edge))
+        growth = self._growth.get(edge.source.node)
+        if growth is None:
+            return count
+        take = self.lineage.take(edge)
+        factor = 1.0 if take is None else growth.all if take == "all" else growth.last
+        return replace(count, mean=self._first_round.at(key, level).mean.times(factor))
 
 
 class _Seen:
@@ -324,13 +408,32 @@ class _Seen:
         self.tables: dict[tuple[str, str], Counts] = {}
         self.born: Counts = {}
 
+    def at(self, key: tuple[str, str], level: Level) -> Count:
+        """Rows of a level at an output (node, port)."""
+        return self.tables.get(key, {}).get(level, UNKNOWN)
+
     def keep(self, lineage: Lineage, name: str, given: Counts) -> None:
         """Rows that a node gives, new or handed on."""
         for level, count in given.items():
             self.born.setdefault(level, count)
-        for port in PORTS[lineage.walk.kinds[name]].outputs:
+        for port, output in PORTS[lineage.walk.kinds[name]].outputs.items():
             levels = _in_one_order(lineage.levels(name, port))
-            self.tables[name, port] = {level: given.get(level, UNKNOWN) for level in levels}
+            table = {level: given.get(level, UNKNOWN) for level in levels}
+            if output.type is PortType.PAIRS:
+                table = {level: replace(c, mean=c.mean.as_pairs) for level, c in table.items()}
+            self.tables[name, port] = table
+
+
+def _merged(members: TableSize, rows: float) -> TableSize:
+    """Texts gathered into so many rows."""
+    ratio = members.rows / rows if rows else 1.0
+    return replace(
+        members,
+        rows=rows or members.rows,
+        written=members.written * ratio,
+        written_max=members.written_max * ratio,
+        alike=max(members.alike / ratio, 1.0) if ratio else 1.0,
+    )
 
 
 def _way(above: Level, below: Level) -> tuple[Level, ...] | None:
@@ -361,3 +464,48 @@ def _equal_places(
 def _in_one_order(levels: Levels) -> Iterable[Level]:
     """Levels so that sums of them read alike in every process."""
     return levels if len(levels) < 2 else ordered(levels)
+
+
+# How rows grow over rounds: tables of one round become those of all, or of the last.
+#
+# one     every round is like the first
+# lines   from the second on as many rows as came to the end of the first, at every node
+# all     every round multiplies the one before by what came of each of its rows
+
+BRANCH_LIMIT = 64.0
+"""How far a tree is taken to grow in which a filter cuts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGrowth:
+    """Rows over those of the first round, in the mean."""
+
+    all: float = 1.0
+    last: float = 1.0
+
+
+NO_GROWTH = RowGrowth()
+
+
+def _growth_in(walk: Walk, region: RoundsRegion) -> dict[str, RowGrowth]:
+    texts, rounds = multiplied(walk, region), float(region.rounds)
+    ends = float(max((texts.get(edge.source.node, 1) for edge in region.edges), default=1))
+    branch = region.edges[0].branch or "one"
+    if rounds == 1:
+        return {}
+    if branch == "all":
+        return dict.fromkeys(region.nodes, _tree(walk, region, ends))
+    found = {}
+    for node in region.nodes:
+        later = 1.0 if branch == "one" else ends / texts.get(node, 1)
+        found[node] = RowGrowth(1.0 + (rounds - 1.0) * later, later)
+    return found
+
+
+def _tree(walk: Walk, region: RoundsRegion, each: float) -> RowGrowth:
+    cuts = any(walk.spec.nodes[node].about.sifts for node in region.nodes)
+    limit = BRANCH_LIMIT if cuts else float("inf")
+    turns = min(region.rounds, 64)
+    last = min(each ** (turns - 1), limit)
+    whole = sum(min(each**turn, limit) for turn in range(turns))
+    return RowGrowth(whole, last)

@@ -62,6 +62,14 @@ class Lineages:
         return self._known[dead]
 
 
+def lineage_throughout(
+    spec: LoopSpec, known_columns: Mapping[str, frozenset[str]] | None = None
+) -> Lineage:
+    """The lineage of a loop over the edges that live in any phase."""
+    dead = frozenset(edge.key for edge in spec.edges if spec.graph.is_dead_throughout(edge))
+    return Lineage(spec, known_columns, dead)
+
+
 def compute_lineage(
     spec: LoopSpec, known_columns: Mapping[str, frozenset[str]] | None = None
 ) -> tuple[Lineage, list[Diagnostic]]:
@@ -71,8 +79,7 @@ def compute_lineage(
     Args:
         known_columns: by dataset node, the columns of a source that somebody has looked into.
     """
-    dead = frozenset(edge.key for edge in spec.edges if spec.graph.is_dead_throughout(edge))
-    lineage = Lineage(spec, known_columns, dead)
+    lineage = lineage_throughout(spec, known_columns)
     numbers = {id(edge): index for index, edge in enumerate(spec.edges)}
     found: list[Diagnostic] = []
     for name in spec.nodes:

@@ -24,7 +24,6 @@ from coloop.spec.nodes.kind import (
 )
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Counts
-from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.training import Credit, Training
 
 if TYPE_CHECKING:
@@ -185,7 +184,3 @@ class ActorNode(BaseNode):
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         """So many texts for each row."""
         return {**rows, **counts.written(name, rows)}
-
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """What it writes to its prompts."""
-        return sizes.written(name, self.rollout, sizes.arriving_once(name, ("prompts",)))

@@ -23,7 +23,6 @@ from coloop.spec.nodes.kind import (
     Telling,
 )
 from coloop.spec.row_counts import Count, Counts
-from coloop.spec.table_sizes import Sizes, TableSize
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
@@ -143,12 +142,7 @@ class BufferNode(BaseNode):
         """At most what is drawn, or all that it holds."""
         drawn = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)
         known = drawn if isinstance(drawn, int) else self.capacity
-        count = Count(rows=known, ladder=f"{known} rows of `{name}`")
+        held = counts.brought(name, "rows", "rollouts", "pairs", "seed").mean
+        mean = replace(held, rows=float(known), alike=float(held.sides))
+        count = Count(rows=known, ladder=f"{known} rows of `{name}`", mean=mean)
         return dict.fromkeys(counts.levels(name), count)
-
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """What is drawn, or all that it holds."""
-        held = sizes.arriving_once(name, ("rows", "rollouts", "pairs", "seed"))
-        return replace(
-            held, rows=float(self.rows_per_step or self.capacity), alike=float(held.sides)
-        )

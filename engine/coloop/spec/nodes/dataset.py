@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from coloop.spec.base import Flag, Text, Whole, setting
 from coloop.spec.data import RowTokens, Source
@@ -18,8 +19,8 @@ from coloop.spec.nodes.kind import (
     Stage,
     Telling,
 )
-from coloop.spec.row_counts import UNKNOWN, Count, Counts
-from coloop.spec.table_sizes import Sizes, TableSize
+from coloop.spec.row_counts import Count, Counts
+from coloop.spec.table_sizes import EMPTY
 from coloop.spec.written import own_columns
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from coloop.spec.lineage.counts import RowCounts
     from coloop.spec.lineage.descent import Descent
     from coloop.spec.lineage.joins import Join
+
+
+USUAL_ROWS: Final = 64
+"""Rows of a step that are assumed where the loop does not say them."""
 
 
 class DatasetNode(BaseNode):
@@ -138,18 +143,16 @@ class DatasetNode(BaseNode):
         rows = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)
         if rows is None and self.rows_per_step is None and source.type == "inline":
             rows = given
+        usual = rows if isinstance(rows, int) else USUAL_ROWS
+        mean = replace(counts.lengths.get(name, EMPTY), rows=float(usual))
         if self.unfold is not None:
-            return UNKNOWN
+            return Count(rows=None, mean=mean)
         if not isinstance(rows, int):
-            return Count(rows=None, least=1)
+            return Count(rows=None, least=1, mean=mean)
         ladder = f"{rows} rows of `{name}`"
         if counts.is_probe:
             if given is None:
-                return Count(rows=rows, least=1, ladder=ladder)
+                return Count(rows=rows, least=1, ladder=ladder, mean=mean)
             rows = min(rows, given)
             ladder = f"{rows} rows of `{name}`"
-        return Count(rows=rows, is_exact=True, least=rows, ladder=ladder)
-
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """Rows of a step, and the lengths of their texts."""
-        return sizes.loaded(name, self, port)
+        return Count(rows=rows, is_exact=True, least=rows, ladder=ladder, mean=mean)

@@ -21,7 +21,7 @@ from coloop.spec.nodes.kind import (
 )
 from coloop.spec.row_counts import Count, Counts, at_most, times
 from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
-from coloop.spec.table_sizes import Sizes, TableSize
+from coloop.spec.table_sizes import TableSize
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
@@ -134,6 +134,37 @@ class FilterNode(BaseNode):
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         """At most what its limits allow; a probe neither refills nor cuts to a number."""
+        found = self._counts(name, counts, rows)
+        levels = counts.lineage.input_levels(name)
+        share = self._share(
+            counts.siblings(name), sum(c.mean.rows for level, c in rows.items() if level in levels)
+        )
+        return {
+            level: replace(count, mean=self._kept(rows[level].mean, share))
+            for level, count in found.items()
+        }
+
+    def _share(self, siblings: int, rows: float) -> float:
+        """Rows kept over those that come in, in the mean; what its rules cut is not known before
+        the run."""
+        limits = [rows]
+        if self.per_group is not None:
+            limits.append(rows * min(self.per_group.max / siblings, 1.0))
+        if self.fill is not None:
+            groups = self.fill.groups
+            wanted = self.fill.rows or (groups * siblings if isinstance(groups, int) else None)
+            limits += [float(wanted)] if wanted else []
+        if self.resample is not None and self.resample.rows:
+            limits = [float(self.resample.rows)]
+        if self.up_to:
+            limits = [float(self.up_to)]
+        return min(limits) / rows if rows else 1.0
+
+    def _kept(self, table: TableSize, share: float) -> TableSize:
+        most = table.alike if self.per_group is None else float(self.per_group.max)
+        return replace(table, rows=table.rows * share, alike=min(table.alike, most))
+
+    def _counts(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         if counts.is_probe:
             return {level: at_most(c) for level, c in rows.items()} if self.keep else rows
         if self.fill is not None:
@@ -159,23 +190,3 @@ class FilterNode(BaseNode):
         if fill.rows is not None and fill.surplus == "drop":
             return Count(rows=fill.rows)
         return times(at_most(count), fill.max_rounds)
-
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """At most what its limits allow; what its rules cut is not known before the run."""
-        rows = sizes.brought_once(name)
-        siblings = sizes.siblings(name)
-        limits = [rows.rows]
-        if self.per_group is not None:
-            limits.append(rows.rows * min(self.per_group.max / siblings, 1.0))
-        if self.fill is not None:
-            groups = self.fill.groups
-            wanted = self.fill.rows or (groups * siblings if isinstance(groups, int) else None)
-            limits += [float(wanted)] if wanted else []
-        if self.resample is not None and self.resample.rows:
-            limits = [float(self.resample.rows)]
-        if self.up_to:
-            limits = [float(self.up_to)]
-        alike = rows.alike
-        if self.per_group is not None:
-            alike = min(alike, float(self.per_group.max))
-        return replace(rows, rows=min(limits), alike=alike)

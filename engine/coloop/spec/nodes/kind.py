@@ -16,7 +16,6 @@ from coloop.spec.base import Name, Section, setting
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.row_counts import Counts
-from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.training import Join
 
 if TYPE_CHECKING:
@@ -281,13 +280,9 @@ class BaseNode(Section):
             yield port, names
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """How many rows of each level it gives, new or handed on; `rows`: those that it works
-        on."""
+        """How many rows of each level it gives, new or handed on, with the lengths of their texts
+        in the mean; `rows`: those that it works on."""
         return rows
-
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """How large a table of one round is in the mean, and how long its texts are."""
-        return sizes.worked_on_once(name)
 
     def _row_outputs(self) -> tuple[str, ...]:
         return tuple(p for p, output in self.about.outputs.items() if output.type not in HANDLES)

@@ -20,9 +20,8 @@ from coloop.spec.nodes.kind import (
     When,
     is_of_use,
 )
-from coloop.spec.row_counts import UNKNOWN, Count, Counts, add_up, at_most, largest
+from coloop.spec.row_counts import Count, Counts, at_most, largest
 from coloop.spec.shaping import SideColumns, Soft
-from coloop.spec.table_sizes import Sizes, TableSize, joined
 from coloop.spec.written import PAIR_COLUMNS
 
 if TYPE_CHECKING:
@@ -172,30 +171,25 @@ class PairsNode(BaseNode):
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         """At most so many pairs of each group; what is paired already stays."""
-        return dict.fromkeys(counts.levels(name), self._count(name, counts))
+        levels = tuple(counts.levels(name))
+        count = self._count(name, counts)
+        count = replace(count, mean=count.mean.times(1 / max(len(levels), 1)))
+        return dict.fromkeys(levels, count)
 
     def _count(self, name: str, counts: RowCounts) -> Count:
-        brought = counts.brought(name)
+        brought = [counts.brought(name, port) for port in self.row_inputs]
         if self.method in ("direct", "relabel"):
             return replace(at_most(largest(brought)), greedy=0)
-        rows, each = add_up(brought).rows, counts.group_size(name)
-        if rows is None or not each:
-            return UNKNOWN
-        pairs = 1 if self.method == "best_worst" else each * (each - 1) // 2
-        return Count(rows=rows // each * pairs)
+        rows, each, siblings = brought[0], counts.group_size(name), counts.siblings(name)
+        mean = rows.mean.times(self._pairs(siblings) / siblings)
+        mean = replace(mean, alike=float(self._pairs(siblings)))
+        if rows.rows is None or not each:
+            return Count(rows=None, mean=mean)
+        return Count(rows=rows.rows // each * self._pairs(each), mean=mean)
 
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """Two texts a row: so many pairs of each group, or those that come in."""
-        if self.method == "relabel":
-            return replace(sizes.arriving_once(name, ("pairs",)), sides=2)
-        if self.method == "direct":
-            sides = [sizes.arriving_once(name, (port,)) for port in self.sides]
-            return replace(joined(sides), sides=2, alike=2.0)
-        rows = sizes.arriving_once(name, ("rollouts",))
-        siblings = sizes.siblings(name)
-        groups = rows.rows / siblings
-        per_group = 1.0 if self.method == "best_worst" else siblings * (siblings - 1) / 2
-        return replace(rows, rows=groups * per_group, sides=2, alike=2 * per_group)
+    def _pairs(self, siblings: int) -> int:
+        """Pairs of each group."""
+        return 1 if self.method == "best_worst" else siblings * (siblings - 1) // 2
 
 
 def _of_pair(level: Level, names: Names) -> Names:

@@ -19,12 +19,15 @@ from coloop.spec.nodes.kind import (
     Telling,
     When,
 )
+from coloop.spec.rollout import Rollout
+from coloop.spec.row_counts import UNKNOWN, Counts, add_up
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
-from coloop.spec.table_sizes import Sizes, TableSize, mean_written
+from coloop.spec.table_sizes import TableSize, mean_written
 from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
+    from coloop.spec.lineage.counts import RowCounts
     from coloop.spec.lineage.descent import Descent
     from coloop.spec.lineage.joins import Join
 
@@ -165,11 +168,16 @@ class SearchNode(BaseNode):
                     table[level] = grown.with_scores([name])
             yield port, table
 
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
+    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+        """Nobody knows how many rows a tree gives; rows that are labelled stay."""
+        mean = self._texts(counts.callees(name, "policy"), add_up(rows.values()).mean)
+        grown = counts.lineage.levels(name, "rollouts")
+        mean = mean.times(1 / max(len(grown), 1))
+        return {**rows, **{level: replace(rows.get(level, UNKNOWN), mean=mean) for level in grown}}
+
+    def _texts(self, rollouts: list[Rollout], rows: TableSize) -> TableSize:
         """So many texts for each row, unless its budget of tokens ends it first."""
-        rows = sizes.arriving_once(name, ("rows",))
         factor = self.texts_per_row
-        rollouts = sizes.rollouts_of(name, "policy")
         written_max = max((float(one.max_new_tokens) for one in rollouts), default=0.0)
         if self.budget.tokens and written_max and rows.rows:
             factor = min(factor, self.budget.tokens / (written_max * rows.rows))

@@ -22,9 +22,9 @@ from coloop.spec.nodes.kind import (
     Telling,
 )
 from coloop.spec.reading import Message
-from coloop.spec.row_counts import Counts, at_most
+from coloop.spec.row_counts import Count, Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse
-from coloop.spec.table_sizes import Sizes, TableSize
+from coloop.spec.table_sizes import TableSize
 from coloop.spec.written import returned_keys
 
 if TYPE_CHECKING:
@@ -145,18 +145,26 @@ class TemplateNode(BaseNode):
         return frozenset(written)
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """As many, or fewer where code decides."""
-        if self.code is None:
-            return rows
-        return {level: at_most(count) for level, count in rows.items()}
+        """As many, or fewer where code decides; nobody knows how long a list is."""
+        found = {level: self._written(count, counts.per_character) for level, count in rows.items()}
+        if self.each is None:
+            return found
+        levels = counts.levels(name)
+        return {
+            level: Count(rows=None, mean=found[level.parents[0]].mean)
+            for level in levels
+            if level.parents[0] in found
+        }
 
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """As many rows; texts as long as what stands in them."""
-        rows = sizes.brought_once(name)
+    def _written(self, count: Count, scale: float) -> Count:
+        count = replace(count, mean=self._texts(count.mean, scale))
+        return count if self.code is None else at_most(count)
+
+    def _texts(self, rows: TableSize, scale: float) -> TableSize:
+        """Texts as long as what stands in them."""
         texts = [self.text or "", *(m.content for m in self.messages or ())]
         literal, names = _parts(" ".join(texts))
         is_own = any("completion" in one for one in names)
-        scale = sizes.per_character
         prompt, longest = literal * scale, literal * scale
         for one in names:
             if "completion" in one:

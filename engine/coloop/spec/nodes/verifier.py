@@ -26,7 +26,6 @@ from coloop.spec.nodes.kind import (
 from coloop.spec.reading import PromptTemplate, Read
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Counts
-from coloop.spec.table_sizes import Sizes, TableSize
 from coloop.spec.training import Credit, Training
 
 if TYPE_CHECKING:
@@ -273,10 +272,3 @@ class VerifierNode(BaseNode):
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         """So many texts for each row."""
         return {**rows, **counts.written(name, rows)} if self.writes_texts else rows
-
-    def size_given(self, name: str, port: str, sizes: Sizes) -> TableSize:
-        """What it writes about the rows that it judges, else those."""
-        judged = sizes.worked_on_once(name)
-        if port != "rollouts" or self.rollout is None:
-            return judged
-        return sizes.written(name, self.rollout, judged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.base import Whole, setting
@@ -55,4 +56,5 @@ class TakeNode(BaseNode):
             return count
         least = min(count.least, self.most)
         ladder = f"first {self.most}"
-        return Count(rows=self.most, is_exact=count.is_exact, least=least, ladder=ladder)
+        mean = replace(count.mean, rows=min(count.mean.rows, float(self.most)))
+        return replace(count, rows=self.most, least=least, greedy=0, ladder=ladder, mean=mean)

@@ -1,0 +1,151 @@
+"""Rows of one loop port by port, exact or at most, and in the mean; numbers worked out by hand."""
+
+from typing import Any
+
+import pytest
+
+from coloop.spec.io import from_dict
+from coloop.spec.lineage.counts import RowCounts
+from coloop.spec.lineage.lineage import lineage_throughout
+from coloop.spec.table_sizes import TableSize
+
+TINY = {"type": "scratch", "architecture": "tiny-qwen3"}
+WRITER = {"kind": "actor", "model": TINY, "algorithm": {"rewards": {"name": "grpo"}}}
+
+
+def counted(nodes: dict[str, Any], edges: list[str], **lengths: TableSize) -> RowCounts:
+    parsed = from_dict(
+        {"coloop": 1, "name": "l", "nodes": nodes, "edges": edges, "schedule": {"steps": 1}}
+    )
+    assert parsed.spec is not None, parsed.diagnostics
+    return RowCounts(lineage_throughout(parsed.spec), overrides={}, lengths=lengths)
+
+
+def writer(completions: int, *, greedy: bool = False) -> dict[str, Any]:
+    rollout = {"completions_per_prompt": completions, "max_new_tokens": 10}
+    return {**WRITER, "rollout": rollout | ({"greedy_extra": True} if greedy else {})}
+
+
+PROBLEMS = {
+    "kind": "dataset",
+    "source": {"type": "inline", "rows": [{"prompt": "a"}]},
+    "rows_per_step": 4,
+}
+MARK = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}}
+STEP = [
+    "problems.rows -> actor.prompts",
+    "actor.rollouts -> mark.rollouts",
+    "mark.scores -> sift.scores",
+    "sift.scores -> actor.rewards",
+]
+
+
+@pytest.mark.parametrize(
+    ("sift", "said", "mean"),
+    [
+        ({}, "12", 12),
+        ({"keep": [{"rule": "nonzero_variance"}]}, "at most 12", 12),
+        ({"per_group": {"max": 1, "pick": "first"}}, "at most 12", 4),
+        ({"resample": {"rows": 5}}, "at most 5", 5),
+        (
+            {
+                "keep": [{"rule": "nonzero_variance"}],
+                "fill": {"groups": 2, "max_rounds": 3, "surplus": "drop"},
+            },
+            "at most 6",
+            6,
+        ),
+    ],
+)
+def test_a_learner_learns_from_what_a_filter_leaves(
+    sift: dict[str, Any], said: str, mean: float
+) -> None:
+    nodes = {"problems": PROBLEMS, "actor": writer(3), "mark": MARK}
+    counts = counted({**nodes, "sift": {"kind": "filter", **sift}}, STEP)
+
+    assert str(counts.of("actor", "rollouts")) == "12"
+    assert counts.worked_on("mark").mean.rows == 12
+    assert str(counts.taught("actor", "rewards")) == said
+    assert counts.taught("actor", "rewards").mean.rows == mean
+
+
+def test_a_greedy_extra_is_written_and_never_learned_in_the_mean_as_well() -> None:
+    nodes = {"problems": PROBLEMS, "actor": writer(3, greedy=True), "mark": MARK}
+    edges = [STEP[0], STEP[1], "mark.scores -> actor.rewards"]
+    counts = counted(nodes, edges, problems=TableSize(prompt=2.0, prompt_max=3.0))
+
+    written = counts.of("actor", "rollouts")
+    assert (written.rows, written.greedy) == (12, 4)
+    assert written.mean == TableSize(
+        rows=16, prompt=2, prompt_max=3, written=5, written_max=10, alike=4
+    )
+    assert counts.taught("actor", "rewards").rows == 12
+    assert counts.taught("actor", "rewards").mean.rows == 12
+
+
+def test_of_scores_of_several_writers_each_learns_from_its_own() -> None:
+    nodes = {
+        "problems": PROBLEMS,
+        "ann": writer(3),
+        "again": {"kind": "template", "text": "{{ completion }}"},
+        "bob": writer(2),
+        "mark": {**MARK, "join": "concat"},
+    }
+    edges = [
+        "problems.rows -> ann.prompts",
+        "ann.rollouts -> again.rows",
+        "again.rows -> bob.prompts",
+        "ann.rollouts -> mark.rollouts",
+        "bob.rollouts -> mark.rollouts",
+        "mark.scores -> ann.rewards",
+        "mark.scores -> bob.rewards",
+    ]
+    counts = counted(nodes, edges)
+
+    assert str(counts.of("mark", "scores")) == "36"
+    for name, rows in (("ann", 12), ("bob", 24)):
+        taught = counts.taught(name, "rewards")
+        assert (str(taught), taught.mean.rows) == (str(rows), rows)
+    assert counts.of("bob", "rollouts").mean.prompt == 5  # what ann wrote
+
+
+def test_the_mean_guesses_where_nobody_knows() -> None:
+    nodes = {
+        "problems": {**PROBLEMS, "unfold": "parts"},
+        "lines": {"kind": "template", "code": "def write(**c): return {}", "each": "line"},
+        "actor": writer(3),
+        "best": {"kind": "pairs", "method": "all"},
+        "mark": MARK,
+    }
+    edges = [
+        "problems.rows -> lines.rows",
+        "lines.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "actor.rollouts -> best.rollouts",
+        "mark.scores -> best.scores",
+    ]
+    counts = counted(nodes, edges)
+
+    found = [("problems", "rows"), ("lines", "rows"), ("actor", "rollouts"), ("best", "pairs")]
+    assert [str(counts.of(*port)) for port in found] == ["unknown"] * 4
+    assert [counts.of(*port).mean.rows for port in found] == [4, 4, 12, 12]
+    assert counts.of("best", "pairs").mean.sides == 2
+    assert counts.of("best", "pairs").mean.alike == 6
+
+
+def test_texts_return_through_a_buffer() -> None:
+    nodes = {
+        "problems": PROBLEMS,
+        "pool": {"kind": "buffer", "capacity": 64, "rows_per_step": 6},
+        "actor": writer(2),
+    }
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> pool.rollouts",
+        "pool.rollouts -> actor.demonstrations",
+    ]
+    counts = counted(nodes, edges, problems=TableSize(prompt=2.0))
+
+    taught = counts.taught("actor", "demonstrations")
+    assert (str(taught), taught.mean.rows) == ("at most 6", 6)
+    assert (taught.mean.prompt, taught.mean.written) == (2, 5)
