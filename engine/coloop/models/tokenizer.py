@@ -99,7 +99,7 @@ def encode_chat(
     text, spans = imitated_chat(tokenizer, before, target, tools)
     ids, mask = encode_imitated(tokenizer, text, spans)
     if not any(mask):
-        raise RequestRefused("the assistant says nothing in the chat that is to be imitated")
+        raise RequestRefused("the assistant's messages are empty in the chat to be imitated")
     return ids, mask
 
 

@@ -151,8 +151,10 @@ def _other_loop(step: int, *, is_fork: bool) -> AlertEvent:
     return AlertEvent(
         level="info" if is_fork else "warning",
         code="run.other_loop",
-        message=f"the loop is not the one with which the checkpoint of step {step} was written; "
-        "the run goes on from there with the loop as it is now",
+        message=(
+            f"the loop has changed since the checkpoint of step {step}; the run resumes from there "
+            "with the current loop"
+        ),
         step=step,
     )
 

@@ -184,7 +184,7 @@ class Session:
         entry = self.timeline.current
         assert entry is not None
         for buffer in self.timeline.not_full():
-            message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run goes on"
+            message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run continues"
             self._event_reporter.alert("warning", "buffer.not_full", message, node=buffer)
         self.timeline.leave()
         self._checkpoint_manager.note_change()
@@ -347,7 +347,7 @@ class Session:
         self._edits = [edit for edit in self._edits if edit.step > step]
         for edit in due:
             if self._edit(edit.request):
-                message = f"{edit.words} holds again: no checkpoint had it"
+                message = f"{edit.words} is applied again, because no checkpoint contains it"
                 self._event_reporter.alert("info", "edit.made_again", message)
 
     def _edit(self, request: EditRequest) -> bool:
@@ -379,7 +379,7 @@ class Session:
         """A person went back before these edits."""
         if edits:
             told = ", ".join(edit.words for edit in edits)
-            self._event_reporter.alert("info", LEFT_OUT, f"not made again: {told}")
+            self._event_reporter.alert("info", LEFT_OUT, f"not applied again: {told}")
 
     def left_out(self, damage: str) -> None:
         """A checkpoint of the run is not whole: it goes on from another one."""
@@ -394,7 +394,7 @@ class Session:
         self._event_reporter.become(RunStateName.STOPPING)
         self._obey_requests()
         self._checkpoint_manager.write_changes(self.timeline.step)
-        raise StopRequested("the run was asked to stop")
+        raise StopRequested("a stop of the run was requested")
 
     def show_last_samples(self) -> None:
         """What the last step of a run wrote."""

@@ -195,7 +195,7 @@ def _begin_anew(
     if session is not None:
         session.close()
     since = f"the checkpoint of step {steps[-1]}" if steps else "its beginning"
-    message = f"{failure}; it has new processes, and the run goes on from {since}"
+    message = f"{failure}; its processes were restarted, and the run resumes from {since}"
     recorder.attempt += 1
     recorder.record(RunStateEvent(state=RunStateName.STARTING))
     recorder.record(AlertEvent(level="warning", code=REPLACED, message=message))
@@ -240,7 +240,7 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
 
 # How a run ended, in words and for good.
 
-AT_ONCE = "interrupted at once; it goes on from its last checkpoint"
+AT_ONCE = "interrupted immediately; a resumed run starts from the last checkpoint"
 """What is said of a run that was interrupted a second time, before it had stopped."""
 
 
@@ -250,7 +250,9 @@ def say_last(recorder: Recorder, last: RunStateEvent) -> None:
     try:
         recorder.record(last)
     except StorageFull as failure:
-        logger.warning("that the run %s could not be written down: %s", last.state.value, failure)
+        logger.warning(
+            ("the event that the run %s could not be written: %s"), last.state.value, failure
+        )
 
 
 def last_word(

@@ -104,8 +104,8 @@ class Shortages:
 def _words(error: Exception, at_once: AtOnce, pool: str, verb: str, group: str, node: str) -> str:
     return (
         f"pool {pool} ran out of memory in {verb} of {node}, with {at_once.rows} rows at once "
-        f"({type(error).__name__}: {error}); it is done once more with half of that, as are later "
-        f"calls of {group}"
+        f"({type(error).__name__}: {error}); it is retried with half of that, as are later calls "
+        f"of {group}"
     )
 
 

@@ -90,7 +90,7 @@ def other_pools(folder: Path, text: str) -> str:
         (another_loop, "the loop has changed"),
         (another_machine, "the machine has changed (64 cores then, "),
         (other_pools, "the pools have changed (elsewhere then, main now)"),
-        (another_version, "plan.json is damaged, or of another version"),
+        (another_version, "plan.json is damaged, or was written by another version"),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )

@@ -46,7 +46,7 @@ def reward_formulas(settings: ResolvedRewards) -> Iterator[Formula]:
     yield Formula(
         name="KL in the reward",
         tree=tree,
-        note=f"The pull towards the reference is taken from the reward {where}.",
+        note=f"The KL penalty is subtracted from the reward {where}.",
         settings=("kl.into", "kl.coefficient"),
     )
 
@@ -63,7 +63,7 @@ def advantage_formulas(settings: ResolvedRewards) -> Iterator[Formula]:
         note = "Compared with the greedy answer to the same prompt."
         yield _formula(maths(_ahead(settings), "−", greedy), note)
     else:
-        yield _formula(_ahead(settings), "What is earned from this token on.", ("gamma",))
+        yield _formula(_ahead(settings), "The return from this token on.", ("gamma",))
     if settings.whiten:
         spread = Root(maths(Call("var", (Symbol("A"),)), "+", 1e-8))
         how = "n − 1" if settings.whiten_deviation == "unbiased" else "n"
@@ -115,7 +115,7 @@ def _gae(settings: ResolvedRewards) -> Iterator[Formula]:
     yield Formula(
         name="Surprise",
         tree=equals(at("δ", "t"), at("r", "t"), "+", times(settings.gamma, following), "−", value),
-        note="What came, against what the critic expected.",
+        note="The reward compared with the critic's estimate.",
         settings=("gamma",),
     )
     if settings.length_alpha is not None:

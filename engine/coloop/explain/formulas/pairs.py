@@ -53,7 +53,7 @@ def _across(settings: ResolvedPreference) -> Iterator[Formula]:
     """What is measured over the whole batch."""
     if settings.loss == "kto":
         tree = equals(Index(Z, maths(0)), Call("max", (maths(0), Call("mean", (A,)))))
-        note = "Over answers put under the prompts of other pairs: how far the policy has moved."
+        note = "Over answers paired with the prompts of other pairs: how far the policy has moved."
         yield Formula(name="Divergence", tree=tree, note=note)
     if settings.loss == "bco":
         mean = Call("mean", (maths(settings.beta, A), maths(settings.beta, B)))
@@ -78,13 +78,11 @@ def _loss(settings: ResolvedPreference) -> tuple[Maths, str]:
         case "sigmoid":
             return _smoothed(
                 lead, back, smooth
-            ), "Chosen is to lead; the further, the less it pulls."
+            ), "Chosen should lead; the larger the lead, the smaller the gradient."
         case "hinge":
-            return Call(
-                "max", (maths(0), maths(1, "−", lead))
-            ), "Nothing more beyond a lead of 1/β."
+            return Call("max", (maths(0), maths(1, "−", lead))), "No gradient beyond a lead of 1/β."
         case "ipo":
-            return squared(Z, "−", half), "The lead is drawn to a fixed size, and not beyond."
+            return squared(Z, "−", half), "The lead is pulled towards a fixed size."
         case "robust":
             inner = maths(minus(1 - smooth, log_sigmoid(lead)), "+", smooth, log_sigmoid(back))
             return share(inner, 1 - 2 * smooth), "Unbiased where some labels are wrong."
@@ -101,7 +99,7 @@ def _loss(settings: ResolvedPreference) -> tuple[Maths, str]:
         case "simpo":
             ahead = maths(lead, "−", settings.gamma)
             behind = maths(settings.gamma, "−", lead)
-            return _smoothed(ahead, behind, smooth), "Chosen is to lead by a margin."
+            return _smoothed(ahead, behind, smooth), "Chosen should lead by a margin."
         case "orpo":
             odds = maths(Call("log odds", (A,)), "−", Call("log odds", (B,)))
             imitation = minus(share(1, "L"), total("t", "log", PI))
@@ -126,7 +124,7 @@ def _of_halves(settings: ResolvedPreference) -> tuple[Maths, str]:
             other = maths(Fraction(maths(1), maths(2)), log_sigmoid("−", b))
             return maths(
                 minus(log_sigmoid(a)), "−", halves, "−", other
-            ), "Chosen up, both held back."
+            ), "Raises chosen; both stay near the reference."
         case "bco":
             tree = maths(
                 minus(log_sigmoid(a, "−", "δ")), "−", log_sigmoid("−", "(", b, "−", "δ", ")")

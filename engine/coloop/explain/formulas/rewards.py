@@ -63,7 +63,7 @@ def _ratio(settings: ResolvedRewards) -> Iterator[Formula]:
         yield Formula(
             name="Ratio of the text",
             tree=equals(SEQUENCE, Call("exp", (maths(share(1, "L"), total("t", kept)),))),
-            note="A log ratio is clipped only where it goes the way that the advantage wants.",
+            note="A log ratio is clipped only in the direction of the advantage.",
             settings=("loss", "clip_low", "clip_high"),
         )
 
@@ -102,7 +102,7 @@ def _clipped(settings: ResolvedRewards, ratio: Maths = RATIO) -> _Loss:
     plain = maths(ratio, ADVANTAGE)
     fields: tuple[str, ...] = ("clip_low", "clip_high")
     if clipped is None:
-        return minus(plain), "No clip: the ratio may go anywhere.", fields
+        return minus(plain), "No clip: the ratio is unbounded.", fields
     tree = minus(Call("min", (plain, maths(clipped, ADVANTAGE))))
     note = "Beyond the band a token has no gradient."
     if settings.dual_clip is not None and settings.loss == "clipped":
@@ -120,7 +120,11 @@ def _plain(settings: ResolvedRewards) -> _Loss:
 
 def _sequence(settings: ResolvedRewards) -> _Loss:
     tree, _, fields = _clipped(settings, SEQUENCE)
-    return tree, "The ratio of the whole text is clipped, so a text learns whole or not.", fields
+    return (
+        tree,
+        ("The ratio of the whole text is clipped, so all of its tokens are trained or none."),
+        fields,
+    )
 
 
 def _cispo(settings: ResolvedRewards) -> _Loss:
@@ -128,7 +132,7 @@ def _cispo(settings: ResolvedRewards) -> _Loss:
     lowest = maths(0) if low is None else maths(low)
     highest = maths("∞") if high is None else maths(high)
     kept = Call("sg", (Call("clip", (RATIO, lowest, highest)),))
-    note = "The weight is clipped and has no gradient (sg); every token goes on learning."
+    note = "The weight is clipped and has no gradient (sg); every token keeps a gradient."
     return minus(kept, ADVANTAGE, "log", PI), note, ("ratio_min", "ratio_max")
 
 
@@ -163,7 +167,7 @@ def _kl_cov(settings: ResolvedRewards) -> _Loss:
     held = maths("|", "log", RATIO, "|")
     plain = minus(RATIO, ADVANTAGE)
     tree = Cases(((maths(plain, "+", held), "for the chosen tokens"), (plain, "else")))
-    note = f"The {settings.covariance_share:.3%} with the greatest covariance are held back."
+    note = f"The {settings.covariance_share:.3%} with the greatest covariance get a KL penalty."
     return tree, note, ("covariance_share",)
 
 
@@ -195,12 +199,15 @@ def _correction(settings: ResolvedRewards) -> Iterator[Formula]:
     tree: Maths
     if method == "token_tis":
         tree = equals(at("w", "t"), Call("clip", (ratio, lowest, highest)))
-        note = "A token that the engine wrote with other chances counts by their quotient, bounded."
+        note = (
+            "A token whose probability differs between engine and trainer is weighted by the "
+            "bounded ratio of the two."
+        )
     else:
         inside = maths(at("w", "t"), Words("within"), band)
         tree = maths(equals(at("w", "t"), ratio), Words("where"), inside, Words("else"), 0)
         whose = "A text" if method == "sequence_mask" else "A token"
-        note = f"{whose} on which engine and trainer disagree too much is left out."
+        note = f"{whose} on which engine and trainer disagree too much is masked."
     yield Formula(
         name="Correction",
         tree=tree,
@@ -224,7 +231,7 @@ def _kl(settings: ResolvedRewards) -> Iterator[Formula]:
         settings=("kl.estimator",),
     )
     strength: Maths = equals("β", kl.coefficient)
-    note = "How strongly the policy is held to its reference."
+    note = "How strongly the policy is kept near its reference."
     fields: tuple[str, ...] = ("kl.coefficient",)
     if kl.target is not None:
         change = Call("clip", (maths(share("KL", kl.target), "−", 1), maths("−", 0.2), maths(0.2)))
@@ -250,7 +257,7 @@ def _kl_note(kl: ResolvedKl) -> str:
     if kl.into == "reward":
         return f"The estimator {kl.estimator}, taken from the reward."
     gradient = {
-        "k1": "As a loss it teaches nothing: its gradient has mean 0.",
+        "k1": "As a loss it has no effect: its gradient has mean 0.",
         "k2": "Its gradient is that of KL(policy‖reference).",
         "k3": "Its gradient is that of KL(reference‖policy).",
     }[kl.estimator]
@@ -264,7 +271,7 @@ def _of_others(settings: ResolvedRewards) -> Iterator[Formula]:
     yield Formula(
         name="Rows of others",
         tree=equals(LOSS, minus(ADVANTAGE, share(PI, maths(PI, "+", c)))),
-        note="Texts that somebody else wrote: no ratio, no clip.",
+        note="Given texts: no ratio, no clip.",
         settings=("off_policy.shaping",),
     )
 
@@ -293,7 +300,7 @@ def _aggregated(settings: ResolvedRewards) -> Formula:
     if settings.weight != 1.0:
         tree, fields = maths(settings.weight, "·", tree), [*fields, "weight"]
     if settings.entropy:
-        note += " H is the entropy of the next word; what is subtracted keeps it up."
+        note += " H is the entropy of the next token; subtracting it keeps the entropy high."
     return Formula(name="Loss", tree=equals("L", tree), note=note, settings=tuple(fields))
 
 
@@ -310,7 +317,7 @@ def _mean(settings: ResolvedRewards, body: Maths) -> tuple[Maths, str]:
             each = total("i", share(1, at("L", "i")), total("t", body))
             return (
                 maths(share(1, rows), each),
-                "Mean over texts of the mean over their tokens: each text counts the same.",
+                "Mean over texts of the mean over their tokens: each text has the same weight.",
             )
         case "sequence_sum":
             return maths(share(1, rows), over), "Mean over texts of the sum over their tokens."

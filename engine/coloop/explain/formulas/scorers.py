@@ -26,7 +26,7 @@ from coloop.spec.algorithm import (
 )
 
 SCORE, LABEL, LOSS = Symbol("s"), Symbol("y"), Symbol("ℓ")
-_HARD = "A label counts as 1 from a half on, else as 0."
+_HARD = "A label of 0.5 or more counts as 1, else as 0."
 _SOFT = "Labels are probabilities."
 
 
@@ -38,7 +38,7 @@ def formulas(entry: Algorithm) -> list[Formula]:
             found = [_label_words(entry)]
         case Regression():
             tree = equals(LOSS, squared(SCORE, "−", LABEL))
-            found = [Formula(name="Loss of a label", tree=tree, note="Said against wanted.")]
+            found = [Formula(name="Loss of a label", tree=tree, note="Prediction against label.")]
         case Outcome():
             found = [_outcome(entry.soft)]
         case ImplicitPrm():
@@ -95,10 +95,10 @@ def _label_words(entry: LabelCrossEntropy) -> Formula:
     said = maths("log", Index(Symbol("p"), Symbol("c")))
     wanted = Index(LABEL, Symbol("c"))
     tree = minus(total("c", wanted, said))
-    note = "Over the label words c alone: what the model says against what is right."
+    note = "Over the label words c only: the model's prediction against the correct label."
     fields = []
     if smooth:
-        note += f" The right one is wanted with {1 - smooth:g}, the others share {smooth:g}."
+        note += f" The correct label has the target {1 - smooth:g}, the others share {smooth:g}."
         tree = minus(total("c", maths("(", 1 - smooth, wanted, "+", smooth, "…", ")"), said))
         fields.append("label_smoothing")
     if entry.soft:
@@ -131,9 +131,9 @@ def _implicit(entry: ImplicitPrm) -> Formula:
 
 
 def _imitation(entry: Sft) -> Formula:
-    note = "The tokens of the target, and those alone."
+    note = "The tokens of the target only."
     if entry.mask:
-        note += f" What stands in {', '.join(f'`{tag}`' for tag in entry.mask)} is not trained."
+        note += f" Text inside {', '.join(f'`{tag}`' for tag in entry.mask)} is not trained."
     return Formula(
         name="Loss of a token",
         tree=equals(at("ℓ", "t"), minus("log", PI)),
@@ -146,7 +146,7 @@ def _value(entry: ValueLoss) -> Formula:
     value, wanted = at("V", "t"), at("R", "t")
     half = Fraction(maths(1), maths(2))
     fields: tuple[str, ...] = ()
-    note = "What the critic says against what was earned from here on."
+    note = "The critic's value against the return from this token on."
     if entry.clip is None:
         tree: Maths = maths(half, squared(value, "−", wanted))
     else:
@@ -154,7 +154,7 @@ def _value(entry: ValueLoss) -> Formula:
         kept = Call("clip", (value, maths(old, "−", entry.clip), maths(old, "+", entry.clip)))
         both = (squared(value, "−", wanted), squared(kept, "−", wanted))
         tree = maths(half, Call("max", both))
-        note += " A move further than the clip brings no gain."
+        note += " A move beyond the clip has no gradient."
         fields = ("clip",)
     if entry.gae_lambda is not None:
         tree = maths(tree, Words("returns with"), equals("λ", entry.gae_lambda))

@@ -58,7 +58,7 @@ def choose_folder(request: RunRequest) -> Path:
     """
     if request.resume is not None:
         if not (request.resume / SPEC_FILE).exists():
-            raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
+            raise RunNotFound(f"{request.resume} is not a run folder: it has no {SPEC_FILE}")
         return request.resume
     folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
     _check_is_new(folder, folder.name)
@@ -81,8 +81,8 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
             _check_is_new(folder, folder.name)
         elif link := next(links_in(folder), None):
             raise CheckpointError(
-                f"{link} is a link, and a run writes into its own folder alone: put what it points "
-                f"to ({link.readlink()}) in its place, or remove it"
+                f"{link} is a link, but a run writes into its own folder only: replace it by what "
+                f"it points to ({link.readlink()}), or remove it"
             )
         elsewhere = _checkpoints_elsewhere(request, folder)
         if elsewhere is not None:
@@ -112,8 +112,8 @@ def _check_is_new(folder: Path, run_id: str) -> None:
     nothing = {LOCK_FILE, aside_of(folder / SPEC_FILE).name}
     if is_there and (not folder.is_dir() or {path.name for path in folder.iterdir()} - nothing):
         raise RunFolderExists(
-            f"{folder} exists and is not empty; choose another run id, or go on with "
-            f"`--resume {run_id}`"
+            f"{folder} exists and is not empty; choose another run id, or resume with `--resume "
+            f"{run_id}`"
         )
 
 
@@ -125,8 +125,8 @@ def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
             return None
         if not checkpoints.is_dir():
             raise CheckpointError(
-                f"{checkpoints} points to {checkpoints.readlink()}, which is not there: bring that "
-                "disk back, then go on"
+                f"{checkpoints} points to {checkpoints.readlink()}, which does not exist: restore "
+                "that disk, then resume"
             )
         return checkpoints.resolve()
     storage = storage_place(request)

@@ -127,10 +127,10 @@ def _untaught(port: str, step: int) -> Finding:
         level="error",
         node=node,
         metric=f"{LOSS}{name}",
-        message=f"`{port}` was to be learned, and no update of this run had a row for it",
+        message=f"`{port}` should learn, but no update of this run had a row for it",
         hint=(
-            "look at the alerts about rows, and at `schedule.learn` (`after`, `every`, `rows`) "
-            "beside the steps in which it is live"
+            "check the alerts about rows, and whether `schedule.learn` (`after`, `every`, `rows`) "
+            "allows an update in the steps in which it is live"
         ),
         step=step,
     )

@@ -151,7 +151,7 @@ class Work:
         """
         poll = Poll(done=done, total=total, unit="rows") if total else None
         if self.heard(poll):
-            raise StopRequested("while a role was at work")
+            raise StopRequested("while a stage was running")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -127,7 +127,7 @@ class Scheduler:
             take_back: told of a step that was not done, the youngest first.
 
         Raises:
-            StopRequested: the run was asked to stop in a step that had not learned yet.
+            StopRequested: a stop of the run was requested in a step that had not learned yet.
             Exception: what a stage, `begin` or `finish` raised; steps before it were finished.
         """
         flights: list[Flight] = []
@@ -161,7 +161,7 @@ class Scheduler:
         if self._failure is not None:
             raise self._failure
         if flights or self._was_held_up:
-            raise StopRequested("a step that had not learned was not to go on")
+            raise StopRequested("a step that had not learned yet was cancelled")
 
     @property
     def is_sequential(self) -> bool:

@@ -88,7 +88,7 @@ class Slice:
         elif self._turn == self._refill.max_rounds:
             message = (
                 f"{self._refill.filter}: not enough rows after {self._refill.max_rounds} rounds; "
-                "the step goes on with what there is"
+                "the step continues with the available rows"
             )
             self._tree.notices.append((self._refill.filter, "filter.not_filled", message))
             self._close()

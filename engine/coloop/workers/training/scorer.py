@@ -218,7 +218,7 @@ def measure_outputs(
 
 def _shape_of_choices(batch: Batch) -> torch.Size:
     if batch.choices is None:
-        raise ValueError("texts without choices were asked which of them comes next")
+        raise ValueError("texts without choices were asked for the next choice")
     return batch.choices.shape
 
 

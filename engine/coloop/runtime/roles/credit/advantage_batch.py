@@ -206,8 +206,8 @@ def _why_unvalued(call: Call, rows: Sequence[Row]) -> str:
     writers = dict.fromkeys(row.writer for row in rows)
     missing = [f"`{one}.rollouts -> {critic}.rollouts`" for one in writers for critic in critics]
     return (
-        f"{len(rows)} that others wrote have no values; the critic reads them over "
-        f"{', '.join(missing)}"
+        f"{len(rows)} rows of other writers have no values; connect {', '.join(missing)} to the "
+        "critic"
     )
 
 

@@ -58,7 +58,7 @@ class BinarySearch:
     ) -> Findings:
         """A tree for each prompt, which begins with as many texts as any state of it has."""
         select, count = section.select or Select(), section.completions
-        assert isinstance(count, int), "no rate is known of a prompt without texts"
+        assert isinstance(count, int), "a prompt without texts has no success rate"
         most = section.budget.searches_per_row
         searches = [of_prompt(count, select, most) for _ in rows]
         roots = [
