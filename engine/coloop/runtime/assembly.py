@@ -10,7 +10,7 @@ from coloop.plan.types import Plan, WeightsPlan
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import pick_up
-from coloop.runtime.checkpoints.kept_plan import edits_since
+from coloop.runtime.checkpoints.pinned_settings import edits_since
 from coloop.runtime.checkpoints.recovery import Recovery
 from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, RunRequest, storage_of
 from coloop.runtime.checkpoints.storage import is_address

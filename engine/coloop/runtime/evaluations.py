@@ -12,7 +12,7 @@ from coloop.runtime.reporting.event_reporter import EventReporter
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.roles.protocol import Context
 from coloop.runtime.schedule.calls import StepContext
-from coloop.runtime.schedule.flights import Flight
+from coloop.runtime.schedule.in_flight import StepInFlight
 from coloop.runtime.schedule.scheduler import Scheduler
 
 UNMEASURED = "evaluation.unmeasured"
@@ -84,7 +84,7 @@ class Evaluations:
             self._note_change()
             self._report(probe.node, metrics, step_context)
 
-    def read_tables(self, flight: Flight, position: StepPosition) -> None:
+    def read_tables(self, flight: StepInFlight, position: StepPosition) -> None:
         """Read the probes of a step's own tables."""
         step_context = flight.step_context
         for probe in self._probes.of_tables(position.step, position.phase, step_context.context):

@@ -25,10 +25,10 @@ from coloop.plan.types import Plan, Stage
 from coloop.runtime.actions import Actions, has_averages
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
-from coloop.runtime.checkpoints.kept_plan import LEFT_OUT, REFUSED, Edit
+from coloop.runtime.checkpoints.pinned_settings import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.health.doctor import Finding, truths_of
+from coloop.runtime.health.checks import Finding, truths_of
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline
@@ -197,7 +197,7 @@ class Session:
         steps, scheduler = self._steps, self._scheduler
         steps.stretch_begins()
         try:
-            scheduler.fly(
+            scheduler.run_steps(
                 partial(steps.begin, scheduler), partial(steps.finish, scheduler), steps.take_back
             )
         except StopRequested:
@@ -297,7 +297,7 @@ class Session:
 
     @property
     def unresolved(self) -> list[Finding]:
-        """What the learning doctor has raised and not cleared."""
+        """Findings of the health checks that are still open."""
         return self._readings.unresolved
 
     @property

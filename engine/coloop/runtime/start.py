@@ -23,7 +23,7 @@ from coloop.plan.types import Plan
 from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.checkpoints.earlier_runs import earlier_weights, note_folders, with_folders
-from coloop.runtime.checkpoints.kept_plan import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
+from coloop.runtime.checkpoints.pinned_settings import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
 from coloop.runtime.checkpoints.recovery import REPLACED, Recovery
 from coloop.runtime.checkpoints.run_folder import (
     CHECKPOINTS,

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from coloop.errors import RunFolderExists
+from coloop.runtime.run_files.base_folder import write_origin
 from coloop.runtime.run_files.events import LogEvent
-from coloop.runtime.run_files.origin import write_origin
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.run_files.run_lock import RunLock
 

@@ -12,7 +12,7 @@ from typing import Literal
 from coloop.data.files.marks import aside_of, write_whole
 from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
 from coloop.runtime.checkpoints.storage import Storage, is_address
-from coloop.runtime.run_files.origin import ORIGIN_FILE, write_origin
+from coloop.runtime.run_files.base_folder import ORIGIN_FILE, write_origin
 from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock
 from coloop.spec.diagnostics import Diagnostic

@@ -4,7 +4,7 @@ Pure: metric names and numbers, nothing else. The thresholds are the constants o
 each metric should look like is said in `spec.metrics`.
 """
 
-from coloop.runtime.health.doubts import DOUBTS
+from coloop.runtime.health.scorer_checks import DOUBTS
 from coloop.runtime.health.symptom import Look, Symptom, above, at_least, at_most, below
 
 NO_GRADIENT = 1e-12

@@ -16,8 +16,8 @@ ROW_PORTS = frozenset(port for node in NODE_CLASSES.values() for port in node.ab
 """Inputs whose rows a node works on."""
 
 
-class Slice:
-    """See the module."""
+class RefillPasses:
+    """Stages of one refill, run again in passes until their filter has enough rows."""
 
     def __init__(
         self,

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from coloop.plan.settings import Begun
-from coloop.runtime.checkpoints.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE, begun_in
+from coloop.runtime.checkpoints.pinned_settings import (
+    DECIDED_ANEW,
+    MACHINE_FILE,
+    PLAN_FILE,
+    begun_in,
+)
 from coloop.runtime.run_files.events import RunStateName
 from coloop.workers.settings import HostSettings
 from coloop.workers.worker import Worker
