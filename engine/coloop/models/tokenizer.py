@@ -93,7 +93,7 @@ def encode_chat(
     target: Sequence[Mapping[str, Any]],
     tools: Tools = None,
 ) -> tuple[list[int], list[bool]]:
-    """The ids of a conversation that goes on from a prompt, and which of them are imitated: what
+    """The ids of a conversation that continues a prompt, and which of them are imitated: what
     the assistant says in `target`. A prompt of text is what the user says first."""
     before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     text, spans = imitated_chat(tokenizer, before, target, tools)

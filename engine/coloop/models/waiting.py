@@ -51,7 +51,7 @@ class Place:
 
 
 class WeightsToCome:
-    """See the module."""
+    """Weights of a model folder that are read one by one after the model is built."""
 
     def __init__(self, model: nn.Module, read: Callable[[], Iterable[tuple[str, Tensor]]]) -> None:
         """

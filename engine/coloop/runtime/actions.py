@@ -36,7 +36,7 @@ class Weights(Protocol):
 
 
 class Actions:
-    """See the module."""
+    """Refreshes, copies, optimizer resets and buffer clears of a run."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ def unmeasured_hint(metric: str) -> str:
 
 
 class Evaluations:
-    """See the module."""
+    """Runs the probes that are due and passes on their readings."""
 
     def __init__(
         self,

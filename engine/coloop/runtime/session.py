@@ -75,7 +75,7 @@ class Parts:
 
 
 class Session:
-    """See the module."""
+    """A running loop: everything that `run_loop` uses, and the state that a resume restores."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -382,7 +382,7 @@ class Session:
             self._event_reporter.alert("info", LEFT_OUT, f"not applied again: {told}")
 
     def left_out(self, damage: str) -> None:
-        """A checkpoint of the run is not whole: it goes on from another one."""
+        """A checkpoint of the run is damaged: it resumes from another one."""
         self._event_reporter.alert("warning", "checkpoint.damaged", damage)
 
     def _lost_copy(self, reason: str) -> None:

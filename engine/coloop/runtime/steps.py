@@ -52,7 +52,9 @@ class StepState:
 
 
 class Steps:
-    """See the module; the scheduler tells it of every stage, those of probes among them."""
+    """Starts the steps of a run, reports their stages, and finishes or rolls them back.
+
+    The scheduler tells it of every stage, those of probes among them."""
 
     def __init__(
         self,

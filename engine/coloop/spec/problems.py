@@ -1,4 +1,4 @@
-"""Errors of validation as diagnostics: what was found, what is expected, how to mend it.
+"""Errors of validation as diagnostics: what was found, what is expected, how to fix it.
 
 pydantic says where and what kind; this module finds the section at that place, says it in words
 of the language, adds what was probably meant with its one-click fix, and line and column where

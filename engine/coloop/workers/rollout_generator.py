@@ -29,7 +29,7 @@ from coloop.workers.writing import Writing, for_a_moment
 
 @dataclass(slots=True, kw_only=True)
 class RolloutGenerator:
-    """See the module."""
+    """A rollout engine with its copy of a group's weights."""
 
     name: str
     """The weights group."""

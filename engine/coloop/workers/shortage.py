@@ -4,7 +4,7 @@
 
 How many rows share a pass, and how many texts are written at once, changes neither loss nor
 gradient nor draws: what comes out is the same. An update that has changed weights is never made
-again. Where ranks wait for the one whose memory is short their pool ends, and the run goes on from
+again. Where ranks wait for the one whose memory is short their pool ends, and the run resumes from
 its checkpoint with half.
 """
 

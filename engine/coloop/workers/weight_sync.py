@@ -54,7 +54,9 @@ class _Way:
 
 
 class WeightSync:
-    """See the module. One for a run, whoever asks for a delivery."""
+    """Sends weights to engines and tracks which engines are outdated.
+
+    One for a run, whoever asks for a delivery."""
 
     def __init__(self, plan: Plan, folders: TransferFolders) -> None:
         """

@@ -106,7 +106,7 @@ class Holder(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class HeldWeights:
-    """See the module."""
+    """A versioned set of weights in a process; base of `Trainer` and `FrozenModel`."""
 
     name: str
     loaded: LoadedModel

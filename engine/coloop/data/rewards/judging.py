@@ -115,7 +115,7 @@ class LibraryJudge:
         return Verdict(score=float(said["score"]))
 
     def _start(self) -> None:
-        """The process, with the library in it, behind the wall of all code: math-verify reads an
+        """The process, with the library in it, in the sandbox: math-verify reads an
         expression by evaluating it.
 
         Raises:

@@ -36,7 +36,7 @@ Tick = Callable[[int, int], None]
 
 
 class RemoteReward:
-    """See the module."""
+    """Scores rows with a service over HTTP."""
 
     def __init__(self, endpoint: Endpoint, *, batch: int) -> None:
         self._endpoint = endpoint

@@ -37,7 +37,7 @@ QUERY: Final = f"{PATH}?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """See the module."""
+    """Address, secret, limits and error messages of a service that a node uses."""
 
     node: str
     field: str
@@ -119,7 +119,7 @@ MOST_ADDRESSES: Final = 32
 
 
 class CheckedNetwork(AsyncNetworkBackend):
-    """See the module."""
+    """A network backend that only connects to addresses that runs may call."""
 
     def __init__(self, endpoint: Endpoint, allowed: AllowedRemotes) -> None:
         self._endpoint = endpoint

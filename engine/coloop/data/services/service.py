@@ -38,7 +38,7 @@ AGENT: Final = "coloop"
 
 
 class Service:
-    """See the module."""
+    """Sends JSON requests over HTTP, several at once, with retries."""
 
     def __init__(self, endpoint: Endpoint, *, largest_reply: int = LARGEST_REPLY) -> None:
         """
@@ -235,7 +235,7 @@ LONGEST_REST_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class Circuit:
-    """See the module."""
+    """Stops calls to a service for a while after several failed requests (circuit breaker)."""
 
     failures: int = 0
     """Requests given up in a row."""

@@ -72,7 +72,7 @@ class Notes(Namespace):
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """See the module."""
+    """Jinja environment with an allowlist and a budget for values and steps."""
 
     context_class = BudgetContext
     written = staticmethod(written)

@@ -29,7 +29,7 @@ SAME: Final = {"^": "**", "×": "*", "÷": "/", "−": "-"}
 
 
 class Calculator:
-    """See the module."""
+    """Tool that evaluates one arithmetic expression, within limits on its cost."""
 
     def open(self, caller: Caller) -> "CalculatorSession":
         del caller

@@ -54,7 +54,7 @@ class Environment(Protocol):
 
 
 class EnvironmentTool:
-    """See the module."""
+    """Tool around a user's environment class with `reset(row)` and `step(text)`."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment

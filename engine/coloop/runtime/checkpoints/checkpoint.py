@@ -188,7 +188,7 @@ class Checkpoints:
 
     def chosen(self, step: int) -> Checkpoint:
         """The checkpoint of a step, every file of it read back; newer ones are set aside under
-        other names, so that nothing goes on from them by itself.
+        other names, so that nothing resumes from them by itself.
 
         Raises:
             CheckpointError: it is not there, or not whole.

@@ -108,7 +108,7 @@ class CheckpointManager:
 def pick_up(
     checkpoints: Checkpoints, folder: Path, step: int | None, tell: Callable[[str], None]
 ) -> Checkpoint | None:
-    """The checkpoint to go on from; None: the beginning.
+    """The checkpoint to resume from; None: start from scratch.
 
     Args:
         step: whose checkpoint is asked for; None: the newest.

@@ -3,7 +3,7 @@
     what the pool held               what happens
     engines, frozen weights          other processes take its place, engines get their weights
                                      again, and what was asked is asked once more
-    weights that change              other processes, and the whole run goes on from its newest
+    weights that change              other processes, and the whole run resumes from its newest
                                      checkpoint, in the same attempt's folder, as a resume would
 
 Texts depend on their seeds and on weights alone, and a checkpoint has all the rest; so a run in

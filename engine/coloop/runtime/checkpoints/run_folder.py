@@ -38,7 +38,7 @@ class RunRequest:
     resume: Path | None = None
     """The folder of a run to go on with."""
     checkpoint: int | None = None
-    """Step of the checkpoint to go on from; None: the newest whole one."""
+    """Step of the checkpoint to resume from; None: the newest intact one."""
     cluster: Literal["local", "ray"] = "ray"
     address: str | None = None
     """Ray: connect to this cluster; None: one of our own for this run."""

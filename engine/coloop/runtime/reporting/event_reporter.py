@@ -42,7 +42,7 @@ LONGEST_PRINTED = 4000
 
 
 class EventReporter:
-    """See the module."""
+    """Reports events and gauges of a run."""
 
     def __init__(
         self,

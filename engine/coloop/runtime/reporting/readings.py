@@ -18,7 +18,7 @@ LOSS = "loss/"
 
 
 class Readings:
-    """See the module."""
+    """Latest and best metrics, fired triggers and health-check findings of a run."""
 
     def __init__(
         self,

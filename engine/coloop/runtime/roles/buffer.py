@@ -57,7 +57,7 @@ class _Said:
 
 
 class BufferRole:
-    """See the module."""
+    """Stores rows across steps: `read` samples rows, `write` adds those of the step."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

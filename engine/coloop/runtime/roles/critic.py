@@ -17,7 +17,7 @@ from coloop.workers.messages import TooLong
 
 
 class CriticRole(Stateless):
-    """See the module."""
+    """Computes values of tokens, one input after another."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

@@ -13,7 +13,7 @@ from coloop.spec.nodes import DatasetNode
 
 
 class DatasetRole:
-    """See the module."""
+    """Loads the next rows of a source, in the order of its cursor."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

@@ -33,7 +33,7 @@ ROW_PORTS = ("rollouts", "rows", "comparisons")
 
 
 class RewardRole(Stateless):
-    """See the module."""
+    """Scores rows with built-in rewards, Python, services or models with a score head."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

@@ -32,7 +32,7 @@ MOST_CHILDREN = 2**20
 
 
 class SearchRole(Stateless):
-    """See the module."""
+    """Runs a search that labels steps or grows trees of texts or proofs."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context

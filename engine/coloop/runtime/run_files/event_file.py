@@ -2,7 +2,7 @@
 
 A line is an event where it is a JSON object with a `type` in words and a `seq` of 1 or more. What
 is not stays where it is, byte for byte, and nobody stumbles over it; the numbering goes on after
-the largest `seq` that can be read. Only the end may be mended: a last line without its end was not
+the largest `seq` that can be read. Only the end is repaired: a last line without its end was not
 written whole and is cut, or gets its end where nothing else is missing; zeros behind it are what a
 file system leaves where the power went.
 """

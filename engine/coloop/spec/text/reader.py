@@ -23,7 +23,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from coloop.errors import SpecProblem
 from coloop.spec.diagnostics import Diagnostic
-from coloop.spec.text import scan, speech
+from coloop.spec.text import scan, yaml_errors
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 64
@@ -219,7 +219,7 @@ class _Builder:
         is_map = isinstance(event, scan.MAPPING)
         if is_map and self._wants_key():
             line = self.text.splitlines()[event.start_mark.line]
-            message, hint = speech.braces(line, speech.name_of(self.path)) or (
+            message, hint = yaml_errors.braces(line, yaml_errors.name_of(self.path)) or (
                 "found a mapping, expected a key",
                 "quote what should be text",
             )
@@ -294,7 +294,7 @@ class _Builder:
         if key in top.place.keys:
             first = top.place.keys[key]
             is_node = self.path == ("nodes",)
-            where = "" if is_node else f" in {speech.name_of(self.path)}"
+            where = "" if is_node else f" in {yaml_errors.name_of(self.path)}"
             what = f"the node `{_short(key)}`" if is_node else f"`{_short(key)}`"
             message = f"{what} occurs twice{where}; the first is in line {first.line}"
             hint = "rename one of the two" if is_node else "keep one of the two"
@@ -349,7 +349,7 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _NOT_FINITE.fullmatch(text):
-            message = f"{speech.name_of(self.path)} is `{text}`; a finite number is expected"
+            message = f"{yaml_errors.name_of(self.path)} is `{text}`; a finite number is expected"
             self._refuse(event, "yaml.not_finite", message, "remove it, or write a number")
         for pattern, base in ((_INT, 10), (_OCTAL, 8), (_HEX, 16)):
             if pattern.fullmatch(text):
@@ -364,7 +364,7 @@ class _Builder:
     def _whole(self, event: Any, text: str, base: int) -> int:
         number = int(text[2:] if base != 10 else text, base) if len(text) <= 80 else _GREATEST + 1
         if abs(number) > _GREATEST:
-            message = f"{speech.name_of(self.path)} is too large a number: `{_short(text)}`"
+            message = f"{yaml_errors.name_of(self.path)} is too large a number: `{_short(text)}`"
             self._refuse(event, "yaml.not_finite", message)
         return number
 
@@ -417,7 +417,7 @@ def _syntax(text: str, error: MarkedYAMLError, path: tuple[str | int, ...]) -> D
     mark = error.problem_mark or error.context_mark
     is_tab = "'\\t'" in problem or "\\t" in problem
     hint = next((told for words, told in _HINTS.items() if words in message), None)
-    message, hint = speech.say(text, error, path) or (message, hint)
+    message, hint = yaml_errors.say(text, error, path) or (message, hint)
     return Diagnostic(
         code="yaml.tab" if is_tab else "yaml.syntax",
         message=_short(message, 300),

@@ -146,7 +146,7 @@ class Pools:
         *,
         stalled_after: float | None = None,
         has_turn: bool = False,
-    ) -> "CrewCall":
+    ) -> "RanksCall":
         """How pools are called by one who waits.
 
         Args:
@@ -155,7 +155,7 @@ class Pools:
             has_turn: who calls keeps others from the pool.
         """
         limit = self._deadlines.stalled_after_seconds
-        return CrewCall(
+        return RanksCall(
             pools=self._pools,
             turns=None if has_turn else self._turns,
             wait=self._wait,
@@ -204,7 +204,7 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrewCall:
+class RanksCall:
     """Calls pools for one who waits; see `PoolCall`."""
 
     pools: Mapping[str, "_Pool"]

@@ -2,7 +2,7 @@
 
 Stage 1 spreads the running means, stage 2 gradients as well, stage 3 all. The optimizer is torch's
 own, so nothing is compiled when a run starts. What is saved is whole, under the names and in the
-form that `single` uses, so any backend goes on from it, on any number of ranks.
+form that `single` uses, so any backend can resume from it, on any number of ranks.
 """
 
 import os

@@ -235,7 +235,7 @@ def _bare(sequence: TokenSequence) -> TokenSequence:
 
 
 class SpreadScorer(Scorer):
-    """See the module. All ranks call alike."""
+    """Computes log-probs and scores with the current weights. All ranks call alike."""
 
     def __init__(
         self,

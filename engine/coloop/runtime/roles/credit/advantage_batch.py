@@ -37,7 +37,7 @@ PORT = "rewards"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvantageBatch:
-    """See the module."""
+    """Rows of a step with the advantages of one algorithm at `rewards`."""
 
     settings: ResolvedRewards
     scored: ScoredRows

@@ -124,7 +124,7 @@ class _Live:
 
 
 class TreeExpansion:
-    """See the module."""
+    """Expands the trees of many rows in waves, with one generation and one scoring call each."""
 
     def __init__(
         self,

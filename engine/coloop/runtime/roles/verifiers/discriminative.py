@@ -30,7 +30,7 @@ Steps = dict[int, float]
 
 
 class DiscriminativeVerifier(Stateless):
-    """See the module."""
+    """Scores texts, steps or tokens with a score head."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context

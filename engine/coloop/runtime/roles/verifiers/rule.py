@@ -22,7 +22,7 @@ from coloop.sandbox.process import Sandbox
 
 
 class RuleVerifier(Stateless):
-    """See the module."""
+    """Scores rows with the checker of their task."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context
@@ -82,7 +82,7 @@ NEEDED = ("prompt", "completion")
 
 
 class FormalVerifier(Stateless):
-    """See the module."""
+    """Scores proofs with a formal checker."""
 
     def __init__(self, node: str, context: Context) -> None:
         checker = section_of(node, context).checker

@@ -20,7 +20,7 @@ UNREADABLE = "verifier.no_answers"
 
 
 class VoteVerifier(Stateless):
-    """See the module."""
+    """Gives 1 to rows that agree with the majority answer of their group, 0 to others."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context

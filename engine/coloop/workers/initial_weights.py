@@ -51,7 +51,7 @@ RETRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginnings:
+class InitialWeights:
     """Makes the first weights of a loop's groups."""
 
     spec: LoopSpec

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.hosts.test_worker import ACTOR, SCRATCH, learned, settings_of
 from tests.engine.numerics import near, rounding
 from tests.engine.training.processes import on_ranks
+from tests.engine.workers.test_worker import ACTOR, SCRATCH, learned, settings_of
 from tests.matrix import also
 from torch import Tensor
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 from tests.engine.numerics import near
+from tests.engine.workers.test_worker import EDGES, NODES, settings_of
 
 from coloop.data.tables import Tokens
 from coloop.errors import DataError
