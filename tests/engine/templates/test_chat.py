@@ -155,7 +155,7 @@ HOSTILE = [
     ("{% set n = namespace(t='x' * 9999) %}{% for a in range(9999) %}{% set n.t = n.t ~ n.t %}"
      "{% endfor %}", "the limit is 1,000,000"),
     ("{{ messages[0].content * 10 ** 9 }}", "the limit is 1,000,000"),
-    ("{{ ('a' * 99999) | tojson(indent=10 ** 9) }}", "needs more than 16"),
+    ("{{ ('a' * 99999) | tojson(indent=10 ** 9) }}", "is larger than 16"),
     ("{{ strftime_now('%Y' * 999) }}", "longer than 200"),
     ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "call each other endlessly"),
     ("{{ raise_exception('x' * 999999) }}", "xxx"),
