@@ -1,5 +1,5 @@
 """Python that a model's folder brings, in loops that come over HTTP: off, unless the server's owner
-allows it, and then asked for with each run. It runs in the engine, behind no wall."""
+allows it, and then asked for with each run. It runs in the engine, outside the sandbox."""
 
 from collections.abc import Iterator
 from typing import Any

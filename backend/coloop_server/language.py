@@ -38,7 +38,7 @@ def document(text: str) -> dict[str, Any] | None:
 
 
 def require_document(text: str) -> dict[str, Any]:
-    """The text as plain data; a text that cannot be kept as a loop is the user's to mend."""
+    """The text as plain data; a text that is not a loop is an error for the user to fix."""
     parsed = read_document(text)
     if parsed.document is None:
         raise invalid("the text is not a loop", parsed.diagnostics)

@@ -29,7 +29,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       RowsMissing             a stage got no rows in its first step, though the plan requires some
       StorageFull             a checkpoint or sample file could not be written
       CheckpointError         a checkpoint is missing, damaged or of another loop
-      StopRequested           the run was asked to stop (control flow, not a failure)
+      StopRequested           a stop of the run was requested (control flow, not a failure)
 
 Each class keeps its arguments in `args`, so that `pickle` rebuilds it in another process.
 """

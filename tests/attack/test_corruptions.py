@@ -400,17 +400,17 @@ CASES = [
     Case("a line twice", line(9, lambda text: text + text), "same", "seq 9 after 9"),
     Case("a line lost", line(9, lambda _: b""), "same", "seq 10 after 8"),
     Case("the first line bad", line(1, lambda _: b"?\n"), "same", "line 1"),
-    Case("the last line bad", line(-1, lambda _: b"?\n"), "same", "no event"),
-    Case("a torn end", grown(EVENT_FILE, b'{"seq": 999, "mess'), "same", "not written whole"),
-    Case("zeros at the end", grown(EVENT_FILE, bytes(4096)), "same", "not written whole"),
+    Case("the last line bad", line(-1, lambda _: b"?\n"), "same", "not an event"),
+    Case("a torn end", grown(EVENT_FILE, b'{"seq": 999, "mess'), "same", "incomplete"),
+    Case("zeros at the end", grown(EVENT_FILE, bytes(4096)), "same", "incomplete"),
     Case(
         "a torn end in zeros",
         grown(EVENT_FILE, b'{"seq": 9' + bytes(99)),
         "same",
-        "not written whole",
+        "incomplete",
     ),
     Case("no events", gone(EVENT_FILE), "same", "events.jsonl"),
-    Case("events of zeros", zeros(EVENT_FILE), "same", "not written whole"),
+    Case("events of zeros", zeros(EVENT_FILE), "same", "incomplete"),
     Case("half the loop", cut("spec.yaml", 0.3), "unreadable", "spec.yaml"),
     Case("an empty loop", written("spec.yaml", b""), "unreadable", "spec.yaml"),
     Case("no loop", gone("spec.yaml"), "unreadable", "spec.yaml"),
@@ -511,7 +511,7 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody(name: str, dama
     (damaged / name).unlink()
     os.mkfifo(damaged / name)
 
-    assert f"{name}: it is no file" in named_in(damaged)
+    assert f"{name}: it is not a file" in named_in(damaged)
 
 
 @pytest.mark.parametrize(
@@ -574,7 +574,7 @@ def resumes(case: Case, folder: Path, undisturbed: str) -> None:
         return
     text = (folder / "spec.yaml").read_text(encoding="utf-8")
     if case.name == POINTS_NOWHERE:
-        with pytest.raises(CheckpointError, match="which is not there"):
+        with pytest.raises(CheckpointError, match="which does not exist"):
             run(request_of(folder.parent, text, goes_on=True))
         return
     ended = run(request_of(folder.parent, text, goes_on=True))
@@ -592,13 +592,13 @@ def resumes(case: Case, folder: Path, undisturbed: str) -> None:
     assert weights_of(folder) == undisturbed
     if case.then == "older":
         told = [event for event in alerts if event["code"] == "checkpoint.damaged"]
-        assert any("goes on from the checkpoint of step 4" in event["message"] for event in told)
+        assert any("resumes from the checkpoint of step 4" in event["message"] for event in told)
         assert any(f"step {STOPPED_AT}" in e["message"] or "step-5" in e["message"] for e in told)
     middle = kept[: kept.rfind(b"\n") + 1]
     assert (folder / EVENT_FILE).read_bytes().startswith(middle)
     seqs = [event["seq"] for event in read_events(folder / EVENT_FILE)]
     assert seqs == sorted(seqs)
-    if "line" in case.name and "no event" in named_in(folder):
+    if "line" in case.name and "not an event" in named_in(folder):
         assert "events.damaged" in codes
 
 
@@ -623,7 +623,7 @@ def test_a_checkpoint_that_is_asked_for_and_damaged_is_refused(damaged: Path) ->
 
     assert ended.state is RunStateName.FAILED
     assert ended.error is not None
-    assert "the checkpoint of step 5 is not whole" in ended.error.message
+    assert "the checkpoint of step 5 is damaged" in ended.error.message
     assert "model.safetensors" in ended.error.message
 
 

@@ -164,7 +164,7 @@ def test_some_chat_templates_break_no_limit(quick: Child, record_property: Recor
     [
         ("text", "{% set a = 'x' * 999999 %}{{ a ~ a }}", "the limit is 1,000,000"),
         ("target", "{{ ([['a'] * 999] * 999) | tojson }}", "beyond 100,000 items"),
-        ("columns.c", "{{ '%999999d' % 1 }}", "no number of up to 4 digits"),
+        ("columns.c", "{{ '%999999d' % 1 }}", "not a number of up to 4 digits"),
     ],
 )
 def test_a_refusal_names_node_row_field_and_limit(field: str, text: str, limit: str) -> None:

@@ -17,7 +17,7 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.schedule.calls import Calls, StepContext
-from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.in_flight import StepInFlight, Work
 from coloop.runtime.schedule.lanes import ThreadLanes
 from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.runtime.schedule.window import Window
@@ -77,7 +77,7 @@ class Quiet:
 
     def delivered(self, edge: str, rows: int) -> None: ...
 
-    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None: ...
+    def noticed(self, flight: StepInFlight, node: str, code: str, message: str) -> None: ...
 
 
 class NoHosts:
@@ -177,7 +177,7 @@ def _step(generate: float, learn: float, staleness: int) -> float:
     ahead = iter(range(1, STEPS + 1))
     done: list[float] = []
 
-    def begin() -> Flight | None:
+    def begin() -> StepInFlight | None:
         step = next(ahead, None)
         if step is None:
             return None
@@ -186,7 +186,7 @@ def _step(generate: float, learn: float, staleness: int) -> float:
         )
 
     try:
-        scheduler.fly(begin, lambda flight: done.append(time.monotonic()))
+        scheduler.run_steps(begin, lambda flight: done.append(time.monotonic()))
     finally:
         lanes.close()
     return (done[-1] - done[WARM - 1]) / (STEPS - WARM)

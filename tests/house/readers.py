@@ -118,9 +118,9 @@ READERS: dict[str, tuple[str, ...]] = {
     "Optimizer": ("workers/training",),
     "OtherMatrices": ("workers/training",),
     # weights, and how they write
-    "PretrainedModel": ("models", "workers/beginnings.py"),
-    "ScratchModel": ("models", "workers/beginnings.py"),
-    "CopyModel": ("models", "runtime", "workers/beginnings.py"),
+    "PretrainedModel": ("models", "workers/initial_weights.py"),
+    "ScratchModel": ("models", "workers/initial_weights.py"),
+    "CopyModel": ("models", "runtime", "workers/initial_weights.py"),
     "RunModel": ("runtime/checkpoints/earlier_runs.py",),
     "SnapshotModel": ("runtime",),
     "SharedModel": ("spec/groups.py",),
@@ -128,7 +128,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "RefreshAt": ("runtime",),
     "Rollout": (
         *("runtime/roles", "plan/settings/engines.py", "plan/unrolled.py", "spec/groups.py"),
-        "workers/beginnings.py",
+        "workers/initial_weights.py",
     ),
     "Turns": ("runtime/roles/writing/conversation.py", "runtime/roles/writing/conversations.py"),
     # where rows come from

@@ -4,9 +4,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from coloop.plan.batch_breakdown import Ladder
 from coloop.plan.cost import Estimate
 from coloop.plan.cost.report import Explanation, PhaseEstimate
-from coloop.plan.ladder import Ladder
 from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.modes import ModeName
 

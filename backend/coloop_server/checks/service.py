@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from coloop.errors import ColoopError, SpecProblem
+from coloop.plan.batch_breakdown import ladders_of
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.explain import probe_line, update_line
-from coloop.plan.ladder import ladders_of
 from coloop.plan.refused import outlook_of
 from coloop.plan.settings import Resolved
 from coloop.plan.types import Plan, Stage, StageRows

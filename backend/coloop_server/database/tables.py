@@ -124,7 +124,7 @@ class RunRow(Base):
 
 
 class RunLogRow(Base):
-    """How far the event file of a run was read: the next server goes on from there."""
+    """How far the event file of a run was read; the next server resumes there."""
 
     __tablename__ = "run_logs"
 

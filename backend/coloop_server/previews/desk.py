@@ -24,7 +24,7 @@ Gone = Callable[[], Awaitable[object]]
 
 
 class Desk:
-    """See the module."""
+    """Queue of all previews, with a limit on how many run at once."""
 
     def __init__(self, ending: threading.Event) -> None:
         """

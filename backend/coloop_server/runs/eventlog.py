@@ -7,7 +7,7 @@
 A line that is not whole yet is left for later; one that is no event is skipped. Each is parsed
 once. Clients are sent lines as they stand in the file, and those that stand at the same event share
 the text of their next message. What was learned of a file can be kept (`keep`, `recall`), so that
-the next reader goes on from `end`. Safe to use from several threads.
+the next reader resumes at `end`. Safe to use from several threads.
 """
 
 import json

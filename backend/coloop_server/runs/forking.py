@@ -9,7 +9,7 @@ where its SHA-256 is that of the manifest.
 
 Files are linked, not copied, where the file system can do that and they belong to this user alone;
 a checkpoint is never changed once it is whole, so both runs may share its bytes. The new run then
-goes on from it as a resumed run does, with a spec, events and numbering of its own.
+resumes from it as a resumed run does, with a spec, events and numbering of its own.
 """
 
 import hashlib

@@ -45,7 +45,7 @@ class RunSubmission:
     loop_id: str | None
     parent_id: str | None
     checkpoint: Path | None
-    """Where it goes on from; None: it begins anew."""
+    """The checkpoint to resume from; None: a new run."""
     tags: Sequence[str] = ()
     priority: int = 0
     in_one_process: bool = False

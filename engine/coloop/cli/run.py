@@ -33,7 +33,7 @@ from coloop.errors import (
 from coloop.plan.refused import outlook_of
 from coloop.plan.runnable import check_runs
 from coloop.runtime.checkpoints.run_folder import new_run_id
-from coloop.runtime.run_files.origin import read_origin
+from coloop.runtime.run_files.base_folder import read_origin
 from coloop.runtime.run_files.run_lock import busy_words, patient_holder
 from coloop.sandbox.memory import keep_private
 from coloop.spec.diagnostics import Diagnostic

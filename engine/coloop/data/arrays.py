@@ -100,7 +100,7 @@ def _is_held(values: ArrayLike, dtype: np.dtype[Any]) -> bool:
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim != 1:
-        raise ValueError(f"numbers by the token have one dimension, found shape {array.shape}")
+        raise ValueError(f"per-token numbers have one dimension, found shape {array.shape}")
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False

@@ -29,19 +29,19 @@ def _is_message(value: Any) -> bool:
 def chat_problem(value: Any) -> str | None:
     """What is wrong with a chat whose parts are joined, or nothing."""
     if not isinstance(value, list):
-        return "wants a text or a list of messages"
+        return "must be a text or a list of messages"
     if not value:
-        return "wants at least one message"
+        return "needs at least one message"
     for place, message in enumerate(value):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            return "wants messages with a `role` and a `content`"
+            return "needs messages with a `role` and a `content`"
         content = message.get("content")
         if isinstance(message.get("tool_calls"), list) and content is None:
             continue  # the message is its calls
         if isinstance(content, list):
             return _part_problem(place, message["role"], content)
         if not isinstance(content, str):
-            return f"wants a text as `content` of the {message['role']} message"
+            return f"needs a text as `content` of the {message['role']} message"
     return None
 
 
@@ -50,7 +50,7 @@ def _part_problem(place: int, role: str, parts: Sequence[Any]) -> str:
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind is not None and kind != TEXT_PART:
-            return f"has a part of type `{kind}` in {what}; models read parts of type `text` alone"
+            return f"has a part of type `{kind}` in {what}; models only read parts of type `text`"
     return f'has a part without text in {what}; a part is {{"type": "text", "text": ...}}'
 
 

@@ -57,7 +57,7 @@ def _tokens(text: str) -> Iterator[str]:
     while place < end:
         found = TOKEN.match(text, place)
         if found is None:
-            raise NotArithmetic(f"{text[place]!r} is no part of an expression")
+            raise NotArithmetic(f"{text[place]!r} is not allowed in an expression")
         yield found.group(1) or found.group(2)
         place = found.end()
 
@@ -128,7 +128,7 @@ class _Reader:
 
 def _root(value: Fraction) -> Fraction:
     if value < 0:
-        raise NotArithmetic("it takes the root of a negative number")
+        raise NotArithmetic("it takes a root of a negative number")
     whole = Fraction(isqrt(value.numerator), isqrt(value.denominator) or 1)
     if whole * whole == value:
         return whole

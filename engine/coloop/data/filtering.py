@@ -138,7 +138,7 @@ def kept_by(
         case UniqueRule():
             return _first_of_each(rows, rule.column)
         case PythonRule():
-            assert runner is not None, "a rule with code wants a runner"
+            assert runner is not None, "a rule with code needs a runner"
             given = [{**row.columns, **_all_scores(row)} for row in rows]
             return [bool(keep) for keep in runner.keep(given, seeds=[row.seed for row in rows])]
         case AccuracyBand() | NonzeroVariance() | GroupMean():
@@ -170,12 +170,12 @@ def _number(row: FilterRow, of: str | None) -> float | None:
     if of is not None:
         if of not in row.by:
             there = ", ".join(row.by) or "none"
-            raise DataError(f"no score of `{of}` comes in at port `by`; there are {there}")
+            raise DataError(f"no score of `{of}` arrives at port `by`; available: {there}")
         score = row.by[of]
     if isinstance(score, Mapping):
         raise DataError(
-            "scores at steps came in where one number a row is wanted; connect the scorer's "
-            "`scores` in place of its `step_scores`"
+            "scores of steps arrived where one number a row is needed; connect the scorer's "
+            "`scores` instead of its `step_scores`"
         )
     return score
 

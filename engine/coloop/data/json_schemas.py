@@ -66,10 +66,16 @@ def judge(schema: Any, text: str) -> dict[str, Any]:
             return {"score": 0.0}
         return {"score": float(checks.is_valid(value))}
     except RecursionError:
-        return {"problem": "the schema refers to itself without end, or the text is too deep"}
+        return {
+            "problem": ("the schema refers to itself endlessly, or the text is nested too deeply")
+        }
     except Exception as error:
         if isinstance(error.__cause__, Unresolvable) or isinstance(error, Unresolvable):
-            return {"problem": f"the schema refers to what is not in it: {str(error)[:300]}"}
+            return {
+                "problem": (
+                    f"the schema refers to something that it does not contain: {str(error)[:300]}"
+                )
+            }
         raise
 
 
@@ -84,9 +90,9 @@ def schema_problem(schema: Any) -> str | None:
     try:
         kind.check_schema(schema)
     except SchemaError as error:
-        return f"the schema's {error.json_path} is wrong: {error.message[:300]}"
+        return f"the schema's {error.json_path} is invalid: {error.message[:300]}"
     except RecursionError:
-        return "the schema is too deep"
+        return "the schema is nested too deeply"
     return next(_unknown(schema, kind), None)
 
 
@@ -102,7 +108,10 @@ def _unknown(schema: Any, kind: Any, at: str = "$") -> Iterator[str]:
             yield f"the schema's {at}.{name} is not known"
         if name == "format" and value not in FORMATS:
             known = ", ".join(sorted(FORMATS))
-            yield f"the schema's {at}.format is no format: found {value!r}, there are {known}"
+            yield (
+                f"the schema's {at}.format is not a known format: found {value!r}, known are "
+                f"{known}"
+            )
         if name in NAMED and isinstance(value, Mapping):
             for key, one in value.items():
                 yield from _unknown(one, kind, f"{at}.{name}.{key}")

@@ -70,7 +70,7 @@ def tokens(groups: Sequence[Group]) -> float | None:
 def pass_at(samples: int, right: int, k: int) -> float:
     """1 - C(n - c, k) / C(n, k): chance that k of n samples hold a right one (2107.03374)."""
     if k > samples:
-        raise ValueError(f"pass@{k} wants at least {k} samples, found {samples}")
+        raise ValueError(f"pass@{k} needs at least {k} samples, found {samples}")
     return 1.0 - math.comb(samples - right, k) / math.comb(samples, k)
 
 

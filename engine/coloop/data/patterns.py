@@ -57,7 +57,7 @@ class Pattern:
             self._compiled = regex.compile(source)
         except (regex.error, ValueError, RecursionError, OverflowError) as error:
             shown = source if len(source) <= LONGEST_SHOWN else f"{source[:LONGEST_SHOWN]}..."
-            raise PatternProblem(f"{shown!r} is no regular expression: {error}") from None
+            raise PatternProblem(f"{shown!r} is not a regular expression: {error}") from None
 
     @property
     def groups(self) -> int:

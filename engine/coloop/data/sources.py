@@ -207,8 +207,8 @@ def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, s
     file_format = source.written_as
     if path.is_dir() and file_format != "text":
         raise DataError(
-            f"{node_id}: source.format: {path} is a folder; say `format: text` if each file in it "
-            "is a row, or name one file",
+            f"{node_id}: source.format: {path} is a folder; set `format: text` if each file in it "
+            "is a row, or use one file",
             node_id,
             "source.format",
         )
@@ -240,7 +240,7 @@ def _open_hub(source: HubSource, node_id: str) -> RawRows:
     field = "source.path"
     if Path(os.path.expanduser(source.path)).exists():
         raise DataError(
-            f"{node_id}: {field}: {source.path} is a path of this machine and no id of the hub; "
+            f"{node_id}: {field}: {source.path} is a path on this machine, not an id of the hub; "
             "use a source of type `file`",
             node_id,
             field,
@@ -249,7 +249,7 @@ def _open_hub(source: HubSource, node_id: str) -> RawRows:
         datasets = importlib.import_module("datasets")
     except ImportError:
         raise DataError(
-            f"{node_id}: {field}: reading {source.path} from the hub wants the package `datasets`; "
+            f"{node_id}: {field}: reading {source.path} from the hub needs the package `datasets`; "
             "install it (pip install 'coloop[hub]'), or download the rows and use a file source",
             node_id,
             field,
@@ -263,7 +263,7 @@ def _open_hub(source: HubSource, node_id: str) -> RawRows:
     except Exception as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise DataError(
-            f"{node_id}: {field}: {source.path} cannot be had from the hub: {reason}; without a "
+            f"{node_id}: {field}: {source.path} cannot be loaded from the hub: {reason}; without a "
             "network, download the rows elsewhere and use a file source",
             node_id,
             field,
@@ -276,7 +276,9 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
     if not isinstance(entries, list):
         found = "has no such column" if column not in row else f"found {repr(entries)[:80]}"
         raise DataError(
-            f"{node}: unfold: column `{column}` wants a list in every row; {found}", node, "unfold"
+            f"{node}: unfold: column `{column}` must be a list in every row; {found}",
+            node,
+            "unfold",
         )
     return [{column: entry} for entry in entries]
 
@@ -308,7 +310,7 @@ class DataCursor:
 
     def __init__(self, *, rows: int, seed: int, shuffle: bool = True) -> None:
         if rows < 1:
-            raise ValueError(f"a cursor wants at least one row, found {rows}")
+            raise ValueError(f"a cursor needs at least one row, found {rows}")
         self.rows = rows
         self.seed = seed
         self.shuffle = shuffle

@@ -134,7 +134,7 @@ class TemplateProgram:
     ) -> list[dict[str, Any] | None]:
         if self.section.code is None:
             return [dict(new) for new, _ in starts]
-        assert runner is not None, "a template with code wants a runner"
+        assert runner is not None, "a template with code needs a runner"
         given = [
             {**row.columns, **row.scores, **new} for row, (new, _) in zip(rows, starts, strict=True)
         ]
@@ -161,7 +161,7 @@ class TemplateProgram:
         if elements is None:
             elements = []
         if not isinstance(elements, list | tuple):
-            raise self._error("each", place, f"column `{each}` wants a list, found {elements!r}")
+            raise self._error("each", place, f"column `{each}` must be a list, found {elements!r}")
         rest = {name: value for name, value in new.items() if name != each}
         return Written(
             columns=rest,

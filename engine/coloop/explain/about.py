@@ -118,7 +118,7 @@ def tags_of(name: str) -> tuple[str, ...]:
 
 def _own(name: str) -> dict[str, Any]:
     if name not in _written():
-        raise PresetNotFound(f"nothing is written about a preset {name!r}")
+        raise PresetNotFound(f"no description of a preset {name!r}")
     return _written()[name]
 
 

@@ -50,28 +50,46 @@ class Curve(BaseModel):
 
 
 OTHERWISE: dict[str, str] = {
-    "loss/policy": "A drift away from 0 goes with clipped tokens or a high KL: lower the learning "
-    "rate, and look at these two curves.",
-    "loss/demonstrations": "If it does not fall, raise the learning rate or look at the target "
-    "column. If it falls to 0 and held-out accuracy does not rise, stop earlier or take more rows.",
-    "loss/pairs": "If it stays at 0.69, the sides are not told apart: raise the learning rate or "
-    "beta, and read some pairs. If it is near 0 at once, chosen and rejected differ by their form.",
-    "loss/labels": "If it stays where it began, look at the labels: are there both kinds? Does the "
-    "judge see the whole text?",
+    "loss/policy": (
+        "A drift away from 0 often comes with clipped tokens or a high KL: lower the learning "
+        "rate, and check these two curves."
+    ),
+    "loss/demonstrations": (
+        "If it does not fall, raise the learning rate or check the target column. If it falls to 0 "
+        "and held-out accuracy does not rise, stop earlier or use more rows."
+    ),
+    "loss/pairs": (
+        "If it stays at 0.69, the model does not distinguish the sides: raise the learning rate or "
+        "beta, and read some pairs. If it is near 0 at once, chosen and rejected differ in their "
+        "format."
+    ),
+    "loss/labels": (
+        "If it does not move, check the labels: are there both kinds? Does the judge see the whole "
+        "text?"
+    ),
     "loss/returns": "If it does not fall, raise the critic's learning rate or its updates, or let "
     "it learn alone before the policy.",
-    "reward/mean": "If it stands still, look at the groups without variance and read samples: can "
-    "the problems be solved at all, and does the scorer find the answer? If it jumps, read the "
-    "texts that are rewarded most.",
-    "kl/penalty": "If it eats up the reward, lower `kl.coefficient`.",
-    "kl/coefficient": "If it rises or falls without end, choose another `kl.target`.",
-    "advantage/std": "At 0 nothing is learned: see the groups without variance.",
-    "rollout/length": "If it grows to the limit, add a penalty for length or raise "
-    "`max_new_tokens`; if it falls to nearly nothing, the reward pays for short texts.",
-    "accuracy": "At 0.5 nothing is told apart: raise the learning rate, look at the data. At 1 "
-    "from the beginning the two sides give themselves away, by their length or their form.",
-    "margin": "If it does not rise, raise the learning rate; if it rises without end while "
-    "held-out accuracy falls, stop earlier or raise beta.",
+    "reward/mean": (
+        "If it does not move, check the groups without variance and read samples: can the problems "
+        "be solved at all, and does the scorer find the answer? If it jumps, read the texts with "
+        "the highest rewards."
+    ),
+    "kl/penalty": "If it outweighs the reward, lower `kl.coefficient`.",
+    "kl/coefficient": "If it keeps rising or falling, choose another `kl.target`.",
+    "advantage/std": "At 0 nothing is learned: check the groups without variance.",
+    "rollout/length": (
+        "If it grows to the limit, add a length penalty or raise `max_new_tokens`; if it falls to "
+        "almost nothing, the reward favors short texts."
+    ),
+    "accuracy": (
+        "At 0.5 the model does not distinguish the sides: raise the learning rate, check the data. "
+        "At 1 from the start the two sides are trivial to tell apart, by their length or their "
+        "format."
+    ),
+    "margin": (
+        "If it does not rise, raise the learning rate; if it keeps rising while held-out accuracy "
+        "falls, stop earlier or raise beta."
+    ),
     "log_ratio/chosen": "If it falls as fast as that of rejected sides, both are unlearned: lower "
     "the learning rate, raise beta, or add a share of imitation (`sft`).",
     "log_ratio/rejected": "If it runs away, lower the learning rate or raise beta.",
@@ -79,25 +97,32 @@ OTHERWISE: dict[str, str] = {
     "log_prob/rejected": "If it does not fall below that of chosen sides, raise the learning rate.",
     "divergence": "If it is far above both sides, lower the learning rate.",
     "shift": "If it runs away, lower the learning rate.",
-    "score/chosen": "If it stays with that of rejected sides, raise the learning rate and look at "
-    "the pairs.",
+    "score/chosen": (
+        "If it stays with that of rejected sides, raise the learning rate and check the pairs."
+    ),
     "score/rejected": "If it stays with that of chosen sides, raise the learning rate.",
-    "score/mean": "At one of its extremes the labels are of one kind only: balance them.",
+    "score/mean": "At one of its extremes all labels are of one kind: balance them.",
     "log_ratio": "If it does not rise, raise `beta` or the learning rate.",
     "value/mean": "If it lags far behind the returns, raise the critic's learning rate.",
-    "return/mean": "It follows the reward: look there.",
-    "grad_norm": "Spikes want a lower learning rate or a lower `gradient_clip`; 0 means that no "
-    "reward differs within any group.",
+    "return/mean": "It follows the reward: check that one.",
+    "grad_norm": (
+        "Spikes call for a lower learning rate or a lower `gradient_clip`; 0 means that no reward "
+        "differs within any group."
+    ),
 }
 """For metrics that the learning doctor does not watch, or of which there is more to say."""
 
 
 WITHOUT_SCORES: dict[str, str] = {
-    "entropy": "If it plunges while held-out numbers stay, stop earlier, lower the learning rate, "
-    "or take more rows.",
+    "entropy": (
+        "If it drops sharply while held-out numbers stay, stop earlier, lower the learning rate, "
+        "or use more rows."
+    ),
     "kl": "If it rises fast, lower the learning rate, or raise beta.",
-    "grad_norm": "Spikes want a lower learning rate or a lower `gradient_clip`; near 0 there is "
-    "nothing left to learn.",
+    "grad_norm": (
+        "Spikes call for a lower learning rate or a lower `gradient_clip`; near 0 there is nothing "
+        "left to learn."
+    ),
 }
 """The same of learners that are taught by no scores, where that differs."""
 
@@ -217,8 +242,8 @@ class AlgorithmHelp(BaseModel):
 
 
 LETTERS = (
-    "i counts texts, t their tokens; π is the chance that a model gives to a token, L the number "
-    "of trained tokens of a text, σ the logistic function, and sg stops the gradient."
+    "i indexes texts, t their tokens; π is the probability that a model gives to a token, L the "
+    "number of trained tokens of a text, σ the logistic function, and sg stops the gradient."
 )
 
 

@@ -27,15 +27,15 @@ from coloop.spec.nodes import (
 PAIRINGS = {
     "best_worst": "the best and the worst answer to a prompt",
     "all": "every two answers to a prompt of which one is better",
-    "margin": "two answers to a prompt whose scores lie far apart",
-    "direct": "an answer of one source and one of another",
-    "relabel": "two answers, in the order that a judge says",
+    "margin": "two answers to a prompt with very different scores",
+    "direct": "an answer from one source and one from another",
+    "relabel": "two answers, ordered by a judge",
 }
 SEARCHES = {
     "monte_carlo": "completing a text from each of its steps",
     "binary_search": "completing a text from its middle, by halves, until the first wrong step",
     "puct": "a tree of steps, the promising ones first",
-    "and_or": "a tree of goals, each of which has to be proved",
+    "and_or": "a tree of goals, each of which must be proved",
 }
 
 
@@ -50,7 +50,7 @@ def _does(spec: LoopSpec, name: str) -> str:
     match node:
         case DatasetNode():
             rows = f"{node.rows_per_step:,} rows a step" if node.rows_per_step else "rows"
-            return f"Gives {rows} {_of_source(node)}."
+            return f"Provides {rows} {_of_source(node)}."
         case ActorNode():
             return _writes(spec, name, node)
         case RewardNode():
@@ -65,13 +65,18 @@ def _does(spec: LoopSpec, name: str) -> str:
         case PairsNode():
             return f"Makes pairs of better and worse: {PAIRINGS[node.method]}."
         case BufferNode():
-            return f"Keeps up to {node.capacity:,} rows and gives them again: {node.sample} ones."
+            return (
+                f"Stores up to {node.capacity:,} rows and returns them again: {node.sample} ones."
+            )
         case ToolNode():
-            return f"A tool ({node.type}) that may be called in the middle of a text."
+            return f"A tool ({node.type}) that can be called in the middle of a text."
         case SearchNode():
             return f"Searches by {SEARCHES[node.method]}."
         case ReferenceNode():
-            return f"Says how likely the texts of {_read_from(spec, name)} are to frozen weights."
+            return (
+                f"Gives the log-probs of the texts of {_read_from(spec, name)} under frozen "
+                "weights."
+            )
         case EvaluateNode():
             return _measures(spec, name, node)
     return KIND_TEXTS[node.kind].help
@@ -81,9 +86,9 @@ def _of_source(node: DatasetNode) -> str:
     source = node.source
     task = getattr(source, "task", None)
     if task is not None:
-        return f"of the task `{task}`, made on the spot"
+        return f"of the task `{task}`, generated on the fly"
     path = getattr(source, "path", None)
-    return f"of `{path}`" if path else "that stand in the loop"
+    return f"of `{path}`" if path else "written in the loop"
 
 
 def _writes(spec: LoopSpec, name: str, node: ActorNode) -> str:
@@ -92,7 +97,7 @@ def _writes(spec: LoopSpec, name: str, node: ActorNode) -> str:
         return "A language model."
     count = node.rollout.completions_per_prompt
     answers = "one answer" if count == 1 else f"{count} answers"
-    return f"Writes {answers} to each prompt of {sources}."
+    return f"Generates {answers} for each prompt of {sources}."
 
 
 def _by_reward(node: RewardNode) -> str:
@@ -103,8 +108,8 @@ def _by_reward(node: RewardNode) -> str:
         case "python":
             return "by a function in Python"
         case "remote":
-            return "by asking a service"
-    return "by a model that gives each text a number"
+            return "by calling a service"
+    return "by a model that gives each text a score"
 
 
 def _filters(spec: LoopSpec, name: str, node: FilterNode) -> str:
@@ -112,15 +117,15 @@ def _filters(spec: LoopSpec, name: str, node: FilterNode) -> str:
     kept = f" that meet {rules}" if rules else ""
     again = ""
     if node.fill is not None:
-        again = " What is missing is fetched anew until the step is full."
-    return f"Lets rows of {_read_from(spec, name)} pass{kept}.{again}"
+        again = " It fetches more rows until the step is full."
+    return f"Passes on rows of {_read_from(spec, name)}{kept}.{again}"
 
 
 def _measures(spec: LoopSpec, name: str, node: EvaluateNode) -> str:
     metrics = ", ".join(f"`{metric}`" for metric in node.metrics)
     rows = _sources(spec, name, ("rows", "pairs", "rollouts"))
     of = f" on {rows}" if rows else ""
-    return f"Measures {metrics}{of} every {node.every} steps; nobody learns from it."
+    return f"Measures {metrics}{of} every {node.every} steps; nothing is learned from it."
 
 
 def _weights(spec: LoopSpec, name: str) -> Iterator[str]:
@@ -130,14 +135,14 @@ def _weights(spec: LoopSpec, name: str) -> Iterator[str]:
     if kind == "snapshot":
         at = getattr(model.refresh, "at", None)
         phases = (at,) if isinstance(at, str) else at
-        when = f", taken anew when {_and(f'`{one}`' for one in phases)} begins" if phases else ""
+        when = f", updated when {_and(f'`{one}`' for one in phases)} starts" if phases else ""
         yield f"Has the weights of `{model.of}` as they were{when}."
     elif kind == "shared":
         yield f"Shares the weights of `{model.with_}`."
     elif kind == "copy":
-        yield f"Begins with the weights of `{model.of}`."
+        yield f"Starts from the weights of `{model.of}`."
     elif kind == "scratch":
-        yield "Its weights are made on the spot."
+        yield "Its weights are random."
 
 
 def _learns(spec: LoopSpec, name: str) -> Iterator[str]:

@@ -71,7 +71,7 @@ def save_adapter(
             save_hf(aside / BASE_FOLDER, base, tokenizer)
         found = load_file(aside / _WEIGHTS)
         if any(not torch.equal(found[name], one) for name, one in tensors.items()):
-            raise CheckpointError(f"the adapter was not saved in {folder} as it is")
+            raise CheckpointError(f"the adapter saved in {folder} differs from the one in memory")
 
 
 def read_adapter(folder: Path) -> dict[str, Tensor]:

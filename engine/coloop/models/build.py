@@ -86,7 +86,8 @@ def build_model(
             set_template(tokenizer, section.chat_template, section.chat_template_kwargs)
         case _:
             raise ModelUnavailable(
-                f"a model of type {section.type!r} has no weights of its own to build"
+                f"a model of type {section.type!r} has no weights of its own; build the model that "
+                "it refers to"
             )
     if to_come is None:
         torch.nn.Module.to(model, device)
@@ -109,7 +110,10 @@ def build_outline(section: Model, *, root: Path) -> LoadedModel:
             )
             set_template(tokenizer, section.chat_template, section.chat_template_kwargs)
         case _:
-            raise ModelUnavailable(f"a model of type {section.type!r} has no files of its own")
+            raise ModelUnavailable(
+                f"a model of type {section.type!r} has no files of its own; use those of the model "
+                "that it refers to"
+            )
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     return LoadedModel(model=model, tokenizer=tokenizer)

@@ -72,8 +72,8 @@ def _continued(tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: To
     place = text.rfind(CONTINUED.strip())
     if place < 0 or said.strip() not in text:
         raise RequestRefused(
-            f"the chat template of {_whose(tokenizer)} does not write the content of the last "
-            "message, so the assistant cannot go on with it; end the prompt with a user message"
+            f"the chat template of {_whose(tokenizer)} does not render the content of the last "
+            "message, so the assistant cannot continue it; end the prompt with a user message"
         )
     is_exact = text.startswith(CONTINUED, place)
     return text[:place] if is_exact else text[:place].rstrip()
@@ -98,7 +98,7 @@ def imitated_chat(
     ]
     if not answers:
         raise RequestRefused(
-            f"the chat of {len(after)} messages has none of the role `assistant` to imitate"
+            f"the chat of {len(after)} messages has no message of the role `assistant` to imitate"
         )
     text, marked = _rendered(tokenizer, whole, tools, is_open=False)
     if marked:
@@ -135,9 +135,9 @@ def _answer_in(
     closed = _rendered(tokenizer, whole[: place + 1], tools, is_open=False)[0]
     if not text.startswith(closed):
         raise RequestRefused(
-            f"the chat template of {_whose(tokenizer)} writes message {place} differently where "
-            "others follow, so it cannot be told which tokens to imitate; mark them in the "
-            "template (`{% generation %}`), or give each answer a row of its own"
+            f"the chat template of {_whose(tokenizer)} renders message {place} differently if "
+            "others follow, so the tokens to imitate cannot be determined; mark them in the "
+            "template (`{% generation %}`), or give each answer its own row"
         )
     start = len(opened)
     if not closed.startswith(opened):
@@ -157,7 +157,7 @@ def _written_start(
         raise RequestRefused(
             f"the generation prompt of the chat template of {_whose(tokenizer)} is "
             f"{opened[_common(opened, closed) :][:40]!r} where message {len(before)} of the chat "
-            "has something else, so it cannot be told which tokens to imitate; mark them in the "
+            "has something else, so the tokens to imitate cannot be determined; mark them in the "
             "template (`{% generation %}`)"
         )
     return start
@@ -173,8 +173,8 @@ def _rendered(
 ) -> tuple[str, list[Span]]:
     if tokenizer.chat_template is None:
         raise RequestRefused(
-            "the prompt is a list of messages, and the model's tokenizer has no chat template;"
-            " write the prompt as text (a template node can do it)"
+            "the prompt is a list of messages, but the model's tokenizer has no chat template; "
+            "write the prompt as text (a template node can do it)"
         )
     for place, message in enumerate(messages):
         says = "content" in message or "tool_calls" in message
@@ -224,9 +224,9 @@ def check_known(tokenizer: PreTrainedTokenizerFast, text: str, encoding: Encodin
         if one == unknown and start < end and written.strip() != tokenizer.unk_token:
             shown = text if len(text) <= 60 else f"{text[:57]}..."
             raise RequestRefused(
-                f"the tokenizer knows no token for {written!r} in the text {shown!r}"
+                f"the tokenizer has no token for {written!r} in the text {shown!r}"
             )
 
 
 def _whose(tokenizer: PreTrainedTokenizerFast) -> str:
-    return tokenizer.name_or_path or "a model made from scratch"
+    return tokenizer.name_or_path or "a model from scratch"

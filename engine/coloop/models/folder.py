@@ -236,11 +236,11 @@ def _weight_files(folder: Path) -> list[Path]:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         names = sorted(set(index["weight_map"].values()))
         if any(Path(name).name != name for name in names):
-            raise CheckpointError(f"{folder / INDEX} names files that do not stand beside it")
+            raise CheckpointError(f"{folder / INDEX} names files that are not beside it")
         return [folder / name for name in names]
     if (folder / ONE_FILE).exists():
         return [folder / ONE_FILE]
-    raise CheckpointError(f"{folder} holds no weights: neither {ONE_FILE} nor {INDEX}")
+    raise CheckpointError(f"{folder} contains no weights: neither {ONE_FILE} nor {INDEX}")
 
 
 def _check_readable(folder: Path, model: PreTrainedModel) -> None:
@@ -255,6 +255,6 @@ def _check_readable(folder: Path, model: PreTrainedModel) -> None:
     for name, saved in read_weights(folder, model):
         missing.pop(name, None)
         if name in held and not torch.equal(saved, held[name].detach().cpu()):
-            raise CheckpointError(f"{name} was not saved as it is")
+            raise CheckpointError(f"the saved {name} differs from the one in memory")
     if missing:
         raise CheckpointError(f"{len(missing)} weights were not saved, such as {min(missing)}")

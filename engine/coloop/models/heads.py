@@ -132,7 +132,7 @@ def with_head(
             scorer: Any = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
     except ValueError as error:
         raise ModelUnavailable(
-            f"transformers knows no model with a score head for {type(model).__name__}: {error}"
+            f"transformers has no model with a score head for {type(model).__name__}: {error}"
         ) from error
     found = score_head(scorer)
     if found is None:
@@ -242,8 +242,8 @@ def writing_part(model: PreTrainedModel) -> PreTrainedModel:
 def _check_words(model: PreTrainedModel) -> None:
     if not has_words(model):
         raise ModelUnavailable(
-            f"{type(model).__name__} has a score head and no head of words: it can neither write "
-            "nor say log-probs; take the model that it was made from"
+            f"{type(model).__name__} has a score head but no language-model head: it can neither "
+            "generate nor give log-probs; use the model that it was made from"
         )
 
 
@@ -265,8 +265,8 @@ def _known_head(model: PreTrainedModel, classes: int) -> nn.Linear | None:
     if head is not None and head.out_features != classes:
         wanted = "one number" if classes == 1 else f"{classes} classes, as its labels say,"
         raise ModelUnavailable(
-            f"{type(model).__name__} has a head of {head.out_features} classes, and {wanted} "
-            "is read of it; name its classes in `read.labels`, or take the model that it was made "
+            f"{type(model).__name__} has a head of {head.out_features} classes, but {wanted} is "
+            "read from it; name its classes in `read.labels`, or use the model that it was made "
             "from"
         )
     return head

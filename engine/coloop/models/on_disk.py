@@ -205,7 +205,7 @@ def damage_of_weights(path: Path) -> str | None:
         with path.open("rb") as file:
             count = int.from_bytes(file.read(COUNT_BYTES), "little")
             if size < COUNT_BYTES or count > min(LONGEST_HEADER, size - COUNT_BYTES):
-                return f"{path} has {size} bytes and was cut off, or is no safetensors file"
+                return f"{path} has {size} bytes: it is truncated, or not a safetensors file"
             header = json.loads(file.read(count))
         places = [one["data_offsets"] for name, one in header.items() if name != "__metadata__"]
         wanted = COUNT_BYTES + count + max((int(place[1]) for place in places), default=0)
@@ -213,7 +213,11 @@ def damage_of_weights(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror}"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{path} is damaged: its header cannot be read"
-    return None if wanted == size else f"{path} has {size} bytes, its header tells of {wanted}"
+    return (
+        None
+        if wanted == size
+        else (f"{path} has {size} bytes, but {wanted} according to its header")
+    )
 
 
 def damage_in_checkpoint(folder: Path) -> str | None:
@@ -232,7 +236,11 @@ def damage_in_checkpoint(folder: Path) -> str | None:
     except OSError as error:
         return f"{error.filename} cannot be read: {error.strerror}"
     changed = next((path for path, sha256 in own.items() if marks[path].sha256 != sha256), None)
-    return None if changed is None else f"{changed} is not what was written: its SHA-256 is another"
+    return (
+        None
+        if changed is None
+        else (f"{changed} was changed after it was written: its SHA-256 differs")
+    )
 
 
 def _is_in(name: str, folder: str) -> bool:

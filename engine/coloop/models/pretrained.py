@@ -75,7 +75,7 @@ def load_or_wait(
     be read so and they may wait; None: they are there."""
     source = find_source(path, root)
     if isinstance(source, Path) and (damage := damage_in_checkpoint(source)) is not None:
-        raise ModelUnavailable(f"{damage}; begin with another checkpoint")
+        raise ModelUnavailable(f"{damage}; start from another checkpoint")
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     held = source
     if isinstance(source, Path) and is_adapter(source):
@@ -117,7 +117,9 @@ def _check_whole(told: Mapping[str, Iterable[str]]) -> None:
     if missing:
         count = f"{len(missing)} weights are" if len(missing) > 1 else "a weight is"
         named = f"{missing[0]} among them" if len(missing) > 1 else missing[0]
-        raise ValueError(f"{count} not in its files, {named}; copy or save it again, whole")
+        raise ValueError(
+            f"{count} missing from its files, {named}; copy or save the whole model again"
+        )
 
 
 def load_outline(
@@ -197,8 +199,8 @@ def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | st
         raise ModelUnavailable(f"model.path {path!r}: there is no folder {folder}")
     if _is_offline():
         raise ModelUnavailable(
-            f"model.path {path!r}: there is no folder {folder}, and the hub is switched off"
-            " (HF_HUB_OFFLINE)"
+            f"model.path {path!r}: there is no folder {folder}, and the hub is disabled "
+            "(HF_HUB_OFFLINE)"
         )
     return path
 
@@ -223,7 +225,9 @@ def _reason(path: str, source: Path | str, error: Exception) -> str:
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     if isinstance(source, Path):
         return f"the model in {source} cannot be loaded: {first_line}"
-    return f"model.path {path!r} is no local folder and cannot be had from the hub: {first_line}"
+    return (
+        f"model.path {path!r} is not a local folder and cannot be loaded from the hub: {first_line}"
+    )
 
 
 # Model folders that somebody else wrote: what is looked at before anything of them is loaded.
@@ -249,18 +253,18 @@ def check_folder(folder: Path) -> None:
         folder = folder / BASE_FOLDER
     if (folder / CONFIG).exists():
         if not (folder / "config.json").exists():
-            raise ModelUnavailable(f"{folder} holds an adapter; merge it into its model first")
+            raise ModelUnavailable(f"{folder} contains an adapter; merge it into its model first")
         raise ModelUnavailable(
-            f"{folder} holds a model and beside it {CONFIG}, which would put another model in its "
-            f"place; take {CONFIG} out of the folder, or merge the adapter into its model first"
+            f"{folder} contains a model and also {CONFIG}, which would replace it with another "
+            f"model; remove {CONFIG} from the folder, or merge the adapter into its model first"
         )
     if not (folder / "config.json").exists():
-        raise ModelUnavailable(f"{folder} is no model in Hugging Face format: no config.json")
+        raise ModelUnavailable(f"{folder} is not a model in Hugging Face format: no config.json")
     for index in sorted(folder.glob(INDEX)):
         check_index(index)
     if not any(folder.glob("*.safetensors")):
         _refuse_pickles(folder)
-        raise ModelUnavailable(f"{folder} holds no weights: no *.safetensors")
+        raise ModelUnavailable(f"{folder} contains no weights: no *.safetensors")
 
 
 def check_index(index: Path) -> None:
@@ -270,11 +274,11 @@ def check_index(index: Path) -> None:
         told: Any = json.loads(index.read_text(encoding="utf-8"))
         files = set(told["weight_map"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelUnavailable(f"{index} is no index of weights: {error!r}") from error
+        raise ModelUnavailable(f"{index} is not an index of weights: {error!r}") from error
     for name in sorted(files, key=str):
         if not isinstance(name, str) or Path(name).name != name:
             raise ModelUnavailable(
-                f"{index} names {name!r}, which is no file beside it; {AS_SAFETENSORS}"
+                f"{index} names {name!r}, which is not a file beside it; {AS_SAFETENSORS}"
             )
         if not name.endswith(".safetensors"):
             raise ModelUnavailable(
@@ -290,13 +294,13 @@ def check_tokenizer(file: Path) -> None:
         told: Any = json.loads(file.read_text(encoding="utf-8"))
         fields = dict(told.items())
     except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise ModelUnavailable(f"{file} holds no settings of a tokenizer: {error!r}") from error
+        raise ModelUnavailable(f"{file} contains no settings of a tokenizer: {error!r}") from error
     for name, value in fields.items():
         if name == "fast_tokenizer_files":
             _require_beside(file, value)
         elif _is_opened(name, value, is_map=file.name == TOKENIZER_SETTINGS[1]):
             raise ModelUnavailable(
-                f"{file} names `{name}`, which may be a file elsewhere; take it out of there"
+                f"{file} names `{name}`, which may be a file elsewhere; remove that entry"
             )
 
 
@@ -313,20 +317,20 @@ def _require_beside(file: Path, names: object) -> None:
     listed = names if isinstance(names, list) else [names]
     for name in listed:
         if not isinstance(name, str) or Path(name).name != name:
-            raise ModelUnavailable(f"{file} names {name!r}, which is no file beside it")
+            raise ModelUnavailable(f"{file} names {name!r}, which is not a file beside it")
 
 
 def _check_adapter(folder: Path) -> None:
     weights = ADAPTER_FILES[1]
     if not (folder / weights).is_file():
         _refuse_pickles(folder)
-        raise ModelUnavailable(f"{folder} holds no weights of an adapter: no {weights}")
+        raise ModelUnavailable(f"{folder} contains no weights of an adapter: no {weights}")
 
 
 def _refuse_pickles(folder: Path) -> None:
     found = sorted(file.name for pattern in PICKLES for file in folder.glob(pattern))
     if found:
         raise ModelUnavailable(
-            f"{folder} holds its weights in {found[0]}, a pickle that could run any code when"
-            f" loaded; {AS_SAFETENSORS}"
+            f"{folder} has its weights in {found[0]}, a pickle that could run any code when "
+            f"loaded; {AS_SAFETENSORS}"
         )

@@ -93,13 +93,13 @@ def encode_chat(
     target: Sequence[Mapping[str, Any]],
     tools: Tools = None,
 ) -> tuple[list[int], list[bool]]:
-    """The ids of a conversation that goes on from a prompt, and which of them are imitated: what
+    """The ids of a conversation that continues a prompt, and which of them are imitated: what
     the assistant says in `target`. A prompt of text is what the user says first."""
     before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     text, spans = imitated_chat(tokenizer, before, target, tools)
     ids, mask = encode_imitated(tokenizer, text, spans)
     if not any(mask):
-        raise RequestRefused("the assistant says nothing in the chat that is to be imitated")
+        raise RequestRefused("the assistant's messages are empty in the chat to be imitated")
     return ids, mask
 
 

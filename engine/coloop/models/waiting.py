@@ -51,7 +51,7 @@ class Place:
 
 
 class WeightsToCome:
-    """See the module."""
+    """Weights of a model folder that are read one by one after the model is built."""
 
     def __init__(self, model: nn.Module, read: Callable[[], Iterable[tuple[str, Tensor]]]) -> None:
         """
@@ -82,7 +82,7 @@ class WeightsToCome:
         here = {id(weight): name for name, weight in model.named_parameters() if weight.is_meta}
         known = {id(weight) for weight in self._weights.values()}
         if strangers := [name for key, name in here.items() if key not in known]:
-            raise ValueError(f"{len(strangers)} weights come from nowhere, such as {strangers[0]}")
+            raise ValueError(f"{len(strangers)} weights have no source, such as {strangers[0]}")
         return {
             name: Place(name=here[id(weight)], types=tuple(self._types[id(weight)]))
             for name, weight in self._weights.items()
@@ -156,7 +156,7 @@ def build_waiting(
         *(OSError, ValueError, LookupError, RuntimeError),
         *(SafetensorError, CheckpointError),
     ) as error:
-        logger.info("%s is loaded whole: %s", source, error)
+        logger.info("%s is loaded completely: %s", source, error)
         return None
     heads = (head.weight for head in score_heads(model).values())
     if any(one.is_meta for one in (*heads, *model.buffers())):

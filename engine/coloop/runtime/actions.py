@@ -36,7 +36,7 @@ class Weights(Protocol):
 
 
 class Actions:
-    """See the module."""
+    """Refreshes, copies, optimizer resets and buffer clears of a run."""
 
     def __init__(
         self,
@@ -164,13 +164,14 @@ class Actions:
         wants_best = order.from_ == "best"
         if wants_best and spec.run.best is None:
             raise CheckpointError(
-                f"refresh of {order.node} from best: nothing says what is best; name a metric in "
+                f"refresh of {order.node} from best: no metric defines the best checkpoint; set "
                 "`run.best`"
             )
         checkpoint = self._checkpoints.best() if wants_best else self._checkpoints.latest()
         if checkpoint is None:
             message = (
-                f"{order.node}: no checkpoint yet for `from: {order.from_}`; {source} as it is"
+                f"{order.node}: no checkpoint yet for `from: {order.from_}`; using the current "
+                f"{source}"
             )
             self.notes.append((order.node, message))
             return None

@@ -10,7 +10,7 @@ from coloop.plan.types import Plan, WeightsPlan
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import pick_up
-from coloop.runtime.checkpoints.kept_plan import edits_since
+from coloop.runtime.checkpoints.pinned_settings import edits_since
 from coloop.runtime.checkpoints.recovery import Recovery
 from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, RunRequest, storage_of
 from coloop.runtime.checkpoints.storage import is_address
@@ -151,8 +151,10 @@ def _other_loop(step: int, *, is_fork: bool) -> AlertEvent:
     return AlertEvent(
         level="info" if is_fork else "warning",
         code="run.other_loop",
-        message=f"the loop is not the one with which the checkpoint of step {step} was written; "
-        "the run goes on from there with the loop as it is now",
+        message=(
+            f"the loop has changed since the checkpoint of step {step}; the run resumes from there "
+            "with the current loop"
+        ),
         step=step,
     )
 

@@ -16,7 +16,7 @@ from types import FrameType
 
 from pydantic import ValidationError
 
-from coloop.runtime.checkpoints.kept_plan import answered
+from coloop.runtime.checkpoints.pinned_settings import answered
 from coloop.runtime.run_files.events import (
     CONTROL_ADAPTER,
     ControlRequest,

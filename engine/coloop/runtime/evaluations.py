@@ -12,18 +12,16 @@ from coloop.runtime.reporting.event_reporter import EventReporter
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.roles.protocol import Context
 from coloop.runtime.schedule.calls import StepContext
-from coloop.runtime.schedule.flights import Flight
+from coloop.runtime.schedule.in_flight import StepInFlight
 from coloop.runtime.schedule.scheduler import Scheduler
 
 UNMEASURED = "evaluation.unmeasured"
-_OF_SAMPLES = (
-    "`{metric}` wants as many graded texts of a problem as its number says: raise `samples`"
-)
-_OF_CHANCES = "`{metric}` wants scores from 0 to 1: look at the scores in the samples of this run"
+_OF_SAMPLES = "`{metric}` needs at least that many graded texts per problem: raise `samples`"
+_OF_CHANCES = "`{metric}` needs scores from 0 to 1: check the scores in the samples of this run"
 _OF_GRADES = (
-    "`{metric}` wants scores, and labels or grades of the same rows, none of them None. Before a "
-    "judge or its labels have said anything of these texts, there are none: see whether the next "
-    "reading has it; else look at the rows in the samples of this run"
+    "`{metric}` needs scores, and labels or grades of the same rows, none of them None. They are "
+    "missing until a judge has graded these texts: if the next evaluation also lacks them, check "
+    "the rows in the samples of this run"
 )
 
 
@@ -36,7 +34,7 @@ def unmeasured_hint(metric: str) -> str:
 
 
 class Evaluations:
-    """See the module."""
+    """Runs the probes that are due and passes on their readings."""
 
     def __init__(
         self,
@@ -86,7 +84,7 @@ class Evaluations:
             self._note_change()
             self._report(probe.node, metrics, step_context)
 
-    def read_tables(self, flight: Flight, position: StepPosition) -> None:
+    def read_tables(self, flight: StepInFlight, position: StepPosition) -> None:
         """Read the probes of a step's own tables."""
         step_context = flight.step_context
         for probe in self._probes.of_tables(position.step, position.phase, step_context.context):
@@ -102,7 +100,7 @@ class Evaluations:
             self._event_reporter.alert(
                 "warning",
                 UNMEASURED,
-                f"{node}: nothing came by which `{metric}` could be measured",
+                f"{node}: no rows arrived from which `{metric}` can be computed",
                 node,
                 hint=unmeasured_hint(metric),
                 metric=metric,

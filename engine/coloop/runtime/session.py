@@ -25,10 +25,10 @@ from coloop.plan.types import Plan, Stage
 from coloop.runtime.actions import Actions, has_averages
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
-from coloop.runtime.checkpoints.kept_plan import LEFT_OUT, REFUSED, Edit
+from coloop.runtime.checkpoints.pinned_settings import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.health.doctor import Finding, truths_of
+from coloop.runtime.health.checks import Finding, truths_of
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline
@@ -75,7 +75,7 @@ class Parts:
 
 
 class Session:
-    """See the module."""
+    """A running loop: everything that `run_loop` uses, and the state that a resume restores."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -183,7 +183,7 @@ class Session:
         entry = self.timeline.current
         assert entry is not None
         for buffer in self.timeline.not_full():
-            message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run goes on"
+            message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run continues"
             self._event_reporter.alert("warning", "buffer.not_full", message, node=buffer)
         self.timeline.leave()
         self._checkpoint_manager.note_change()
@@ -196,7 +196,7 @@ class Session:
         steps, scheduler = self._steps, self._scheduler
         steps.stretch_begins()
         try:
-            scheduler.fly(
+            scheduler.run_steps(
                 partial(steps.begin, scheduler), partial(steps.finish, scheduler), steps.take_back
             )
         except StopRequested:
@@ -296,7 +296,7 @@ class Session:
 
     @property
     def unresolved(self) -> list[Finding]:
-        """What the learning doctor has raised and not cleared."""
+        """Findings of the health checks that are still open."""
         return self._readings.unresolved
 
     @property
@@ -346,7 +346,7 @@ class Session:
         self._edits = [edit for edit in self._edits if edit.step > step]
         for edit in due:
             if self._edit(edit.request):
-                message = f"{edit.words} holds again: no checkpoint had it"
+                message = f"{edit.words} is applied again, because no checkpoint contains it"
                 self._event_reporter.alert("info", "edit.made_again", message)
 
     def _edit(self, request: EditRequest) -> bool:
@@ -378,10 +378,10 @@ class Session:
         """A person went back before these edits."""
         if edits:
             told = ", ".join(edit.words for edit in edits)
-            self._event_reporter.alert("info", LEFT_OUT, f"not made again: {told}")
+            self._event_reporter.alert("info", LEFT_OUT, f"not applied again: {told}")
 
     def left_out(self, damage: str) -> None:
-        """A checkpoint of the run is not whole: it goes on from another one."""
+        """A checkpoint of the run is damaged: it resumes from another one."""
         self._event_reporter.alert("warning", "checkpoint.damaged", damage)
 
     def _lost_copy(self, reason: str) -> None:
@@ -393,7 +393,7 @@ class Session:
         self._event_reporter.become(RunStateName.STOPPING)
         self._obey_requests()
         self._checkpoint_manager.write_changes(self.timeline.step)
-        raise StopRequested("the run was asked to stop")
+        raise StopRequested("a stop of the run was requested")
 
     def show_last_samples(self) -> None:
         """What the last step of a run wrote."""

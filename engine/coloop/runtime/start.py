@@ -23,7 +23,7 @@ from coloop.plan.types import Plan
 from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.checkpoints.earlier_runs import earlier_weights, note_folders, with_folders
-from coloop.runtime.checkpoints.kept_plan import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
+from coloop.runtime.checkpoints.pinned_settings import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
 from coloop.runtime.checkpoints.recovery import REPLACED, Recovery
 from coloop.runtime.checkpoints.run_folder import (
     CHECKPOINTS,
@@ -193,7 +193,7 @@ def _begin_anew(
     if session is not None:
         session.close()
     since = f"the checkpoint of step {steps[-1]}" if steps else "its beginning"
-    message = f"{failure}; it has new processes, and the run goes on from {since}"
+    message = f"{failure}; its processes were restarted, and the run resumes from {since}"
     recorder.attempt += 1
     recorder.record(RunStateEvent(state=RunStateName.STARTING))
     recorder.record(AlertEvent(level="warning", code=REPLACED, message=message))
@@ -236,7 +236,7 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
     )
 
 
-AT_ONCE = "interrupted at once; it goes on from its last checkpoint"
+AT_ONCE = "interrupted immediately; a resumed run starts from the last checkpoint"
 """What is said of a run that was interrupted a second time, before it had stopped."""
 
 
@@ -246,7 +246,9 @@ def say_last(recorder: Recorder, last: RunStateEvent) -> None:
     try:
         recorder.record(last)
     except StorageFull as failure:
-        logger.warning("that the run %s could not be written down: %s", last.state.value, failure)
+        logger.warning(
+            ("the event that the run %s could not be written: %s"), last.state.value, failure
+        )
 
 
 def last_word(

@@ -19,7 +19,7 @@ from coloop.runtime.actions import Actions
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.health.doctor import Idleness
+from coloop.runtime.health.checks import Idleness
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import StepPosition, Timeline
@@ -32,7 +32,7 @@ from coloop.runtime.run_files.events import SampleEvent
 from coloop.runtime.schedule.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
 from coloop.runtime.schedule.arrivals import CODE as MISSING_ROWS
 from coloop.runtime.schedule.calls import StepContext, stage_failure
-from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.in_flight import StepInFlight, Work
 from coloop.runtime.schedule.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,9 @@ class StepState:
 
 
 class Steps:
-    """See the module; the scheduler tells it of every stage, those of probes among them."""
+    """Starts the steps of a run, reports their stages, and finishes or rolls them back.
+
+    The scheduler tells it of every stage, those of probes among them."""
 
     def __init__(
         self,
@@ -99,7 +101,7 @@ class Steps:
         self.idleness = Idleness()
         self._begun = 0
         self._on_way = 0
-        self._flights: list[Flight] = []
+        self._flights: list[StepInFlight] = []
         """Steps on their way."""
         self._last_at = 0.0
         self._failed: Stage | None = None
@@ -128,7 +130,7 @@ class Steps:
 
     # --- one step
 
-    def begin(self, scheduler: Scheduler) -> Flight | None:
+    def begin(self, scheduler: Scheduler) -> StepInFlight | None:
         """The next step of the stretch, if there is one."""
         if self._begun and (scheduler.is_sequential or self._must_pause(self._timeline.step)):
             return None
@@ -145,7 +147,7 @@ class Steps:
                 raise
             raise stage_failure(error, None, position.step) from error
 
-    def _flight(self, scheduler: Scheduler, position: StepPosition) -> Flight:
+    def _flight(self, scheduler: Scheduler, position: StepPosition) -> StepInFlight:
         context = self._moments.stand_at(position)
         if self._on_way == 1:
             self._event_reporter.pace.step_began(position.phase.name)
@@ -160,7 +162,7 @@ class Steps:
         self._flights.append(flight)
         return flight
 
-    def finish(self, scheduler: Scheduler, flight: Flight) -> None:
+    def finish(self, scheduler: Scheduler, flight: StepInFlight) -> None:
         """All stages of a step are done."""
         state: StepState = flight.about
         position = state.position
@@ -189,7 +191,7 @@ class Steps:
         ]
         self.idleness.step_finished(position.step, position.phase.name, goals, state.alerts)
 
-    def _hear(self, flight: Flight) -> None:
+    def _hear(self, flight: StepInFlight) -> None:
         """The readings of a step count now."""
         for record in flight.in_order:
             for node, metrics in _metrics_of(record.stage, record.outcome):
@@ -199,7 +201,7 @@ class Steps:
                     node, metrics, step=flight.step, phase=flight.step_context.phase
                 )
 
-    def _show_samples(self, flight: Flight) -> None:
+    def _show_samples(self, flight: StepInFlight) -> None:
         taught = [row for record in flight.in_order for row in record.outcome.taught]
         self._show(partial(self._samples.of_step, flight.step, flight.region.unrolled, taught))
 
@@ -216,7 +218,7 @@ class Steps:
         if event is not None:
             self._event_reporter.sample(event)
 
-    def take_back(self, flight: Flight) -> None:
+    def take_back(self, flight: StepInFlight) -> None:
         """Undo a step, unless something was learned in it: that cannot be undone."""
         state: StepState = flight.about
         self._flights.remove(flight)
@@ -234,7 +236,7 @@ class Steps:
         self._timeline.take_back_step()
         self._on_way -= 1
 
-    def _has_changed_weights(self, flight: Flight) -> bool:
+    def _has_changed_weights(self, flight: StepInFlight) -> bool:
         """Whether the stage that failed has changed weights, or nobody can tell."""
         stage = self._failed
         if stage is None or stage.verb != "learn":
@@ -253,7 +255,7 @@ class Steps:
     def delivered(self, edge: str, rows: int) -> None:
         self._event_reporter.pace.delivered(edge, rows)
 
-    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
+    def noticed(self, flight: StepInFlight, node: str, code: str, message: str) -> None:
         self._event_reporter.alert("warning", code, message, node=node)
         if flight.about is not None:
             flight.about.alerts.append(message)

@@ -241,7 +241,7 @@ class Sandbox:
         raise self._error(f"did not return a list of {count} values of the expected type")
 
     def _start(self) -> None:
-        """Behind the wall that was chosen and no weaker one."""
+        """In the sandbox layer that was chosen and no weaker one."""
         wall = self.wall if self.wall is not None else wall_here().wall
         if wall is Wall.NONE and self.wall is None and not _allows_no_wall():
             raise self._error(_no_wall_words(wall_here().reason))

@@ -21,7 +21,7 @@ WORDS: Final[Mapping[Wall, WallWords]] = {
     Wall.NAMESPACES: WallWords(
         holds=(
             "its file system has only Python's libraries, read-only; it has no network and sees no "
-            "other processes or users; it can only make the system calls that computing needs"
+            "other processes or users; it can only make the system calls that computation needs"
         ),
         remains="it can read installed packages, and use cores and memory until its deadline",
     ),

@@ -160,11 +160,11 @@ class RewardsAlgorithm(Section):
         loss = self.loss or PRESETS[self.name].get("loss")
         if loss == "sequence_clipped" and self.aggregation == "token_mean":
             raise problem(
-                "conflict", "a ratio of sequences wants `sequence_mean`", field="aggregation"
+                "conflict", "a ratio of sequences needs `sequence_mean`", field="aggregation"
             )
         if self.kl is not None and self.kl.by_ratio and self._kl_into() == "reward":
             raise problem(
-                "conflict", "a reward has no ratio: `by_ratio` wants `into: loss`", field="kl"
+                "conflict", "a reward has no ratio: `by_ratio` needs `into: loss`", field="kl"
             )
         if self.correction is not None and self.correction.is_empty_band:
             raise problem("bad_value", "`max` must be greater than `min`", field="correction")

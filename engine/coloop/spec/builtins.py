@@ -110,7 +110,7 @@ class Format(Builtin):
     @model_validator(mode="after")
     def _has_one(self) -> Self:
         if (self.pattern is None) == (self.shape is None):
-            raise problem("conflict", "wants `pattern` or `shape`, one of the two", field="pattern")
+            raise problem("conflict", "set either `pattern` or `shape`", field="pattern")
         return self
 
 
@@ -152,8 +152,8 @@ class Regex(Builtin):
         if says_no_number(self.pattern):
             raise problem(
                 "bad_value",
-                "no group of it is ever a number; write `(?:...)` in place of `(...)`, then a text "
-                "that matches scores 1",
+                "none of its groups can be a number; write `(?:...)` instead of `(...)` to give a "
+                "matching text the score 1",
                 field="pattern",
             )
         return self
@@ -288,7 +288,7 @@ class Gate(Builtin):
     @model_validator(mode="after")
     def _has_bound(self) -> Self:
         if self.min is None and self.max is None:
-            raise problem("missing_field", "wants `min`, `max` or both", field="min")
+            raise problem("missing_field", "set `min`, `max` or both", field="min")
         return self
 
 

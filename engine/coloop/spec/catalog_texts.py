@@ -100,14 +100,16 @@ PORT_TEXTS: dict[str, PortText] = {
     "Policy": PortText(
         color="--port-policy",
         shape="ring",
-        help="A handle: the node at the other end lets this one write.",
+        help="A handle: the node at the other end calls this one to generate.",
     ),
     "Check": PortText(
         color="--port-check",
         shape="ring",
-        help="A handle: the node at the other end asks this one for a score.",
+        help="A handle: the node at the other end requests scores from this one.",
     ),
     "Tool": PortText(
-        color="--port-tool", shape="ring", help="A handle: what a policy may call while it writes."
+        color="--port-tool",
+        shape="ring",
+        help=("A handle: a tool that a policy may call while it generates."),
     ),
 }

@@ -65,7 +65,7 @@ def _position(items: list[Any], word: str, path: str) -> int:
         if word in names or (isinstance(item, dict) and item.get("name") == word):
             return index
     known = [name for item in items for name in edge_names(item)[:1] if name]
-    raise _wrong(f"the path `{path}` names nothing: there is no `{word}`", path, known)
+    raise _wrong(f"the path `{path}` does not exist: there is no `{word}`", path, known)
 
 
 def _wrong(message: str, path: str, known: Iterable[str] = ()) -> SpecProblem:
@@ -125,7 +125,7 @@ def normal_change(document: dict[str, Any], change: Change) -> tuple[str, Parts]
         if isinstance(items, list) and parts[-1] == len(items):
             return "insert", parts
     if change.op in ("remove", "rename") and not _exists(document, parts):
-        raise _wrong(f"the path `{change.path}` names nothing", change.path)
+        raise _wrong(f"the path `{change.path}` does not exist", change.path)
     return change.op, parts
 
 

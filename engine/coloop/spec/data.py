@@ -75,12 +75,12 @@ def unknown_format(source: FileSource) -> str:
         inner = source.format or path.with_suffix("").suffix
         if inner in ("", None) or inner not in (*FORMATS, *FORMATS.values()):
             known = "/".join(name for name in FORMATS if FORMATS[name] in LINED)
-            return f"is compressed, and has none of {known} before {suffix}; set `source.format`"
-        return f"is compressed, and rows of {inner} cannot be read so; decompress it"
+            return f"is compressed and has no suffix {known} before {suffix}; set `source.format`"
+        return f"is compressed, but {inner} cannot be read compressed; decompress it"
     known = ", ".join(FORMATS)
     return (
-        f"has the suffix {path.suffix!r}, known are {known}; set `source.format` to how it is "
-        f"written: {', '.join(f'`{name}`' for name in dict.fromkeys(FORMATS.values()))}"
+        f"has the suffix {path.suffix!r}, known are {known}; set `source.format`: "
+        f"{', '.join(f'`{name}`' for name in dict.fromkeys(FORMATS.values()))}"
     )
 
 

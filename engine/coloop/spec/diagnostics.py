@@ -186,11 +186,11 @@ CODES: dict[str, str] = {
     "structure.wrong_type": "A value has the wrong type, e.g. text where a number is expected.",
     "structure.unknown_kind": "A node kind does not exist.",
     "structure.unknown_value": "A value is not one of the allowed ones.",
-    "structure.bad_value": "A value has the right type but makes no sense.",
+    "structure.bad_value": "A value has the right type but is not valid.",
     "structure.bad_name": "The name of a node, phase or pool is not allowed.",
     "structure.bad_edge": "An edge is not written as `node.port -> node.port`.",
     "structure.conflict": "Two fields exclude each other, or a field does not belong here.",
-    "structure.unknown_path": "A path does not lead to a value of the loop.",
+    "structure.unknown_path": "A path does not exist in the loop.",
     "structure.not_hot": "A path in `set`, `anneal`, a trigger or an edit cannot change during a "
     "run.",
     "numbers.out_of_range": "A number is outside its allowed range.",
@@ -210,8 +210,9 @@ CODES: dict[str, str] = {
     "structure.silent_output": "An output is read that this node, with its settings, never "
     "produces.",
     "structure.unused_setting": "A setting has no effect because what it applies to is missing.",
-    "structure.unreadable_verdict": "Scores of a verdict are used, but nothing says how to parse "
-    "it.",
+    "structure.unreadable_verdict": (
+        "Scores of a verdict are used, but no setting defines how to parse it."
+    ),
     "structure.unused_node": "A node contributes to nothing that is learned, stored or measured.",
     "structure.cycle": "Nodes depend on each other within one step.",
     "structure.handle_cycle": "Nodes call each other endlessly.",
@@ -320,17 +321,19 @@ CODES: dict[str, str] = {
     "learning.staleness_one_pool": "Off-policy rows are allowed, but generation and learning share "
     "a pool.",
     "learning.before_score": "A node is set to learn before it scores, but it does not score.",
-    "learning.best_unknown": "The best checkpoint is used, but nothing says how to choose it.",
+    "learning.best_unknown": (
+        "The best checkpoint is used, but no metric defines which one is best."
+    ),
     # Numbers.
     "numbers.divisibility": "Numbers of rows, ranks or heads do not divide evenly.",
-    "numbers.large_step": "A step takes more rows than there are, or would take hours.",
+    "numbers.large_step": "A step uses more rows than the source has, or would take hours.",
     "numbers.too_long": "Prompt and completion may not fit into the model's context.",
     "numbers.mini_batch": "A mini-batch is larger than the step's rows.",
     "numbers.learning_rate": "A learning rate is far outside the usual range.",
     "numbers.product_of_logits": "Step scores are multiplied although they are not probabilities.",
     "numbers.warmup": "A warm-up is as long as its phase.",
     "numbers.empty_band": "The bounds of a filter rule exclude every value.",
-    "numbers.buffer": "A buffer is asked for more rows than it can hold.",
+    "numbers.buffer": "A buffer should return more rows than it can hold.",
     "numbers.search_budget": "The budget of a search does not cover its first completions.",
     "numbers.fill_unreachable": "A refill waits for more rows than all its passes can produce.",
     "numbers.samples": "A metric needs more samples than are drawn.",

@@ -127,6 +127,6 @@ def look_along(data: Any, parts: Parts) -> Any:
 def _no_place(parts: Parts) -> SpecProblem:
     path = ".".join(map(str, parts))
     diagnostic = Diagnostic(
-        code="structure.unknown_path", message=f"there is no place `{path}`", field=path
+        code="structure.unknown_path", message=f"there is no path `{path}`", field=path
     )
     return SpecProblem(diagnostic.describe(), (diagnostic,))

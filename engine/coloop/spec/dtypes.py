@@ -90,7 +90,7 @@ def trained_dtypes(
         is_alone: they lie in one process; else whole models are computed in one type.
     """
     compute = training.dtype or usual.dtype
-    why = "as `training` says" if training.dtype else usual.reason
+    why = "as set in `training`" if training.dtype else usual.reason
     if compute == "float32" or training.master_weights is False:
         held: Dtype = beside(compute)
         reason = why
@@ -98,7 +98,7 @@ def trained_dtypes(
         held = "float32"
         reason = f"{why}; float32 master weights, so that small updates are not rounded away"
         if is_adapter and base == "float32":
-            reason = f"{why}; frozen weights in float32, as `model.dtype` says"
+            reason = f"{why}; frozen weights in float32, as set in `model.dtype`"
         elif is_adapter and compute != "fp8":
             reason = f"{why}; frozen weights as they are used, the adapter's own in float32"
             rest: Dtype = held if is_alone else compute
@@ -152,13 +152,13 @@ def _frozen(
     model = model_of(spec.nodes[group.name])
     own = getattr(model, "dtype", None)
     if own is not None:
-        return uniform(own, "as `model.dtype` says")
+        return uniform(own, "as set in `model.dtype`")
     partner = _partner(spec, group, trained)
     if partner is None:
         return uniform(usual.dtype, usual.reason)
     theirs = trained[partner]
     if not _is_alone(spec, partner, gpus, backends):
-        return uniform(theirs.compute, f"as {partner} computes, whose weights it is compared with")
+        return uniform(theirs.compute, f"same as {partner}, with whose weights it is compared")
     keeps_average = isinstance(model, SnapshotModel) and model.ema > 0
     is_as_held = keeps_average or standing_of(spec, group.name) is not None  # on the same base
     return Dtypes(
@@ -168,7 +168,7 @@ def _frozen(
         engine=theirs.engine,
         reason="a moving average is not rounded at each refresh"
         if keeps_average
-        else f"computes as {partner} does, so that equal weights give equal numbers",
+        else f"same as {partner}, so that equal weights give equal numbers",
     )
 
 

@@ -153,20 +153,20 @@ def _loaded(entry: EntryPoint, kind: type[RecordType]) -> tuple[RecordType | Non
     try:
         record = entry.load()
         if not isinstance(record, kind):
-            return None, f"{entry.value} is no {kind.__name__}"
+            return None, f"{entry.value} is not a {kind.__name__}"
         name = record.name
     except (Exception, SystemExit) as error:
         return None, f"{entry.value} cannot be imported: {_said(error)}"
     if name != entry.name:
-        return None, f"the entry point says `{entry.name}`, its record `{name}`"
+        return None, f"the entry point is named `{entry.name}`, but its record `{name}`"
     return record, None
 
 
 def _clash(group: str, name: str, package: str, own_names: Collection[str]) -> str | None:
     if NAME.fullmatch(name) is None:
-        return "a name has lower-case letters, digits and `_`, and begins with a letter"
+        return "use lower-case letters, digits and `_`, starting with a letter"
     if name in own_names:
-        return "coloop itself has this name; the package has to choose another"
+        return "coloop already uses this name; the package must choose another"
     others = [
         other
         for other, entries in _by_package(group).items()

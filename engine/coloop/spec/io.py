@@ -137,7 +137,7 @@ def _document_of(data: Any, reading: Reading | None) -> Parsed:
     locate = reading.find if reading is not None else None
     if not isinstance(data, dict):
         what = "a list" if isinstance(data, (list, tuple)) else "a single value"
-        hint = "a loop begins with `coloop: 1`, `name: ...`, `nodes: ...`"
+        hint = "a loop starts with `coloop: 1`, `name: ...`, `nodes: ...`"
         found = at((), "yaml.not_a_mapping", f"the document is {what}, no mapping", hint, locate)
         return Parsed(spec=None, diagnostics=(found,))
     document, problem = migrate(data)

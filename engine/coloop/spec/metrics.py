@@ -32,17 +32,17 @@ METRICS: dict[str, Metric] = {
     "loss": Metric(
         title="Loss",
         help="All losses of the learner, weighted and summed.",
-        expect="For demonstrations and pairs it falls; for rewards its size means little.",
+        expect="Falls for demonstrations and pairs; for rewards its value means little.",
     ),
     "loss/policy": Metric(
         title="Policy loss",
         help="The clipped or plain policy loss.",
-        expect="Near 0, moving around it. A steady drift wants a look at clip share and KL.",
+        expect="Fluctuates around 0. If it drifts steadily, check clip share and KL.",
     ),
     "loss/demonstrations": Metric(
         title="Imitation loss",
         help="Cross-entropy on the demonstrations.",
-        expect="Falls and flattens; on few data it goes to 0 when they are learned by heart.",
+        expect="Falls and flattens; on little data it goes to 0 when they are memorized.",
         better="lower",
     ),
     "loss/pairs": Metric(
@@ -58,8 +58,8 @@ METRICS: dict[str, Metric] = {
     ),
     "loss/labels": Metric(
         title="Loss of labels",
-        help="Error or cross-entropy of what a scorer learns to say.",
-        expect="Falls; cross-entropy starts at ln 2 = 0.693 where nothing is known.",
+        help="Error or cross-entropy of a scorer's predictions.",
+        expect="Falls; cross-entropy starts at ln 2 = 0.693, a random guess.",
         better="lower",
     ),
     "loss/returns": Metric(
@@ -81,8 +81,8 @@ METRICS: dict[str, Metric] = {
     ),
     "reward/<scorer>": Metric(
         title="Mean reward of a scorer",
-        help="Mean of what one scorer brings to the rewards, without its weight.",
-        expect="All of them rise; one that rises alone is what the policy games.",
+        help="Mean contribution of one scorer to the rewards, before its weight.",
+        expect="All of them rise; if only one rises, the policy may be gaming it.",
     ),
     "advantage/mean": Metric(
         title="Mean advantage",
@@ -96,8 +96,10 @@ METRICS: dict[str, Metric] = {
     ),
     "rows/left_out": Metric(
         title="Rows left out",
-        help="Share of the rows to learn from of which the reference, the critic or a greedy "
-        "answer says nothing, so that they leave the update.",
+        help=(
+            "Share of rows left out of the update because the reference, the critic or a greedy "
+            "answer has no value for them."
+        ),
         expect="0.",
         better="lower",
     ),
@@ -109,27 +111,36 @@ METRICS: dict[str, Metric] = {
     ),
     "kl": Metric(
         title="KL",
-        help="Divergence from the reference that the algorithm reads: k3 over the trained tokens, "
-        "of pairs those of both sides. Where a node learns from scores, of the texts scored alone.",
+        help=(
+            "KL divergence from the algorithm's reference: k3 over the trained tokens, of both "
+            "sides of pairs. Where a node learns from scores, only of the scored texts."
+        ),
         expect="Rises slowly from 0; beyond 0.1 a token the policy is far away. Of pairs it rises "
         "further, as the rejected sides become unlikely.",
     ),
     "kl/penalty": Metric(
         title="KL penalty",
-        help="Mean of what KL in the reward takes from a token.",
-        expect="Small beside the mean reward divided by the length; else the policy stands still.",
+        help="Mean KL penalty per token that is subtracted from the reward.",
+        expect=(
+            "Small compared with the mean reward divided by the length; else the policy does not "
+            "move."
+        ),
     ),
     "kl/coefficient": Metric(
         title="KL coefficient",
-        help="Strength of the pull towards the reference in this step, where it follows a target.",
-        expect="Settles; a rise or fall without end means that the target cannot be met.",
+        help="KL coefficient of this step, where it follows a target.",
+        expect="Settles; if it keeps rising or falling, the target cannot be met.",
     ),
     "entropy": Metric(
         title="Entropy",
-        help="Mean entropy of the next word over trained tokens. Where a node learns from scores, "
-        "of the texts scored alone.",
-        expect="Falls slowly; a plunge to 0 is collapse, a rise without end is divergence. On "
-        "demonstrations it falls as they are learned.",
+        help=(
+            "Mean entropy of the next token over trained tokens. Where a node learns from scores, "
+            "only of the scored texts."
+        ),
+        expect=(
+            "Falls slowly; a sharp drop to 0 means collapse, a steady rise divergence. On "
+            "demonstrations it falls as they are learned."
+        ),
     ),
     "clip_fraction": Metric(
         title="Clip share",
@@ -161,20 +172,20 @@ METRICS: dict[str, Metric] = {
     ),
     "staleness/max": Metric(
         title="Greatest staleness",
-        help="Versions that the oldest text of the update is behind.",
+        help="Number of weight versions by which the oldest text of the update lags.",
         expect="At most `max_staleness`, more for replayed texts.",
         better="lower",
     ),
     "grad_norm": Metric(
         title="Gradient norm",
         help="Norm of the gradient before clipping.",
-        expect="Steady; spikes far above the clip want a lower rate.",
+        expect="Steady; if it spikes far above the clip, lower the learning rate.",
     ),
     "lr": Metric(title="Learning rate", help="The rate of the last step.", expect="As scheduled."),
     "accuracy": Metric(
         title="Accuracy",
         help="Share of pairs or labels that the learner gets right.",
-        expect="From 0.5 towards 1; 1 at once means that the data give the answer away.",
+        expect="From 0.5 towards 1; 1 from the start means that the data reveal the answer.",
         better="higher",
     ),
     "margin": Metric(
@@ -186,7 +197,7 @@ METRICS: dict[str, Metric] = {
     "score/chosen": Metric(
         title="Score of chosen sides",
         help="Mean score of chosen sides by the scorer that learns.",
-        expect="Rises above that of rejected sides; both may drift, the lead between them counts.",
+        expect="Rises above that of rejected sides; both may drift, the difference matters.",
         better="higher",
     ),
     "score/rejected": Metric(
@@ -235,7 +246,7 @@ METRICS: dict[str, Metric] = {
     ),
     "value/mean": Metric(
         title="Mean value",
-        help="Mean of what the critic says of trained tokens.",
+        help="Mean value that the critic assigns to trained tokens.",
         expect="Follows the mean return.",
     ),
     "return/mean": Metric(
@@ -245,12 +256,12 @@ METRICS: dict[str, Metric] = {
     ),
     "explained_variance": Metric(
         title="Explained variance",
-        help="Share of the returns' variance that the critic foresees.",
+        help="Share of the returns' variance that the critic explains.",
         expect="From below 0 towards 1; below 0 it does worse than the mean.",
         better="higher",
     ),
     "rows": Metric(
-        title="Rows held", help="Rows that a buffer holds.", expect="Up to `capacity`.", unit="rows"
+        title="Rows held", help="Rows in a buffer.", expect="Up to `capacity`.", unit="rows"
     ),
     "step/seconds": Metric(
         title="Time of a step",
@@ -261,14 +272,14 @@ METRICS: dict[str, Metric] = {
     ),
     "step/controller_share": Metric(
         title="Share of the driver",
-        help="Share of the step in which nothing was at work but the driver.",
+        help="Share of the step in which only the driver was working.",
         expect="Below 0.03 with large models; more with tiny ones.",
         better="lower",
     ),
     "rows/without_reward": Metric(
         title="Rows without reward",
-        help="Rows that are not learned, for all scorers of their rewards say None.",
-        expect="0, or as the scorers say.",
+        help="Rows that are not learned, because all scorers of their rewards returned None.",
+        expect="0, unless scorers return None on purpose.",
         better="lower",
         unit="rows",
     ),
@@ -289,7 +300,7 @@ METRICS: dict[str, Metric] = {
     "class/<value>": Metric(
         title="Share of a class",
         help="Share that a class of `credit.class_weights` has had so far.",
-        expect="Above 0: a share that goes to 0 leaves one class to learn.",
+        expect="Above 0: if a share falls to 0, only one class is left to learn.",
     ),
     "optimizer_steps": Metric(
         title="Optimizer steps",
@@ -298,12 +309,15 @@ METRICS: dict[str, Metric] = {
     ),
     "sync/difference": Metric(
         title="Difference after a sync",
-        help="Greatest difference of a log-prob between trainer and engine behind new weights.",
+        help="Greatest difference of a log-prob between trainer and engine after a weight sync.",
         expect="Below 1e-4 on a CPU: engine and trainer have the same weights.",
         better="lower",
     ),
     "rollout/tokens": Metric(
-        title="Written tokens", help="Tokens written in the step.", expect="Steady.", unit="tokens"
+        title="Written tokens",
+        help=("Tokens generated in the step."),
+        expect="Steady.",
+        unit="tokens",
     ),
     "rollout/length": Metric(
         title="Length",
@@ -320,35 +334,38 @@ METRICS: dict[str, Metric] = {
     "rollout/mixed": Metric(
         title="Mixed share",
         help="Share of completions that several versions of the weights wrote (`on_sync: resume`).",
-        expect="Falls with shorter completions; the oldest version counts as the age of a row.",
+        expect="Falls with shorter completions; a row's age is that of its oldest version.",
     ),
     "turns/mean": Metric(
         title="Turns",
-        help="Mean turns of a text that may call tools; the one in which it ends counts.",
+        help="Mean number of turns of a text that may call tools, including the last.",
         expect="Above 1 where tools help; at `turns.max` texts run out of turns.",
     ),
     "turns/tokens": Metric(
         title="Tokens of tools",
-        help="Mean tokens of a text that tools said: read by the policy, not trained.",
-        expect="Moves with the calls; near `observation_tokens` answers are cut.",
+        help="Mean tokens of a text that came from tools: read by the policy, not trained.",
+        expect="Moves with the calls; near `observation_tokens` tool results are cut.",
         unit="tokens",
     ),
     "turns/invalid": Metric(
         title="Invalid turns",
-        help="Mean turns of a text in which nothing was called and that did not end it.",
-        expect="Falls to 0 as the policy learns the form of calls.",
+        help="Mean number of turns of a text that neither called a tool nor ended it.",
+        expect="Falls to 0 as the policy learns the call format.",
         better="lower",
     ),
     "turns/cut": Metric(
         title="Texts out of turns",
         help="Share of texts that were cut after their last turn: an environment that did not end.",
-        expect="Near 0; more means that `turns.max` is too low, or that nothing ends.",
+        expect="Near 0; more means that `turns.max` is too low, or that episodes never end.",
         better="lower",
     ),
     "tool/calls": Metric(
         title="Calls of a tool",
         help="Mean calls of this tool in a text.",
-        expect="Rises where the tool helps; 0 means that nobody calls it in the form of `call`.",
+        expect=(
+            "Rises if the tool helps; 0 means that the policy never calls it in the format of "
+            "`call`."
+        ),
     ),
     "tool/errors": Metric(
         title="Failed calls of a tool",
@@ -359,43 +376,43 @@ METRICS: dict[str, Metric] = {
     "tool/seconds": Metric(
         title="Time in a tool",
         help="Seconds that it worked in the step, all texts together.",
-        expect="Small beside the time of writing; several texts are served at once.",
+        expect="Small compared with the generation time; several texts are served concurrently.",
         unit="seconds",
     ),
     "prompts/too_long": Metric(
         title="Prompts too long",
-        help="Prompts of the step that leave no room in the model's positions; they are dropped.",
-        expect="0. More means shorter prompts or a lower `max_new_tokens`.",
+        help="Prompts of the step that leave no room in the model's context; they are dropped.",
+        expect="0. Otherwise shorten prompts or lower `max_new_tokens`.",
         better="lower",
         unit="rows",
     ),
     "rows/too_long": Metric(
         title="Rows too long",
         help="Rows of the step with more tokens than the model has positions; they are dropped.",
-        expect="0. More means shorter rows or a model with more positions.",
+        expect="0. Otherwise shorten rows or use a model with a longer context.",
         better="lower",
         unit="rows",
     ),
     "kept": Metric(
         title="Kept share",
         help="Share of the rows that a filter kept.",
-        expect="As its rules mean it; near 0 nearly all that is written is thrown away.",
+        expect="As its rules intend; near 0 almost everything generated is discarded.",
     ),
     "groups_kept": Metric(
         title="Groups kept",
-        help="Share of the groups of which a filter kept a row: of problems, what is valid.",
+        help="Share of the groups of which a filter kept a row.",
         expect="As its rules mean it; where only right texts pass it rises with the writer.",
     ),
     "pairs": Metric(
         title="Pairs",
-        help="Pairs that were made in the step.",
+        help="Pairs made in the step.",
         expect="Above 0: without pairs nothing is learned.",
         unit="rows",
     ),
     "ties": Metric(
         title="Ties",
         help="Pairs left out because both sides have the same score.",
-        expect="Few; many mean that scores hardly tell texts apart.",
+        expect="Few; many mean that scores hardly distinguish texts.",
         better="lower",
         unit="rows",
     ),
@@ -408,7 +425,7 @@ METRICS: dict[str, Metric] = {
     ),
     "left_out": Metric(
         title="Pairs without a preference",
-        help="Pairs that are left out because nobody says which side is the better one.",
+        help="Pairs left out because no score says which side is better.",
         expect="Few.",
         better="lower",
         unit="rows",
@@ -421,12 +438,12 @@ METRICS: dict[str, Metric] = {
     ),
     "score/mean": Metric(
         title="Mean score",
-        help="Mean of what a scorer says of the step's rows.",
-        expect="Between its extremes: at one of them every row is worth the same.",
+        help="Mean score that a scorer gives the step's rows.",
+        expect="Between its extremes: at an extreme all rows have the same score.",
     ),
     "score/none": Metric(
         title="Rows without a score",
-        help="Share of rows of which a scorer says None: nothing found, or its code failed.",
+        help="Share of rows for which a scorer returned None: nothing found, or its code failed.",
         expect="Near 0; at 1 it finds nothing to score.",
         better="lower",
     ),
@@ -449,8 +466,8 @@ METRICS: dict[str, Metric] = {
     ),
     "search/labels": Metric(
         title="Labels",
-        help="Steps that a search gave a label.",
-        expect="Above 0; at 0 nobody learns from it.",
+        help="Steps that a search labelled.",
+        expect="Above 0; at 0 no learner uses it.",
         better="higher",
     ),
     "search/label": Metric(
@@ -459,41 +476,46 @@ METRICS: dict[str, Metric] = {
         expect="Between 0 and 1: at one of them all steps are labelled alike. Returns rise to 0.",
     ),
     "search/dead": Metric(
-        title="Actions that lead nowhere",
-        help="Share of the actions of a proof search that its environment did not take.",
+        title="Rejected actions",
+        help="Share of the actions of a proof search that its environment rejected.",
         expect="Falls as the policy learns; at 1 nothing is ever proved.",
         better="lower",
     ),
     "search/rejected": Metric(
         title="Proofs rejected",
         help="Proofs that the environment took for finished and `outcome` did not.",
-        expect="0. More means that the two do not mean the same by a proof.",
+        expect="0. More means that the two disagree on what a proof is.",
         better="lower",
     ),
     "search/cut": Metric(
         title="Searches cut",
-        help="Rows whose search ended because its budget was spent; what was known is given.",
-        expect="Near 0. More means a larger `budget`, or fewer `completions`.",
+        help=(
+            "Rows whose search ended because its budget was spent; the best result so far is "
+            "returned."
+        ),
+        expect="Near 0. Otherwise raise `budget` or lower `completions`.",
         better="lower",
         unit="rows",
     ),
     "parse/none": Metric(
-        title="Rows in which nothing was found",
+        title="Rows without a match",
         help="Share of a template's or judge's texts in which no pattern matched.",
-        expect="Falls to 0 as the writer learns the form.",
+        expect="Falls to 0 as the writer learns the format.",
         better="lower",
     ),
     "rows/none": Metric(
         title="Rows that end here",
-        help="Share of a template's rows of which nothing goes on: `code` returned None for them, "
-        "or the list that `each` names has no element.",
-        expect="As many as are meant to end; at 1 nothing behind it ever gets a row.",
+        help=(
+            "Share of a template's input rows that are dropped: `code` returned None for them, or "
+            "the list of `each` is empty."
+        ),
+        expect="As many as intended; at 1 no node after it gets a row.",
         better="lower",
     ),
     "swap/consistent": Metric(
         title="Swap consistency",
         help="Share of the pairs judged in both orders that are judged the same way in both.",
-        expect="Near 1; near 0.5 the judge looks at the position.",
+        expect="Near 1; near 0.5 the judge follows the position.",
         better="higher",
     ),
 }
@@ -509,25 +531,25 @@ PROBE_METRICS: dict[str, Metric] = {
     "pass@k": Metric(
         title="Pass at k",
         help="Chance that one of k samples is right.",
-        expect="Above accuracy; a fall while accuracy rises is lost variety.",
+        expect="Above accuracy; if it falls while accuracy rises, diversity is lost.",
         better="higher",
     ),
     "majority@k": Metric(
         title="Majority of k",
-        help="Accuracy of the answer that most of k samples give.",
+        help="Accuracy of the most frequent answer among k samples.",
         expect="Above accuracy.",
         better="higher",
     ),
     "best_of@k": Metric(
         title="Best of k",
         help="Accuracy of the sample that the selector likes best.",
-        expect="Above accuracy where the selector knows something.",
+        expect="Above accuracy if the selector is informative.",
         better="higher",
     ),
     "weighted_majority@k": Metric(
         title="Weighted majority of k",
         help="Accuracy of the answer with the greatest sum of selector scores.",
-        expect="Above the plain majority where the selector knows something.",
+        expect="Above the plain majority if the selector is informative.",
         better="higher",
     ),
     "loss": Metric(
@@ -543,25 +565,25 @@ PROBE_METRICS: dict[str, Metric] = {
     "brier": Metric(
         title="Brier score",
         help="Mean squared gap between scores as probabilities and the truth.",
-        expect="Below 0.25, which a scorer has that always says one half; towards 0.",
+        expect="Falls towards 0; a scorer that always returns 0.5 has 0.25.",
         better="lower",
     ),
     "agreement": Metric(
         title="Agreement",
-        help="Share of samples of which scores and labels say the same, right or wrong.",
+        help="Share of samples for which scores and labels agree, right or wrong.",
         expect="Above the share of the more frequent class; near 1 before a verifier teaches.",
         better="higher",
     ),
     "false_positive_rate": Metric(
         title="False positives",
         help="Share of samples wrong by their labels that scores call right.",
-        expect="Below 0.1: what is called right though it is wrong is what a policy learns to do.",
+        expect="Below 0.1: a policy learns to produce wrong answers that are scored as right.",
         better="lower",
     ),
     "false_negative_rate": Metric(
         title="False negatives",
         help="Share of samples right by their labels that scores call wrong.",
-        expect="Below 0.2; more only slows learning, unless it hits one kind of answer alone.",
+        expect="Below 0.2; more only slows learning, unless it affects one kind of answer only.",
         better="lower",
     ),
     "pair_accuracy": Metric(
@@ -573,13 +595,13 @@ PROBE_METRICS: dict[str, Metric] = {
     "swap_consistency": Metric(
         title="Swap consistency",
         help="Share of pairs judged the same way in both orders.",
-        expect="Near 1; near 0.5 the judge looks at the position.",
+        expect="Near 1; near 0.5 the judge follows the position.",
         better="higher",
     ),
     "class_recall": Metric(
         title="Lowest class recall",
-        help="Recall of the class that is recognised least; `.right`, `.wrong` for each.",
-        expect="Above 0.5; 0 means that one class is never named.",
+        help="Lowest recall of any class; `.right`, `.wrong` for each.",
+        expect="Above 0.5; 0 means that one class is never predicted.",
         better="higher",
     ),
     "step_f1": Metric(
@@ -598,7 +620,7 @@ PROBE_METRICS: dict[str, Metric] = {
         title="Win rate",
         help="Share of comparisons won, a draw is half: by chosen sides, else by the first of "
         "several writers of one problem; `.<writer>` for each.",
-        expect="Above 0.5; 1 means that the other is no opponent any more.",
+        expect="Above 0.5; 1 means that the opponent always loses.",
         better="higher",
     ),
     "elo": Metric(

@@ -44,7 +44,7 @@ def check_version(document: dict[str, Any]) -> Diagnostic | None:
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         return Diagnostic(
             code="version.unknown",
-            message=f"found {version!r}; a whole number up to {VERSION} is expected"[:200],
+            message=f"found {version!r}, expected a whole number up to {VERSION}"[:200],
             hint=f"write `coloop: {VERSION}`",
             field="coloop",
         )

@@ -69,7 +69,7 @@ def _of_kinds(mode: ModeName) -> dict[str, InMode]:
 MODES: dict[ModeName, Mode] = {
     "online": Mode(
         title="Online",
-        help="A policy writes, its texts are scored, and it learns from the scores.",
+        help="A policy generates texts, the texts are scored, and it learns from the scores.",
         kinds=(
             *("dataset", "buffer", "actor", "critic", "reference", "reward", "verifier"),
             *("template", "filter", "pairs", "tool", "search", "evaluate"),

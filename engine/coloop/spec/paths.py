@@ -152,7 +152,7 @@ def _unknown(path: str, parts: Parts, word: str, found: Type, here: Any) -> Spec
     place = ".".join(map(str, parts)) or "the loop"
     diagnostic = Diagnostic(
         code="structure.unknown_path",
-        message=f"the path `{path}` names nothing: there is no `{word}` in {place}",
+        message=f"the path `{path}` does not exist: there is no `{word}` in {place}",
         hint=did_you_mean(word, known),
         field=path,
     )

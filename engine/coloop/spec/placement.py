@@ -20,9 +20,7 @@ class Pool(Section):
     @model_validator(mode="after")
     def _has_one(self) -> Self:
         if (self.gpus is None) == (self.workers is None):
-            raise problem(
-                "conflict", "wants `gpus`, or `workers` on a CPU, one of the two", field="gpus"
-            )
+            raise problem("conflict", "set either `gpus`, or `workers` on a CPU", field="gpus")
         return self
 
 

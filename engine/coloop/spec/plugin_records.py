@@ -108,5 +108,5 @@ class ToolPlugin:
 def _only_word(section: type[Section], field_name: str) -> str:
     words = get_args(section.model_fields[field_name].annotation)
     if len(words) != 1 or not isinstance(words[0], str):
-        raise TypeError(f"`{field_name}` of {section.__name__} is no `Literal` of one name")
+        raise TypeError(f"`{field_name}` of {section.__name__} is not a `Literal` of one name")
     return words[0]

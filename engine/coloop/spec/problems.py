@@ -1,4 +1,4 @@
-"""Errors of validation as diagnostics: what was found, what is expected, how to mend it.
+"""Errors of validation as diagnostics: what was found, what is expected, how to fix it.
 
 pydantic says where and what kind; this module finds the section at that place, says it in words
 of the language, adds what was probably meant with its one-click fix, and line and column where
@@ -62,7 +62,7 @@ _WANTED = {
     "list": "a list",
 }
 _NODE_NAME = "a lower-case letter, then lower-case letters, digits and `_`"
-_ANY_NAME = "letters, digits, `.`, `_` and `-`, beginning with a letter or digit"
+_ANY_NAME = "letters, digits, `.`, `_` and `-`, starting with a letter or digit"
 _EDGE_HINT = "e.g. `problems.rows -> actor.prompts`"
 
 
@@ -144,7 +144,7 @@ _OF_A_LOOP = {
     "name": ("the loop has no `name`", "write `name: my-loop`"),
     "nodes": ("the loop has no `nodes`", "they are its boxes: `nodes: {problems: {kind: ...}}`"),
     "schedule": (
-        "the loop has no `schedule`, so nothing says how long it runs",
+        "the loop has no `schedule`, so its length is unknown",
         "write `schedule: {steps: 100}`, or phases",
     ),
 }
@@ -213,7 +213,7 @@ class _Error:
         name = str(self.path[-1])
         is_node = len(self.path) == 2 and self.path[0] == "nodes"
         what = "node id" if is_node else "name"
-        return self.say("structure.bad_name", f"`{name[:60]}` is no {what}", _NODE_NAME)
+        return self.say("structure.bad_name", f"`{name[:60]}` is not a valid {what}", _NODE_NAME)
 
     def unknown_field(self) -> Diagnostic:
         key = str(self.path[-1])
@@ -290,9 +290,9 @@ class _Error:
         pattern = str(self.context.get("pattern", ""))
         if pattern.startswith("^https"):
             hint = "an address that starts with http:// or https://"
-            return self.say("structure.bad_value", f"{self.found}; that is no address", hint)
+            return self.say("structure.bad_value", f"{self.found}; that is not an address", hint)
         hint = _NODE_NAME if pattern.startswith("^[a-z]") else _ANY_NAME
-        return self.say("structure.bad_name", f"{self.found}; that is no name", hint)
+        return self.say("structure.bad_name", f"{self.found}; that is not a name", hint)
 
     def out_of_range(self) -> Diagnostic:
         key, words = _BOUNDS[self.detail["type"]]

@@ -29,7 +29,7 @@ class PromptTemplate(Section):
     @model_validator(mode="after")
     def _has_one(self) -> Self:
         if (self.text is None) == (self.messages is None):
-            raise problem("conflict", "wants `text` or `messages`, one of the two", field="text")
+            raise problem("conflict", "set either `text` or `messages`", field="text")
         return self
 
 

@@ -47,7 +47,7 @@ REMEDIES: tuple[Remedy, ...] = (
     Remedy(
         when="pools_wait",
         bound="late rows",
-        label="Write a step ahead",
+        label="Generate a step ahead",
         reason="The pools wait for each other. With rows that may be one step late "
         "(`schedule.max_staleness: 1`) a step takes as long as its busiest pool.",
         path="schedule.max_staleness",
@@ -58,10 +58,12 @@ REMEDIES: tuple[Remedy, ...] = (
         when="stage",
         bound="writing",
         verbs=("generate",),
-        label="Write shorter texts",
-        reason="Texts are nearly as long as they may be. With three quarters of "
-        "`rollout.max_new_tokens` writing takes three quarters of its time; what needs more is "
-        "cut.",
+        label="Generate shorter texts",
+        reason=(
+            "Texts are nearly as long as the limit. With three quarters of "
+            "`rollout.max_new_tokens` generation takes three quarters of the time; longer texts "
+            "are cut."
+        ),
         path="nodes.{node}.rollout.max_new_tokens",
         change="times",
         amount=SHORTER,
@@ -73,9 +75,11 @@ REMEDIES: tuple[Remedy, ...] = (
         bound="judging",
         verbs=("score",),
         label="Judge in fewer words",
-        reason="Judgements are nearly as long as they may be. With three quarters of "
-        "`rollout.max_new_tokens` judging takes three quarters of its time; what needs more is "
-        "cut.",
+        reason=(
+            "Verdicts are nearly as long as the limit. With three quarters of "
+            "`rollout.max_new_tokens` judging takes three quarters of the time; longer verdicts "
+            "are cut."
+        ),
         path="nodes.{node}.rollout.max_new_tokens",
         change="times",
         amount=SHORTER,
@@ -86,9 +90,11 @@ REMEDIES: tuple[Remedy, ...] = (
         when="stage",
         bound="judging",
         verbs=("score",),
-        label="Ask twice as much at once",
-        reason="The service answers so many requests at once (`source.concurrency`); with twice "
-        "as many half of the waiting is saved, where the service keeps up.",
+        label="Double the number of concurrent requests",
+        reason=(
+            "`source.concurrency` limits the concurrent requests to the service; doubling it "
+            "halves the waiting time if the service keeps up."
+        ),
         path="nodes.{node}.source.concurrency",
         change="times",
         amount=2,
@@ -98,10 +104,13 @@ REMEDIES: tuple[Remedy, ...] = (
         bound="judging",
         verbs=("score",),
         label="Score all rows in one go",
-        reason="`source.code` is called once for many rows: `prompts` and `completions` are lists. "
-        "Write above `def reward` what is the same for every row (`PATTERN = re.compile(...)`, a "
-        "table that is read), and in it one pass over the lists, `return [score(text) for text in "
-        "completions]`, that stops at the first sign of a wrong answer.",
+        reason=(
+            "`source.code` is called once for many rows: `prompts` and `completions` are lists. "
+            "Compute what is the same for every row above `def reward` (`PATTERN = "
+            "re.compile(...)`, a table from a file), and make one pass over the lists in it, "
+            "`return [score(text) for text in completions]`, that stops at the first sign of a "
+            "wrong answer."
+        ),
         path="nodes.{node}.source.code",
         change="look",
     ),
@@ -109,8 +118,8 @@ REMEDIES: tuple[Remedy, ...] = (
         when="stage",
         bound="judging",
         verbs=("score",),
-        label="Look at the reward",
-        reason="What `source` does for each row takes the time; no setting shortens it.",
+        label="Check the reward",
+        reason="`source` takes this time for each row; no setting shortens it.",
         path="nodes.{node}.source",
         change="look",
     ),
@@ -119,8 +128,10 @@ REMEDIES: tuple[Remedy, ...] = (
         bound="learning",
         verbs=("learn",),
         label="Keep the activations",
-        reason="Activations are computed a second time, a quarter of the work of learning. "
-        "Without `training.gradient_checkpointing` that is saved, where the memory is there.",
+        reason=(
+            "Activations are computed twice, which is a quarter of the work of learning. Turning "
+            "`training.gradient_checkpointing` off saves that if there is enough memory."
+        ),
         path="nodes.{node}.training.gradient_checkpointing",
         change="becomes",
         amount=False,
@@ -132,8 +143,10 @@ REMEDIES: tuple[Remedy, ...] = (
         bound="learning",
         verbs=("learn",),
         label="One pass fewer",
-        reason="The rows of a step are learned several times (`training.epochs`); each pass that "
-        "is left out saves its share.",
+        reason=(
+            "The rows of a step are learned several times (`training.epochs`); fewer passes take "
+            "less time."
+        ),
         path="nodes.{node}.training.epochs",
         change="less",
         amount=1,
@@ -142,9 +155,10 @@ REMEDIES: tuple[Remedy, ...] = (
         when="stage",
         bound="data",
         verbs=("load", "read", "write"),
-        label="Look at the data",
-        reason="Where the rows come from (`source`) takes the time: a file that lies on this "
-        "machine, prepared once, is read faster.",
+        label="Check the data",
+        reason=(
+            "Reading the rows (`source`) takes the time: a local file, prepared once, is faster."
+        ),
         path="nodes.{node}.source",
         change="look",
     ),
@@ -153,9 +167,11 @@ REMEDIES: tuple[Remedy, ...] = (
         bound="data",
         verbs=("prepare",),
         label="Do less for each row",
-        reason="`code` is called for every row. Write above `def write` what is the same for all "
-        "of them (`PATTERN = re.compile(...)`, a table that is read), and what can be known before "
-        "the run into the dataset's own columns.",
+        reason=(
+            "`code` is called for every row. Compute what is the same for all rows above `def "
+            "write` (`PATTERN = re.compile(...)`, a table from a file), and what is known before "
+            "the run in the dataset's columns."
+        ),
         path="nodes.{node}.code",
         change="look",
     ),

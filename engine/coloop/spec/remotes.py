@@ -105,22 +105,22 @@ def refusal(url: str, allowed: AllowedRemotes) -> Refused | None:
         host, port = parts.hostname or "", parts.port
         host.encode("idna")
     except ValueError as error:
-        return Refused(found=f"it is no address: {error}", hint="write `https://host/path`")
+        return Refused(found=f"it is not an address: {error}", hint="write `https://host/path`")
     if parts.scheme not in ("http", "https") or not host or _has_blanks(url):
         return Refused(
-            found="it is no address of a service",
+            found="it is not the address of a service",
             hint="write `https://host/path`",
         )
     if parts.username is not None or parts.password is not None:
         return Refused(
-            found="it holds a user name or a password, which every copy of the loop would show",
-            hint="take them out of the address",
+            found="it contains a user name or a password, which every copy of the loop would show",
+            hint="remove them from the address",
         )
     secret = next((name for name in _query_names(parts.query) if SECRET_WORDS.search(name)), None)
     if secret is not None:
         return Refused(
             found=f"its `{secret}` looks like a secret, which every copy of the loop would show",
-            hint="take it out of the address",
+            hint="remove it from the address",
         )
     if allowed.holds(host, port or DEFAULT_PORTS[parts.scheme]):
         return None
@@ -163,8 +163,8 @@ def refusal_of_address(
         return None
     shown = f"[{address}]" if address.version == 6 else str(address)
     return Refused(
-        found=f"`{host}` leads to {address}, which is inside a private network or this machine",
-        hint=f"if that is meant, list it where the run starts: {SETTING}={host},{shown}:{port}",
+        found=f"`{host}` resolves to {address}, which is in a private network or this machine",
+        hint=f"if that is intended, set this where the run starts: {SETTING}={host},{shown}:{port}",
     )
 
 
@@ -193,8 +193,8 @@ def refusal_of_secret(url: str) -> Refused | None:
     if parts.scheme == "https" or is_here:
         return None
     return Refused(
-        found="its address begins with `http://`, and a secret would be read on the way",
-        hint="call it by `https://`, or leave `secret` out",
+        found="its address starts with `http://`, so the secret would be sent unencrypted",
+        hint="use `https://`, or remove `secret`",
     )
 
 

@@ -37,7 +37,7 @@ class PythonSource(Section):
     @model_validator(mode="after")
     def _has_one(self) -> Self:
         if (self.code is None) == (self.file is None):
-            raise problem("conflict", "wants `code` or `file`, one of the two", field="code")
+            raise problem("conflict", "set either `code` or `file`", field="code")
         return self
 
 

@@ -83,7 +83,7 @@ class TriggerActions(PhaseActions):
     @model_validator(mode="after")
     def _does_something(self) -> Self:
         if not any(getattr(self, name) for name in type(self).model_fields):
-            raise problem("missing_field", "wants something to do", field="set")
+            raise problem("missing_field", "set an action", field="set")
         return self
 
 
@@ -118,7 +118,7 @@ class Phase(Section, title="phase"):
             found = " and ".join(f"`{name}`" for name in given) or "none of them"
             raise problem(
                 "conflict" if given else "missing_field",
-                f"a phase wants one of `steps`, `epochs`, `until`; found {found}",
+                f"a phase needs exactly one of `steps`, `epochs`, `until`; found {found}",
                 field=given[1] if given else "steps",
             )
         if self.max_steps is not None and self.steps is not None:
@@ -197,7 +197,7 @@ class Anneal(Section):
         if self.shape == "exponential" and self.from_ * self.to <= 0:
             raise problem(
                 "bad_value",
-                "an exponential wants `from` and `to` of the same sign, not 0",
+                "an exponential needs `from` and `to` of the same sign, not 0",
                 field="shape",
             )
         return self
@@ -226,7 +226,7 @@ class When(Section):
         if len(given) != 1:
             raise problem(
                 "conflict" if given else "missing_field",
-                "wants one of `above`, `below`, `falls_by`, `rises_by`",
+                "set exactly one of `above`, `below`, `falls_by`, `rises_by`",
                 field=given[1] if given else "above",
             )
         return self
@@ -279,11 +279,11 @@ class Schedule(Section):
             found = " and ".join(f"`{name}`" for name in given) or "none of them"
             raise problem(
                 "conflict" if given else "missing_field",
-                f"a schedule wants one of `phases`, `steps`, `epochs`; found {found}",
+                f"a schedule needs exactly one of `phases`, `steps`, `epochs`; found {found}",
                 field=given[1] if given else "steps",
             )
         if self.phases and self.fill:
-            raise problem("conflict", "belongs into the phases where there are any", field="fill")
+            raise problem("conflict", "if there are phases, set it in them", field="fill")
         return self
 
     def flat_phases(self) -> tuple[Phase, ...]:

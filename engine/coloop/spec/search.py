@@ -85,7 +85,7 @@ class Budget(Section):
     @model_validator(mode="after")
     def _has_limit(self) -> Self:
         if all(getattr(self, name) is None for name in type(self).model_fields):
-            raise problem("missing_field", "wants at least one limit", field="tokens")
+            raise problem("missing_field", "set at least one limit", field="tokens")
         return self
 
 

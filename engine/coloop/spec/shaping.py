@@ -21,7 +21,7 @@ from coloop.spec.base import (
 )
 
 KEEP_SIGNATURE = '''def keep(**columns):
-    """Whether a row stays; every column of it is in `columns`."""
+    """Whether to keep a row; `columns` has its columns."""
     return True
 '''
 WRITE_SIGNATURE = '''def write(prompt, **columns):
@@ -239,7 +239,7 @@ class Fill(Section):
     @model_validator(mode="after")
     def _has_one(self) -> Self:
         if (self.groups is None) == (self.rows is None):
-            raise problem("conflict", "wants `groups` or `rows`, one of the two", field="groups")
+            raise problem("conflict", "set either `groups` or `rows`", field="groups")
         return self
 
 

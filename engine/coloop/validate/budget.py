@@ -75,7 +75,7 @@ def _starved(spec: LoopSpec, gpu: GpuEstimate, all_the_same: str) -> Diagnostic:
 def models_are_known(
     unrolled: Unrolled, root: Path | None, known: Estimate | None
 ) -> Iterator[Diagnostic]:
-    """The size of every model is known, so that memory and time can be foretold."""
+    """The size of every model is known, so that memory and time can be predicted."""
     prediction = known if known is not None else estimate(unrolled.spec, unrolled, root=root)
     for one in prediction.unknown:
         if not one.found:  # no model is drawn yet: told as such

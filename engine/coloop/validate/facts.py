@@ -69,7 +69,7 @@ class PhaseFacts:
 
     @property
     def severity(self) -> Severity:
-        """Of what is wrong in it: what another trigger may mend before is a warning."""
+        """Severity of an error in it: a warning if another trigger may prevent it."""
         return Severity.ERROR if self.is_sure else Severity.WARNING
 
     @property

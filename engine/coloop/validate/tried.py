@@ -125,7 +125,7 @@ def _datasets(facts: Facts, names: Iterable[str]) -> frozenset[str]:
 
 
 def _chosen(tried: Sequence[_Tried]) -> tuple[Fix, ...]:
-    """What mends most first; of ways to draw a loop further, a few."""
+    """Fixes that resolve most come first; at most a few next steps."""
     steps = sorted(
         (one for one in tried if _is_step(one.fix)), key=lambda one: (one.errors, one.findings)
     )

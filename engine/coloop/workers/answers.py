@@ -117,7 +117,7 @@ def _check_same(held: Sequence[WeightChecksum]) -> None:
     for rank, one in enumerate(held):
         if (one.version, one.fingerprint) != (held[0].version, held[0].fingerprint):
             raise WeightsNotUpdated(
-                f"rank {rank} of {len(held)} holds other weights than rank 0 after the transfer of "
+                f"rank {rank} of {len(held)} has other weights than rank 0 after the transfer of "
                 f"version {held[0].version}: version {one.version}, fingerprint "
-                f"{one.fingerprint or 0:016x} for {held[0].fingerprint or 0:016x}"
+                f"{one.fingerprint or 0:016x} instead of {held[0].fingerprint or 0:016x}"
             )

@@ -29,7 +29,7 @@ ENDS: Final[Mapping[Reason, TurnEnd]] = {"stop": "call", "eos": "end", "length":
 
 @dataclass(slots=True, kw_only=True)
 class Episode:
-    """See the module."""
+    """One completion in progress, generated in one or several requests."""
 
     id: str
     """Name of the row, for messages."""

@@ -24,7 +24,7 @@ from coloop.workers.weights import HeldWeights
 
 @dataclass(slots=True, kw_only=True)
 class FrozenModel:
-    """See the module."""
+    """Weights that do not learn, for scoring, snapshots and rollout engines."""
 
     weights: HeldWeights
     _scorer: Scorer | None = None

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from coloop.algorithms.batch import Prompt
 from coloop.data.arrays import Ids
-from coloop.workers.beginnings import Home
+from coloop.workers.initial_weights import Home
 from coloop.workers.messages import Finished, Observation, Poll, PromptRequest, Reply, Sampling
 from coloop.workers.rollout_generator import RolloutGenerator
 from coloop.workers.training import Hooks, Ranks

@@ -120,6 +120,6 @@ def _check_names(model: PreTrainedModel, scorers: Sequence[str]) -> None:
     for node in scorers:
         if left and node not in heads:
             raise ModelUnavailable(
-                f"{node}: its weights come with the score heads of {', '.join(heads)}, and none is "
-                f"called {node!r}; name the node like the one whose head it is to begin with"
+                f"{node}: its weights have the score heads of {', '.join(heads)}, but none named "
+                f"{node!r}; give the node the name of the head that it should start with"
             )

@@ -4,7 +4,7 @@
 
 How many rows share a pass, and how many texts are written at once, changes neither loss nor
 gradient nor draws: what comes out is the same. An update that has changed weights is never made
-again. Where ranks wait for the one whose memory is short their pool ends, and the run goes on from
+again. Where ranks wait for the one whose memory is short their pool ends, and the run resumes from
 its checkpoint with half.
 """
 
@@ -104,8 +104,8 @@ class Shortages:
 def _words(error: Exception, at_once: AtOnce, pool: str, verb: str, group: str, node: str) -> str:
     return (
         f"pool {pool} ran out of memory in {verb} of {node}, with {at_once.rows} rows at once "
-        f"({type(error).__name__}: {error}); it is done once more with half of that, as are later "
-        f"calls of {group}"
+        f"({type(error).__name__}: {error}); it is retried with half of that, as are later calls "
+        f"of {group}"
     )
 
 

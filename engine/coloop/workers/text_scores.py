@@ -6,7 +6,7 @@ from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.spec.heads import Reading
-from coloop.workers.beginnings import Home
+from coloop.workers.initial_weights import Home
 from coloop.workers.messages import TooLong
 from coloop.workers.shortage import sized
 from coloop.workers.training import Hooks

@@ -26,7 +26,7 @@ from coloop.workers.weights import MODEL, HeldWeights
 
 @dataclass(slots=True, kw_only=True)
 class Trainer:
-    """See the module."""
+    """Weights that learn, with their optimizer and schedule, in a training backend."""
 
     weights: HeldWeights
     backend: TrainBackend

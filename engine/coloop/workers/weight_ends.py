@@ -15,8 +15,8 @@ from coloop.spec.adapters import stays
 from coloop.spec.graph import LoopSpec
 from coloop.spec.model import ComputeDtype
 from coloop.workers.answers import Ends
-from coloop.workers.beginnings import Home
 from coloop.workers.heads import renamed, taken_heads
+from coloop.workers.initial_weights import Home
 from coloop.workers.rollout_generator import RolloutGenerator
 from coloop.workers.sync import (
     CHANNELS,

@@ -54,7 +54,9 @@ class _Way:
 
 
 class WeightSync:
-    """See the module. One for a run, whoever asks for a delivery."""
+    """Sends weights to engines and tracks which engines are outdated.
+
+    One for a run, whoever asks for a delivery."""
 
     def __init__(self, plan: Plan, folders: TransferFolders) -> None:
         """
@@ -167,7 +169,7 @@ class WeightSync:
                 held.enter_context(self.undisturbed(pool))
             asked = group, channel, ends, self._round, receivers, weights.dtypes.engine
             transfer, probe = call(weights.pool, WorkerApi.invite, *asked)
-            assert transfer is not None, "rank 0 says where"
+            assert transfer is not None, "rank 0 sets the address"
             lanes = held.enter_context(ThreadPoolExecutor(1 + len(pools), "weights"))
             dtype = weights.dtypes.engine
             give = partial(call, weights.pool, WorkerApi.deliver, group, transfer, dtype)
@@ -238,9 +240,9 @@ class WeightSync:
                 places = own[home] if all(own.values()) else []
             if not places:
                 raise WeightsNotUpdated(
-                    f"weights cannot go from pool {home} to {', '.join(pools)}: there is no folder"
-                    " that all of them see, and not every one has a folder of its own; name one in"
-                    " `run.storage` that lies on a disk of all machines"
+                    f"weights cannot go from pool {home} to {', '.join(pools)}: there is no folder "
+                    "that all of them can access, and not every one has its own; set `run.storage` "
+                    "to a folder on a disk shared by all machines"
                 )
             self._ways[everyone] = _Way(places=places, is_shared=is_shared)
         return self._ways[everyone]
@@ -272,7 +274,7 @@ def _forget(call: PoolCall, transfers: Mapping[str, WeightTransfer]) -> None:
         try:
             call(pool, WorkerApi.forget, transfer)
         except ColoopError as error:
-            logger.warning("weights on their way are left in pool %s: %s", pool, error)
+            logger.warning("weights in transfer were not cleaned up in pool %s: %s", pool, error)
 
 
 # Weights between machines that share no folder: their files are carried by the driver.

@@ -106,7 +106,7 @@ class Holder(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class HeldWeights:
-    """See the module."""
+    """A versioned set of weights in a process; base of `Trainer` and `FrozenModel`."""
 
     name: str
     loaded: LoadedModel
@@ -430,8 +430,8 @@ class HeldWeights:
         with, as a backend's state has them."""
         if not is_adapter(folder):
             raise CheckpointError(
-                f"{folder} was saved without an adapter, but `nodes.{self.name}.model.lora` asks "
-                "for one; go on with the loop as it was, or begin a new run from these weights: "
+                f"{folder} was saved without an adapter, but `nodes.{self.name}.model.lora` needs "
+                "one; resume with the previous loop, or start a new run from these weights: "
                 f"`model: {{type: pretrained, path: {folder}, lora: ...}}`"
             )
         found: dict[str, Any] = {"adapter": read_adapter(folder)}
@@ -443,9 +443,9 @@ class HeldWeights:
         """The weights that `save` wrote, by every name that the model has for them."""
         if is_adapter(folder):
             raise CheckpointError(
-                f"{folder} holds an adapter, but `nodes.{self.name}.model` has no `lora`; go on "
-                "with the loop as it was, or begin a new run from these weights: "
-                f"`model: {{type: pretrained, path: {folder}}}`"
+                f"{folder} contains an adapter, but `nodes.{self.name}.model` has no `lora`; "
+                "resume with the previous loop, or start a new run from these weights: `model: "
+                f"{{type: pretrained, path: {folder}}}`"
             )
         weights = load_weights(folder, self.loaded.model)
         for names in names_of(self.loaded.model):

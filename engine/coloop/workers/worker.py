@@ -36,9 +36,9 @@ from coloop.spec.heads import Reading
 from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
 from coloop.workers.answers import Ends
-from coloop.workers.beginnings import Beginnings, Home
 from coloop.workers.frozen_model import FrozenModel
 from coloop.workers.generators import CallProgress, Generators
+from coloop.workers.initial_weights import Home, InitialWeights
 from coloop.workers.messages import (
     DRIVERS_WORD,
     AtOnce,
@@ -150,7 +150,7 @@ class Worker(WorkerApi):
             for engine in weights.engines:
                 if engine.pool == self._settings.pool:
                     check_engine(engine.engine)
-        beginnings = Beginnings(
+        initial_weights = InitialWeights(
             spec=self._spec,
             plans=plans,
             root=self._settings.root,
@@ -158,15 +158,15 @@ class Worker(WorkerApi):
             device=self._settings.device,
             ranks=self._ranks,
         )
-        self._homes.update(beginnings.homes(self._settings.pool))
+        self._homes.update(initial_weights.homes(self._settings.pool))
         for group, weights in plans.items():
             for engine in weights.engines:
                 if engine.pool == self._settings.pool:
-                    self._engines[group] = beginnings.engine(group, engine)
+                    self._engines[group] = initial_weights.engine(group, engine)
                     if weights.is_elsewhere:
-                        self._engines[group].build(beginnings.outline(group), 0)
+                        self._engines[group].build(initial_weights.outline(group), 0)
                     elif group not in self._homes:
-                        self._engines[group].build(beginnings.model(group, self._homes), 0)
+                        self._engines[group].build(initial_weights.model(group, self._homes), 0)
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling

@@ -254,7 +254,7 @@ class WorkerGroup:
         finishes = sampling.on_sync == "finish"
 
         def said(pause: Pause) -> Word:
-            assert answer is not None, "nobody answers texts that pause"
+            assert answer is not None, "texts that pause need a listener"
             return answer(replace(pause, place=left[pause.place]))
 
         with (
@@ -299,7 +299,7 @@ class WorkerGroup:
     def _go_on(self, node: str, poll: Poll) -> None:
         """Tells how far it is; raises `StopRequested` where it is to be given up."""
         if self._tick is not None and self._tick(poll):
-            raise StopRequested(f"while {node} was writing")
+            raise StopRequested(f"while {node} was generating")
 
     def _save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]:
         files: dict[str, Mark] = {}

@@ -100,7 +100,7 @@ describe("a run that judging holds back", () => {
     });
 
     expect(found).toMatchObject({ path: "nodes.exact.source.code", fix: null });
-    expect(found?.reason).toContain("Write above `def reward`");
+    expect(found?.reason).toContain("above `def reward`");
   });
 });
 

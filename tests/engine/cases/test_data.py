@@ -72,7 +72,7 @@ def test_both_rows_of_the_small_csv_and_text_parts_are_read() -> None:
 
 
 def test_half_an_emoji_is_found_when_the_file_is_read() -> None:
-    with pytest.raises(DataError, match=r"q: .*rows\.jsonl, line 2, column `prompt` holds half"):
+    with pytest.raises(DataError, match=r"q: .*rows\.jsonl, line 2, column `prompt` contains half"):
         opened("07-lone-surrogate/rows.jsonl")
 
 
@@ -82,7 +82,7 @@ def test_half_an_emoji_is_found_by_validate(case: Path) -> None:
 
     [found] = json.loads(result.stdout)["diagnostics"]
     assert (result.exit_code, found["node"], found["code"]) == (1, "q", "data.unreadable")
-    assert "line 2: column `prompt` holds half a character, \\ud83d" in found["message"]
+    assert "line 2: column `prompt` contains half a character, \\ud83d" in found["message"]
 
 
 def test_a_row_of_parquet_has_no_keys_of_other_rows() -> None:

@@ -72,7 +72,7 @@ def test_a_learner_without_rows_fails_the_rehearsal(coloop, tmp_path):
     found = coloop("rehearse", str(path))
 
     assert found.code == 1
-    assert "`actor.demonstrations` is live and never learned from a row" in found.out
+    assert "`actor.demonstrations` is live but never learned from a row" in found.out
 
 
 def test_a_stage_that_fails_is_named(coloop, tmp_path):

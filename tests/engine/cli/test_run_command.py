@@ -7,8 +7,8 @@ import os
 import pytest
 
 from coloop.errors import RunFolderExists
+from coloop.runtime.run_files.base_folder import write_origin
 from coloop.runtime.run_files.events import LogEvent
-from coloop.runtime.run_files.origin import write_origin
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.run_files.run_lock import RunLock
 
@@ -183,7 +183,7 @@ def test_a_damaged_run_is_named_line_by_line(coloop, loop, tmp_path):
     as_json = coloop("runs", "check", folder, "--json")
 
     assert (told.code, as_json.code) == (1, 1)
-    assert "damaged events.jsonl: line 2 is no event" in told.out
+    assert "damaged events.jsonl: line 2 is not an event" in told.out
     assert as_json.json["ok"] is False
     found = [one["path"] for one in as_json.json["findings"]]
     assert "events.jsonl" in found

@@ -69,7 +69,7 @@ def test_an_address_at_which_nobody_is_gives_one_sentence() -> None:
     ) as told:
         reach(address)
     assert "\n" not in str(told.value)
-    assert "leave `--address` out" in str(told.value)
+    assert "omit `--address`" in str(told.value)
 
 
 def test_one_that_takes_connections_and_says_nothing_is_waited_for_once() -> None:
@@ -102,7 +102,7 @@ def one_sentence(address: str, capfd: pytest.CaptureFixture[str]) -> str:
         reach(address)
     assert time.monotonic() - began < REACH_SECONDS + 5
     assert "\n" not in str(told.value)
-    assert "leave `--address` out" in str(told.value)
+    assert "omit `--address`" in str(told.value)
     assert capfd.readouterr() == ("", "")
     return str(told.value)
 

@@ -195,7 +195,7 @@ def test_a_pool_that_is_too_large_is_refused_at_once(
     built = build(kind, tmp_path, gpus=4, deadlines=Deadlines(placement_seconds=600.0))
     began = time.monotonic()
 
-    with pytest.raises(PlacementTimeout, match=r"pool main wants .* GPUs?, .* has 0"):
+    with pytest.raises(PlacementTimeout, match=r"pool main needs .* GPUs?, .* has 0"):
         built.start()
 
     assert time.monotonic() - began < 200, "it did not wait for the deadline"
@@ -381,7 +381,7 @@ def test_connecting_to_ray_takes_no_signal_from_the_run(
 @pytest.mark.parametrize(
     ("running", "address", "named", "seen"),
     [
-        pytest.param(None, None, "", None, id="a Ray of its own"),
+        pytest.param(None, None, "", None, id="its own Ray"),
         pytest.param("10.0.0.1:6379", None, "local", None, id="one of its own that was asked for"),
         pytest.param("10.0.0.1:6379", None, "", None, id="its own beside one that runs already"),
         pytest.param(None, None, "10.0.0.1:6379", None, id="its own, whatever is named elsewhere"),

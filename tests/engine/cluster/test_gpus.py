@@ -89,7 +89,7 @@ def test_pools_that_want_more_gpus_together_than_there_are_do_not_begin(
 
     with pytest.raises(
         PlacementTimeout,
-        match=r"the pools want 2 GPUs together \(train 1, write 1\), this machine has 1",
+        match=r"the pools need 2 GPUs together \(train 1, write 1\), this machine has 1",
     ):
         cluster.start()
 

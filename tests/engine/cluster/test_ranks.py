@@ -193,7 +193,7 @@ def test_a_rank_that_does_not_come_is_named() -> None:
     crew.said = [Poll(done=0, total=0, unit=""), None]
 
     with pytest.raises(
-        PlacementTimeout, match="pool main, rank 1 of 2: it did not come within 0 s"
+        PlacementTimeout, match="pool main, rank 1 of 2: it did not join within 0 s"
     ):
         OnePool(crew, SOON).start()
 
@@ -231,7 +231,7 @@ def test_each_method_of_a_host_says_what_its_answers_make_together() -> None:
 def test_ranks_whose_engines_differ_stop_the_run() -> None:
     held = [WeightChecksum(version=3, fingerprint=7), WeightChecksum(version=3, fingerprint=8)]
 
-    with pytest.raises(WeightsNotUpdated, match="rank 1 of 2 holds other weights than rank 0"):
+    with pytest.raises(WeightsNotUpdated, match="rank 1 of 2 has other weights than rank 0"):
         MERGES["receive"](held)
     assert MERGES["receive"]([held[0], held[0]]) is held[0]
 
@@ -517,7 +517,7 @@ def test_a_rank_that_cannot_be_built_says_what_kept_it(tmp_path: Path) -> None:
 
     told = str(raised.value)
     assert told.startswith("pool main, rank 0 of 2: its worker process ended: exit code 1, before")
-    assert f"mend what it says and run again; the end of {tmp_path / 'engine.log'}" in told
+    assert f"fix the error and run again; the end of {tmp_path / 'engine.log'}" in told
     assert "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/at-all'" in told
     assert "an earlier run" not in told
 
@@ -591,7 +591,7 @@ def test_ranks_that_their_fork_server_never_begins_are_given_up_in_time(
     monkeypatch.setattr(local, "start_fork_server", hangs)
     cluster = cluster_of(2, tmp_path, start_seconds=2.0)
 
-    with pytest.raises(PlacementTimeout, match="rank 0 of 2: it did not come within 2 s"):
+    with pytest.raises(PlacementTimeout, match="rank 0 of 2: it did not join within 2 s"):
         cluster.start()
 
     assert set(fork_servers_of(psutil.Process())) == before

@@ -56,9 +56,7 @@ def test_a_rule_may_look_at_another_scorer() -> None:
 def test_a_scorer_that_does_not_come_in_is_named() -> None:
     rows = [FilterRow(score=1.0, by={"judge": 0.2})]
 
-    with pytest.raises(
-        DataError, match=r"sift: keep\.0: no score of `exact` comes in at port `by`"
-    ):
+    with pytest.raises(DataError, match=r"sift: keep\.0: no score of `exact` arrives at port `by`"):
         kept(rows, {"rule": "score", "of": "exact", "min": 0.5})
 
 

@@ -77,7 +77,7 @@ def test_pass_at_k_is_the_share_of_draws_with_a_right_one() -> None:
 
 
 def test_pass_at_k_wants_as_many_samples() -> None:
-    with pytest.raises(ValueError, match="pass@8 wants at least 8 samples, found 4"):
+    with pytest.raises(ValueError, match="pass@8 needs at least 8 samples, found 4"):
         pass_at(4, 1, 8)
     assert pass_at_k([graded(1.0)], 2) is None
     assert pass_at_k([graded(1.0, 0.0), graded(0.0, 0.0), graded(1.0)], 2) == 0.5

@@ -206,7 +206,7 @@ def test_a_malformed_line_is_named_with_what_stands_there(tmp_path: Path) -> Non
         ("[1, 2]", "is a list, expected an object with columns"),
         ('"text"', "is a text, expected an object"),
         ("7", "is a number, expected an object"),
-        ('{"prompt": NaN}', "is not JSON: NaN is no number that JSON has"),
+        ('{"prompt": NaN}', "is not JSON: NaN is not a JSON number"),
         ("[" * 100_000, "is nested too deeply"),
     ],
 )
@@ -225,14 +225,14 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"prompt": 3}, "column `prompt` wants a text or a list of messages, found 3"),
-        ({"prompt": None}, "column `prompt` wants a text or a list of messages, found None"),
-        ({"prompt": []}, "wants at least one message"),
-        ({"prompt": ["hi"]}, "wants messages with a `role` and a `content`"),
-        ({"prompt": [{"role": "user", "content": 1}]}, "wants a text as `content` of the user"),
-        ({"chosen": "a", "rejected": 1}, "column `rejected` wants a text"),
-        ({"margin": "wide"}, "column `margin` wants a number, found 'wide'"),
-        ({"probability": 1.5}, "column `probability` wants a number from 0 to 1, found 1.5"),
+        ({"prompt": 3}, "column `prompt` must be a text or a list of messages, found 3"),
+        ({"prompt": None}, "column `prompt` must be a text or a list of messages, found None"),
+        ({"prompt": []}, "needs at least one message"),
+        ({"prompt": ["hi"]}, "needs messages with a `role` and a `content`"),
+        ({"prompt": [{"role": "user", "content": 1}]}, "needs a text as `content` of the user"),
+        ({"chosen": "a", "rejected": 1}, "column `rejected` must be a text"),
+        ({"margin": "wide"}, "column `margin` must be a number, found 'wide'"),
+        ({"probability": 1.5}, "column `probability` must be a number from 0 to 1, found 1.5"),
     ],
 )
 def test_a_value_of_the_wrong_type_names_line_and_column(
@@ -249,7 +249,7 @@ def test_a_value_of_the_wrong_type_names_line_and_column(
 def test_the_type_of_a_mapped_column_is_told_under_both_names(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"q": 5}\n')
 
-    assert "column `q` (as `prompt`) wants a text" in message_of(
+    assert "column `q` (as `prompt`) must be a text" in message_of(
         tmp_path, file_of(path), columns={"prompt": "q"}
     )
 
@@ -263,13 +263,13 @@ def test_numbers_of_a_csv_are_read_where_numbers_are_wanted(tmp_path: Path) -> N
 def test_a_csv_line_of_another_length_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "prompt,answer\n1,2\n3\n")
 
-    assert "line 3, has 1 values, the header names 2 columns" in message_of(tmp_path, file_of(path))
+    assert "line 3, has 1 values, the header has 2 columns" in message_of(tmp_path, file_of(path))
 
 
 def test_a_csv_with_a_column_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "prompt,prompt\n1,2\n")
 
-    assert "has the column 'prompt' twice in its header" in message_of(tmp_path, file_of(path))
+    assert "has two columns 'prompt' in its header" in message_of(tmp_path, file_of(path))
 
 
 def test_a_csv_with_an_open_quote_is_refused(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_folder_whose_form_is_not_said_is_refused_with_what_to_say(tmp_path: P
 
     message = message_of(tmp_path, {**source, "format": None})
 
-    assert "is a folder; say `format: text`" in message
+    assert "is a folder; set `format: text`" in message
 
 
 def test_a_folder_without_documents_is_empty(tmp_path: Path) -> None:
@@ -329,13 +329,13 @@ def test_a_link_out_of_a_folder_of_documents_is_not_followed(tmp_path: Path) -> 
     source = folder_of(tmp_path)
     (tmp_path / "docs" / "passwords").symlink_to(write(tmp_path / "secret.txt", "secret"))
 
-    assert "`passwords` is a link that leads out of the folder" in message_of(tmp_path, source)
+    assert "`passwords` is a link that leads outside the folder" in message_of(tmp_path, source)
 
 
 def test_a_damaged_parquet_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.parquet", "no parquet")
+    path = write(tmp_path / "a.parquet", "not a parquet")
 
-    assert "is no parquet file" in message_of(tmp_path, file_of(path))
+    assert "is not a parquet file" in message_of(tmp_path, file_of(path))
 
 
 def test_an_unknown_suffix_asks_for_the_format(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_a_hub_source_without_the_library_says_what_to_install(
 
     message = message_of(tmp_path, {"type": "hub", "path": "openai/gsm8k"})
 
-    assert "wants the package `datasets`" in message
+    assert "needs the package `datasets`" in message
 
 
 def test_a_hub_source_that_cannot_be_reached_ends_in_one_message(
@@ -386,7 +386,7 @@ def test_a_hub_source_that_cannot_be_reached_ends_in_one_message(
 
     message = message_of(tmp_path, {"type": "hub", "path": "openai/gsm8k"})
 
-    assert "openai/gsm8k cannot be had from the hub: Couldn't reach 'openai/gsm8k'" in message
+    assert "openai/gsm8k cannot be loaded from the hub: Couldn't reach 'openai/gsm8k'" in message
     assert "many" not in message
     assert "use a file source" in message
 
@@ -423,7 +423,7 @@ def test_each_entry_of_a_list_column_is_a_child() -> None:
 
 
 def test_unfolding_what_is_no_list_is_told() -> None:
-    with pytest.raises(DataError, match=r"d: unfold: column `answers` wants a list.*found 'a'"):
+    with pytest.raises(DataError, match=r"d: unfold: column `answers` must be a list.*found 'a'"):
         unfolded({"answers": "a"}, "answers", node="d")
     with pytest.raises(DataError, match="has no such column"):
         unfolded({}, "answers", node="d")
@@ -504,7 +504,7 @@ def test_a_json_file_of_lines_is_read_as_such(tmp_path: Path) -> None:
     [
         ('[{"prompt": "1"},\n{"prompt": }]', "line 2, is not JSON"),
         ('[{"prompt": "1"}\n{"prompt": "2"}]', "line 2, is not JSON: a comma or `]`"),
-        ('[{"prompt": "1"}]\nx', "line 2, is not JSON: something stands behind"),
+        ('[{"prompt": "1"}]\nx', "line 2, is not JSON: there is text after"),
         ('[{"prompt": "1"},\n\n 7]', "line 3, is a number, expected an object"),
         ('{\n"data": [{"prompt": "1"}]}', "holds one object with `data`, expected a list"),
         ("7", "holds a number, expected a list"),
@@ -556,8 +556,8 @@ def test_a_compressed_file_has_the_same_rows(
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("a.gz", "has none of .jsonl/.ndjson/.json/.csv/.tsv before .gz"),
-        ("a.parquet.gz", "rows of .parquet cannot be read so; decompress it"),
+        ("a.gz", "has no suffix .jsonl/.ndjson/.json/.csv/.tsv before .gz"),
+        ("a.parquet.gz", ".parquet cannot be read compressed; decompress it"),
         ("a.xlsx", "suffix '.xlsx', known are .jsonl"),
     ],
 )
@@ -615,7 +615,7 @@ def test_half_a_character_is_found_when_the_file_is_read(
     message = message_of(tmp_path, file_of(path))
 
     assert "line 2, " in message
-    assert f"column `{column}` holds half a character, \\ud" in message
+    assert f"column `{column}` contains half a character, \\ud" in message
 
 
 def test_an_empty_prompt_is_found_when_the_file_is_read(tmp_path: Path) -> None:

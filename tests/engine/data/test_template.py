@@ -180,7 +180,7 @@ def test_each_of_nothing_gives_no_rows() -> None:
 
 
 def test_each_of_a_text_is_told() -> None:
-    with pytest.raises(UserCodeError, match="ask, row 0: each: column `item` wants a list"):
+    with pytest.raises(UserCodeError, match="ask, row 0: each: column `item` must be a list"):
         program(each="item").apply([row(item="wash")])
 
 

@@ -143,8 +143,8 @@ def test_a_template_that_rewrites_earlier_answers_is_refused_with_what_to_do() -
 @pytest.mark.parametrize(
     ("target", "what"),
     [
-        ([ASKED], "none of the role `assistant`"),
-        ([], "none of the role `assistant`"),
+        ([ASKED], "no message of the role `assistant`"),
+        ([], "no message of the role `assistant`"),
         ([{"role": "assistant"}], "message 1 of the chat has no role and content"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_chat_in_which_nothing_is_to_be_imitated_is_told(
 def test_an_answer_without_a_character_is_told() -> None:
     template = MARKED.replace("{{- eos_token }}", "")
 
-    with pytest.raises(RequestRefused, match="says nothing"):
+    with pytest.raises(RequestRefused, match="messages are empty"):
         encode_chat(tokenizer_of(template), [ASKED], [{"role": "assistant", "content": ""}])
 
 
@@ -244,7 +244,7 @@ def test_what_the_assistant_said_last_is_continued(template: str | None, said: s
 def test_a_template_that_hides_what_is_to_be_continued_is_told() -> None:
     tokenizer = tokenizer_of("{% for m in messages %}{{ m['role'] }}{% endfor %}")
 
-    with pytest.raises(RequestRefused, match="does not write the content of the last message"):
+    with pytest.raises(RequestRefused, match="does not render the content of the last message"):
         rendered_prompt(tokenizer, [ASKED, SAID])
 
 

@@ -101,7 +101,7 @@ def test_a_checkpoint_reads_no_file_elsewhere(folder: Path, name: str) -> None:
     (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
     write_index(folder, name)
 
-    with pytest.raises(CheckpointError, match="do not stand beside it"):
+    with pytest.raises(CheckpointError, match="are not beside it"):
         load_weights(folder)
 
 
@@ -129,7 +129,7 @@ def test_a_model_whose_folder_names_another_model_is_refused(folder: Path) -> No
     config = {"peft_type": "LORA", "base_model_name_or_path": str(folder.parent / "elsewhere")}
     (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
 
-    with pytest.raises(ModelUnavailable, match="put another model in its place"):
+    with pytest.raises(ModelUnavailable, match="replace it with another model"):
         find_source(str(folder), folder.parent)
 
 
@@ -141,7 +141,7 @@ def test_a_base_that_names_another_model_is_refused(folder: Path) -> None:
     for place in (adapter, adapter / "base"):
         (place / "adapter_config.json").write_text("{}", encoding="utf-8")
 
-    with pytest.raises(ModelUnavailable, match="put another model in its place"):
+    with pytest.raises(ModelUnavailable, match="replace it with another model"):
         find_source(str(adapter), folder.parent)
 
 
@@ -209,7 +209,7 @@ def test_settings_of_a_tokenizer_name_no_files_elsewhere(
     tell_tokenizer(folder, file, json.loads(text))
 
     for look in (load, lambda folder: load_outline(str(folder), folder.parent)):
-        with pytest.raises(ModelUnavailable, match=rf"{file} names .*, (no file beside it|which)"):
+        with pytest.raises(ModelUnavailable, match=rf"{file} names .*, (not a file|which)"):
             look(folder)
 
 

@@ -159,9 +159,9 @@ def test_a_scorer_of_a_model_with_both_heads_keeps_its_head() -> None:
 
 
 def test_a_head_of_other_classes_than_are_read_is_refused() -> None:
-    with pytest.raises(ModelUnavailable, match="a head of 3 classes, and one number is read"):
+    with pytest.raises(ModelUnavailable, match="a head of 3 classes, but one number is read"):
         with_head(with_head(tiny_model(), "score", seed=1, classes=3), "score", seed=1)
-    with pytest.raises(ModelUnavailable, match="no head of words"):
+    with pytest.raises(ModelUnavailable, match="no language-model head"):
         with_both_heads(tiny_model(head="score"), seed=1)
 
 

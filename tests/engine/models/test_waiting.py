@@ -200,7 +200,7 @@ def test_tied_weights_are_one(folder: Path) -> None:
 def test_a_weight_that_is_missing_is_never_random(folder: Path, may_wait: bool) -> None:
     changed(folder, **{FIRST: None})
 
-    with pytest.raises(ModelUnavailable, match=rf"a weight is not in its files, {FIRST}; copy"):
+    with pytest.raises(ModelUnavailable, match=rf"weight is missing from its files, {FIRST}; copy"):
         built(folder, may_wait=may_wait)
 
 
@@ -273,5 +273,5 @@ def test_a_weight_that_nobody_gives_is_named(folder: Path) -> None:
     layer: Any = waiting.model.get_submodule("model.layers.0.mlp.up_proj")
     layer.weight = torch.nn.Parameter(torch.empty(3, 3, device="meta"))
 
-    with pytest.raises(ValueError, match=f"1 weights come from nowhere, such as {FIRST}"):
+    with pytest.raises(ValueError, match=f"1 weights have no source, such as {FIRST}"):
         waiting.to_come.places_in(waiting.model)

@@ -168,7 +168,7 @@ def test_rows_of_the_hub_are_made_from_the_columns_and_it_is_said(small) -> None
     assert source["type"] == "inline"
     assert {"question", "answer"} <= set(source["rows"][0])
     notes = rehearsed(load(LARGE)).notes
-    assert any("made rows" in note and "openai/gsm8k" in note for note in notes)
+    assert any("made-up rows" in note and "openai/gsm8k" in note for note in notes)
 
 
 def test_made_rows_have_what_the_code_of_a_template_asks_for() -> None:
@@ -226,4 +226,4 @@ def test_no_service_is_asked() -> None:
     )
 
     assert to_dict(made.spec)["nodes"]["judge"]["source"]["type"] == "python"
-    assert "`judge`: made numbers in place of the service at judge.example" in made.notes
+    assert "`judge`: made-up scores instead of the service at judge.example" in made.notes

@@ -64,7 +64,7 @@ def test_task_asks_the_checker_of_the_row() -> None:
 
 
 def test_task_on_rows_without_a_task_is_told() -> None:
-    with pytest.raises(DataError, match="mine, row 0: the reward `task` wants rows of"):
+    with pytest.raises(DataError, match="mine, row 0: the reward `task` needs rows of"):
         scored("task", [written("1", answer="1")])
 
 
@@ -262,7 +262,7 @@ def test_the_right_option_may_stand_with_its_text(gold: Any) -> None:
 
 @pytest.mark.parametrize("gold", ["2", 2, "Paris", "A or B", ""])
 def test_a_right_option_that_is_none_is_told(gold: Any) -> None:
-    with pytest.raises(DataError, match="mine, row 0: choice: column `answer` wants the letter"):
+    with pytest.raises(DataError, match="mine, row 0: choice: column `answer` must be the letter"):
         text_score("choice", "The answer is C.", given={"answer": gold})
 
 
@@ -415,7 +415,7 @@ def test_column_reads_numbers_lists_and_exact_names() -> None:
 
 
 def test_column_that_holds_no_number_is_told() -> None:
-    with pytest.raises(DataError, match="column `label` wants a number as score, found 'good'"):
+    with pytest.raises(DataError, match="column `label` must be a number to be used as a score"):
         scored("column", [ScoringRow(columns={"label": "good"})], column="label")
 
 
@@ -426,7 +426,7 @@ def test_weighted_sums_the_scores_that_apply() -> None:
 
 
 def test_a_scorer_that_is_not_connected_is_named() -> None:
-    with pytest.raises(DataError, match="no score of `c` comes in at port `scores`; there are a"):
+    with pytest.raises(DataError, match="no score of `c` arrives at port `scores`; available: a"):
         scored("weighted", [from_scores(a=1.0)], weights={"c": 1.0})
 
 

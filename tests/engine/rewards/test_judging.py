@@ -221,7 +221,7 @@ def test_json_schema_of_the_row_and_none_at_all() -> None:
 @pytest.mark.slow
 def test_a_row_without_its_schema_is_told() -> None:
     rows = [{"completion": "1", "form": {}}, {"completion": "1"}, {"completion": "1", "form": None}]
-    what = "mine, row 1: json_schema: column `form` wants a JSON schema"
+    what = "mine, row 1: json_schema: column `form` must be a JSON schema"
 
     with pytest.raises(DataError, match=what):
         judged("json_schema", rows, column="form")
@@ -269,14 +269,14 @@ def test_other_formats_of_the_drafts_are_notes(draft: dict[str, str]) -> None:
 
 
 BAD_SCHEMAS = {
-    "refers to what is not in it": {"$ref": "#/x"},
+    "refers to something that it does not contain": {"$ref": "#/x"},
     r"\$\.requird is not known": {"type": "object", "requird": ["a"]},
     r"\$\.properties\.a\.typ is not known": {"properties": {"a": {"typ": "integer"}}},
-    r"\$\.properties\.a\.format is no format: found 'phone', there are binary, byte, date": {
+    r"\$\.properties\.a\.format is not a known format: found 'phone', known are binary": {
         "properties": {"a": {"format": "phone"}}
     },
-    r"\$\.type is wrong": {"type": "whole"},
-    "refers to itself without end": {"$ref": "#"},
+    r"\$\.type is invalid": {"type": "whole"},
+    "refers to itself endlessly": {"$ref": "#"},
     "an object, found 3": 3,
 }
 

@@ -99,7 +99,7 @@ def test_a_check_is_called_with_what_the_row_says_or_the_only_function() -> None
 
     expected = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
     assert judged(rows).scores == expected
-    with pytest.raises(DataError, match="mine, row 0: column `entry_point` wants the name"):
+    with pytest.raises(DataError, match="mine, row 0: column `entry_point` must be the name"):
         judged([{**rows[0], "entry_point": "add("}])
 
 
@@ -109,7 +109,7 @@ def test_a_check_of_one_of_several_functions_is_told_and_ends_no_run() -> None:
     found = judged([{"tests": CHECK, "completion": several}])
 
     assert found.scores == [None]
-    assert "give the rows a column `entry_point`" in found.failures[0].message
+    assert "add a column `entry_point`" in found.failures[0].message
 
 
 def test_a_graded_program_earns_the_share_of_its_tests() -> None:
@@ -152,13 +152,13 @@ def test_what_one_test_leaves_behind_helps_no_other() -> None:
 @pytest.mark.parametrize(
     ("tests", "what"),
     [
-        ([], "wants a list of tests"),
-        (3, "wants a list of tests"),
+        ([], "must be a list of tests"),
+        (3, "must be a list of tests"),
         ([3], "has `input` and `output`"),
         ([{"input": "1"}], "has `input` and `output`"),
-        (["assert add(1"], "is no Python"),
-        (["# nothing"], "says nothing"),
-        ("[]", "wants a list of tests"),
+        (["assert add(1"], "is not valid Python"),
+        (["# nothing"], "is empty"),
+        ("[]", "must be a list of tests"),
         ("3", "passes whatever the program does"),
         (["assert True, add(1, 2)"], "passes whatever the program does"),
         (["print(3)"], "passes whatever the program does"),

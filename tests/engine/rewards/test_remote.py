@@ -88,16 +88,16 @@ def test_numbers_null_and_lists_of_steps_are_scores() -> None:
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        ({"scores": [1.0]}, "answered an object where a list is wanted"),
-        ([1.0, 2.0], "answered 2 scores to 1 rows"),
-        ([], "answered 0 scores to 1 rows"),
-        (["0.5"], "answered a text as the score at place 0"),
-        ([True], "answered true or false as the score at place 0"),
+        ({"scores": [1.0]}, "answered an object, expected a list"),
+        ([1.0, 2.0], "answered 2 scores for 1 rows"),
+        ([], "answered 0 scores for 1 rows"),
+        (["0.5"], "answered a text as the score at position 0"),
+        ([True], "answered true or false as the score at position 0"),
         ([{"score": 1}], "answered an object as the score"),
         ([[[1.0]]], "answered a list as the score"),
-        (json.loads("[1e999]"), "answered inf at place 0, and a number between -1e.19 and 1e.19"),
-        ([1e308], "answered 1e.308 at place 0, and a number between -1e.19 and 1e.19"),
-        ([10**400], "answered inf at place 0, and a number between -1e.19 and 1e.19"),
+        (json.loads("[1e999]"), "answered inf at position 0, and a number between -1e.19 and"),
+        ([1e308], "answered 1e.308 at position 0, and a number between -1e.19 and"),
+        ([10**400], "answered inf at position 0, and a number between -1e.19 and"),
     ],
 )
 def test_what_is_no_score_is_told(answer: Any, what: str) -> None:
@@ -135,7 +135,7 @@ def test_a_service_that_is_gone_is_not_asked_for_every_row(reward: Any) -> None:
 
         assert scores == [None] * 40
         assert len(web.asked) == 3
-        assert "is not asked for a while" in messages[-1]
+        assert "is not called for a while" in messages[-1]
 
 
 def test_a_failed_row_is_asked_again_another_time(reward: Any) -> None:

@@ -16,7 +16,7 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "a critic or reference with another tokenizer": (
         "runs/test_bad_scorers.py::test_a_scorer_of_another_tokenizer_is_named",
-        "hosts/test_worker.py::test_token_ids_of_another_tokenizer_are_refused",
+        "workers/test_worker.py::test_token_ids_of_another_tokenizer_are_refused",
     ),
     "a reward model without a head": (
         "runs/test_scorers.py::test_a_frozen_scorer_without_a_head_is_no_scorer",

@@ -21,7 +21,7 @@ from coloop.runtime.probes import Probes
 from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
-from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.in_flight import StepInFlight, Work
 from coloop.runtime.schedule.lanes import Lanes, T, Waited
 from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.runtime.schedule.window import Window
@@ -223,7 +223,7 @@ class Bench:
 
     def delivered(self, edge: str, rows: int) -> None: ...
 
-    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
+    def noticed(self, flight: StepInFlight, node: str, code: str, message: str) -> None:
         self.alerts.append((code, message))
 
     def step(self, number: int = 1, phase: str | None = None, **options: Any) -> Unrolled:

@@ -104,7 +104,7 @@ def test_a_weight_that_is_no_number_is_named(bench: Bench, rows_of: Any) -> None
     loop = pooled(bench, rows_of, 5, sample="weighted", weight="prompt")
     loop.step(1, "write")
 
-    with pytest.raises(DataError, match="column `prompt` wants a number, found 'a'"):
+    with pytest.raises(DataError, match="column `prompt` must be a number, found 'a'"):
         given(loop, 2)
 
 
@@ -415,7 +415,7 @@ def test_classes_within_groups_split_no_group_that_is_compared(
 ) -> None:
     loop = classes_in_groups(bench, rows_of, actor, "brief", "grpo")
 
-    with pytest.raises(DataError, match="rows of one group are of several classes"):
+    with pytest.raises(DataError, match="rows of one group are in several classes"):
         loop.give("pool.scores", 2)
 
 

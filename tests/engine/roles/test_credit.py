@@ -203,7 +203,7 @@ def test_a_row_that_descends_from_no_row_of_the_named_node_is_told(
     ]
     loop = bench(nodes, edges)
 
-    with pytest.raises(DataError, match=r"actor:more.* descends from no row of `sums`"):
+    with pytest.raises(DataError, match=r"actor:more.* does not descend from a row of `sums`"):
         loop.step()
 
 

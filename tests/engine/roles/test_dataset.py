@@ -98,7 +98,7 @@ def test_entries_of_a_list_become_children_of_their_row(bench: Bench, rows_of: A
 def test_a_column_that_is_no_list_cannot_be_unfolded(bench: Bench, rows_of: Any) -> None:
     loop = bench({"gold": rows_of(*ROWS, unfold="target"), "policy": LEARNER}, TO_LEARNER)
 
-    with pytest.raises(DataError, match="wants a list in every row"):
+    with pytest.raises(DataError, match="must be a list in every row"):
         loop.give("gold.rows")
 
 
@@ -214,7 +214,7 @@ def test_a_resume_on_a_file_that_was_edited_is_told(
     assert same.alerts == []
     [(code, message)] = edited.alerts
     assert code == "data.changed"
-    assert f"{path} is not the file that the checkpoint was taken with" in message
+    assert f"{path} has changed since the checkpoint" in message
 
 
 def test_keys_that_are_null_are_left_out_and_told_once(bench: Bench, rows_of: Any) -> None:

@@ -17,7 +17,7 @@ from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan
 from coloop.runtime.roles.protocol import Outcome
 from coloop.runtime.schedule.calls import StepContext
-from coloop.runtime.schedule.flights import Work
+from coloop.runtime.schedule.in_flight import Work
 from coloop.spec.io import from_dict
 from coloop.spec.paths import apply_overrides
 from coloop.validate import validate

@@ -121,7 +121,7 @@ def test_a_margin_is_a_number_of_the_column_that_is_named(
 def test_a_margin_that_is_no_number_is_named(value: Any, bench: Bench, rows_of: Any) -> None:
     loop = bench(*with_margin(rows_of, value))
 
-    with pytest.raises(DataError, match=r"`taste\.pairs` reads its column `gap`, which wants") as e:
+    with pytest.raises(DataError, match=r"`taste\.pairs` reads its column `gap`, which must") as e:
         loop.step()
 
     assert e.value.node == "taste"

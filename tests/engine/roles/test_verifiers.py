@@ -56,7 +56,7 @@ def test_steps_of_a_drawn_text_stand_at_its_tokens(
 def test_a_rule_without_a_task_says_what_is_missing(bench: Bench, rows_of: Any) -> None:
     loop = judged(bench, rows_of({"prompt": "p", "completion": "c"}), rule())
 
-    with pytest.raises(DataError, match="which task it is of"):
+    with pytest.raises(DataError, match="which task it belongs to"):
         loop.give("judge.scores")
 
 
@@ -289,7 +289,7 @@ def test_a_classifier_of_classes_is_no_judge_of_one_number(
     loop = by_classifier(bench, rows_of, actor, classifier(), lambda n: 0.0)
     loop.hosts.score = lambda group, node, texts, *_: [numbers_of([0.0, 1.0]) for _ in texts]
 
-    with pytest.raises(DataError, match="its model says 2 numbers of a text"):
+    with pytest.raises(DataError, match="its model gives 2 numbers per text"):
         loop.give("judge.scores")
 
 
@@ -438,5 +438,5 @@ def test_a_list_of_another_length_than_was_gathered_ends_the_run(
     nodes = {"sums": rows_of({"prompt": "p"}), "actor": actor(), "each": each}
     loop = bench(nodes, ["sums.rows -> actor.prompts", "actor.rollouts -> each.rollouts"])
 
-    with pytest.raises(DataError, match="gathers 2 rows and was given 1 numbers"):
+    with pytest.raises(DataError, match="gathers 2 rows but got 1 numbers"):
         loop.give("each.scores")

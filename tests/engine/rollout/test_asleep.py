@@ -112,7 +112,7 @@ def test_where_new_weights_break_off_it_is_awake_and_wants_them_again(
 ) -> None:
     engine._aside.put(weights_of(engine))
 
-    with pytest.raises(WeightsNotUpdated, match="was not given"):
+    with pytest.raises(WeightsNotUpdated, match="did not receive"):
         engine.load_weights(list(models("qwen3").named_parameters())[:2], 3)
     engine.wake()
     engine.load_weights(models("qwen3").named_parameters(), 4)

@@ -376,7 +376,7 @@ def test_what_is_not_kept_cannot_be_continued(engine: RolloutEngine, ask: Ask) -
     gone, kept = (row.ticket for row in rows)
     so_far = [*PROMPT, *rows[1].token_ids]
 
-    with pytest.raises(RequestRefused, match=f"continues request {gone}, whose text is not kept"):
+    with pytest.raises(RequestRefused, match=f"continues request {gone}, whose text is not cached"):
         engine.submit(ask(so_far, continues=gone))
     with pytest.raises(RequestRefused, match=f"does not begin with the 5 tokens of request {kept}"):
         engine.submit(ask([*PROMPT, 99, 99, 99], continues=kept))
@@ -613,7 +613,7 @@ def test_a_load_that_breaks_off_forgets_what_was_unfinished(
 
     assert engine.unfinished == 0
     for use in (lambda: engine.submit(request), lambda: engine.score([[5, 6]]), engine.step):
-        with pytest.raises(WeightsNotUpdated, match="half-way"):
+        with pytest.raises(WeightsNotUpdated, match="midway"):
             use()
     engine.load_weights(weights.items(), 0)
     assert generate(engine, [request])[0].token_ids == whole.token_ids
@@ -625,8 +625,8 @@ def test_weights_that_do_not_fit_are_told_by_name(
     name = next(iter(weights))
 
     for given, reason in (
-        ({k: v for k, v in weights.items() if k != name}, f"was not given 1 .*{name}"),
-        ({**weights, "lora.A": torch.zeros(2)}, r"was given 1 \(lora\.A\) that its model does not"),
+        ({k: v for k, v in weights.items() if k != name}, f"did not receive 1 .*{name}"),
+        ({**weights, "lora.A": torch.zeros(2)}, r"received 1 \(lora\.A\) that its model does not"),
         ({**weights, name: torch.zeros(3, 3)}, f"{name} has shape"),
     ):
         with pytest.raises(WeightsNotUpdated, match=reason):

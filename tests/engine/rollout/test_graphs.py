@@ -305,7 +305,7 @@ def test_what_cannot_be_recorded_is_done_as_it_is(caplog: pytest.LogCaptureFixtu
 
     assert done == [0, 1, 2, 3, 4]
     assert [record.message for record in caplog.records] == [
-        "this engine writes without CUDA graphs, which is slower: operation not permitted"
+        "this engine generates without CUDA graphs, which is slower: operation not permitted"
     ]
 
 

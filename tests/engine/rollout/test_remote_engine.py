@@ -92,7 +92,7 @@ def test_it_writes_what_the_engine_behind_the_service_writes(
 def test_a_text_in_several_requests_is_refused(options: Any, served: Any, ask: Ask) -> None:
     engine, _ = served()
 
-    with pytest.raises(RequestRefused, match="row row: a remote engine writes a text in one"):
+    with pytest.raises(RequestRefused, match="row row: a remote engine generates a text in one"):
         engine.submit(ask(PROMPT, **options))
 
     assert engine.unfinished == 0
@@ -101,9 +101,9 @@ def test_a_text_in_several_requests_is_refused(options: Any, served: Any, ask: A
 def test_what_wants_weights_is_refused(served: Any) -> None:
     engine, _ = served()
 
-    with pytest.raises(RequestRefused, match="no log-probs of given texts"):
+    with pytest.raises(RequestRefused, match="cannot return log-probs of given texts"):
         engine.score([PROMPT])
-    with pytest.raises(WeightsNotUpdated, match="takes no weights"):
+    with pytest.raises(WeightsNotUpdated, match="does not accept weights"):
         engine.load_weights([], 1)
     assert list(engine.held_weights()) == []
     assert engine.fingerprint() is None
@@ -126,7 +126,7 @@ NONSENSE = [
     (choice(logprobs={"token_logprobs": [None, 0]}), "answered no log-probs"),
     (choice(logprobs={"token_logprobs": [0.5, 0]}), "answered no log-probs"),
     (choice(logprobs={"token_logprobs": [-0.5]}), "answered 1 log-probs of 2 tokens"),
-    (choice(token_ids=[], logprobs={"token_logprobs": []}), "answered 0 tokens where 1 to 8"),
+    (choice(token_ids=[], logprobs={"token_logprobs": []}), "answered 0 tokens, but 1 to 8"),
     (choice(token_ids=[5] * 9, logprobs={"token_logprobs": [-1] * 9}), "answered 9 tokens where"),
     (choice(token_ids=[5, 999]), "answered the token 999, and the node's model has 128"),
     (choice(text="another text"), "and another text there: another text; name the service's model"),

@@ -105,7 +105,7 @@ def engine(models: Models, tokenizer: PreTrainedTokenizerFast) -> Iterator[VllmE
 def test_a_process_holds_one_of_them(
     engine: VllmEngine, models: Models, tokenizer: PreTrainedTokenizerFast
 ) -> None:
-    with pytest.raises(BackendMissing, match="cannot hold two; give each"):
+    with pytest.raises(BackendMissing, match="cannot have two; give each"):
         VllmEngine(models("qwen3"), tokenizer)
 
 

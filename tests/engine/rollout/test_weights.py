@@ -80,8 +80,8 @@ def test_missing_unknown_and_misshapen_weights_are_told(
     name = next(iter(weights))
 
     for given, reason in (
-        ({k: v for k, v in weights.items() if k != name}, f"was not given 1 .*{name}"),
-        ({**weights, "lora.A": torch.zeros(2)}, r"was given 1 \(lora\.A\) that its model does not"),
+        ({k: v for k, v in weights.items() if k != name}, f"did not receive 1 .*{name}"),
+        ({**weights, "lora.A": torch.zeros(2)}, r"received 1 \(lora\.A\) that its model does not"),
         ({**weights, name: torch.zeros(3, 3)}, f"{name} has shape"),
     ):
         engine = TorchEngine(models(family), tokenizer)
@@ -101,9 +101,9 @@ def test_after_half_a_load_the_engine_refuses_to_work_until_a_whole_one(
 
     with pytest.raises(OSError, match="connection lost"):
         engine.load_weights(breaks(), 1)
-    with pytest.raises(WeightsNotUpdated, match="half-way"):
+    with pytest.raises(WeightsNotUpdated, match="midway"):
         generate(engine, [ask([5])])
-    with pytest.raises(WeightsNotUpdated, match="half-way"):
+    with pytest.raises(WeightsNotUpdated, match="midway"):
         engine.score([[5, 6]])
 
     engine.load_weights(weights, 2)

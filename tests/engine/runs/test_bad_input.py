@@ -237,7 +237,7 @@ def test_a_full_disk_is_told_and_the_old_checkpoint_survives(
     assert ended.alerts().count("checkpoint.failed") == 2
     error = failure(ended)
     assert error["code"] == "storage.full"
-    assert "the checkpoint before it is untouched" in error["message"]
+    assert "the previous checkpoint is intact" in error["message"]
     assert [path.name for path in (ended.folder / "checkpoints").iterdir()] == ["step-2"]
 
 

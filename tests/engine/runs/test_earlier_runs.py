@@ -108,8 +108,8 @@ def test_the_best_checkpoint_is_taken_where_the_loop_asks_for_it(
     ("model", "told"),
     [
         ("{type: run, run: none, node: actor}", "there is no run 'none'"),
-        ("{type: run, run: small, node: critic}", "holds no weights of 'critic'; it has actor"),
-        ("{type: run, run: small, node: actor, at: best}", r"say in its loop what is best"),
+        ("{type: run, run: small, node: critic}", "has no weights of 'critic'; it has actor"),
+        ("{type: run, run: small, node: actor, at: best}", r"set what is best in its loop"),
     ],
 )
 def test_what_an_earlier_run_does_not_have_is_told_before_anything_begins(
@@ -149,7 +149,7 @@ def test_who_writes_is_told_by_name_that_a_scorers_weights_have_no_words(
     assert ended.state is RunStateName.FAILED
     assert (ended.error.code, ended.error.node) == ("model.unavailable", "actor")
     assert "`actor`: `model`: " in ended.error.message
-    assert "no head of words" in ended.error.message
+    assert "no language-model head" in ended.error.message
 
 
 def _near(left: Tensor, right: Tensor) -> bool:

@@ -89,7 +89,7 @@ def test_what_could_not_be_measured_is_told_once(whole: Run) -> None:
     assert [(event["node"], event["metric"], event["step"]) for event in told] == [
         ("trust", "pass@9", 1)
     ]
-    assert "`pass@9` wants as many graded texts of a problem" in told[0]["hint"]
+    assert "`pass@9` needs at least that many graded texts" in told[0]["hint"]
     assert "calibration" not in told[0]["hint"]
 
 

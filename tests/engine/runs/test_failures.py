@@ -156,7 +156,7 @@ def test_a_second_interrupt_ends_the_run_at_once(
 
     assert ended.state is RunStateName.STOPPED
     assert last[-1]["state"] == "stopped"
-    assert "interrupted at once" in last[-1]["message"]
+    assert "interrupted immediately" in last[-1]["message"]
     assert "error" not in last[-1]
 
 

@@ -49,7 +49,7 @@ def test_a_run_over_two_nodes_outlives_one_of_them(
     first, second = told["ended"]
     assert first["state"] == "failed"
     assert "pool write" in first["error"]
-    assert "it cannot be given new processes" in first["error"]
+    assert "it cannot be restarted" in first["error"]
     assert second["state"] == "finished", second["error"]
     assert set(told["carried"]) == {"write"}, "all weights went by way of the driver"
     events = read_events(folder / "run" / "events.jsonl")

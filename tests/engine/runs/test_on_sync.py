@@ -10,7 +10,7 @@ from tests.engine.smallest import AHEAD
 
 from coloop.runtime.run_files.events import RunStateName
 from coloop.workers import writing
-from coloop.workers.cluster.ranks import CrewCall
+from coloop.workers.cluster.ranks import RanksCall
 from coloop.workers.messages import LearnRequest
 from coloop.workers.worker import Worker
 
@@ -44,9 +44,9 @@ class Meeting:
         self._done: dict[str, int] = {"send": 0, "receive": 0}
         self._generation = 0
         self._changed = threading.Condition()
-        call, learn = CrewCall.__call__, Worker.learn
+        call, learn = RanksCall.__call__, Worker.learn
 
-        def calling(asking: CrewCall, pool: str, called: Any, *arguments: Any) -> Any:
+        def calling(asking: RanksCall, pool: str, called: Any, *arguments: Any) -> Any:
             method = called.__name__
             if method == "write":
                 self._before_writing(bool(arguments[2]))
@@ -63,7 +63,7 @@ class Meeting:
             self.orders.append(order)
             return learn(host, order)
 
-        monkeypatch.setattr(CrewCall, "__call__", calling)
+        monkeypatch.setattr(RanksCall, "__call__", calling)
         monkeypatch.setattr(Worker, "learn", learning)
         monkeypatch.setattr(writing, "SLICE_SECONDS", 0.0)
         monkeypatch.setattr(writing, "SOON_SECONDS", 0.0)

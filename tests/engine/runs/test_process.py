@@ -208,7 +208,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_one_line(tmp_path: Path) -> None:
     assert process.returncode == 3, told
     assert "Traceback" not in told
     assert "could not be written to" in told
-    assert "make room and resume the run" in told
+    assert "free some space and resume the run" in told
 
 
 FILLED = """

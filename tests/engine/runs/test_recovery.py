@@ -97,7 +97,7 @@ def test_an_engine_that_dies_is_replaced_and_writes_the_same(
     assert ended.state is RunStateName.FINISHED, ended.error
     [told] = replaced(ended)
     assert "pool write" in told
-    assert "asked once more" in told
+    assert "its request is retried" in told
     check_events(ended, attempts=1)
     assert len(ended.of("stage.finished", stage="actor.learn")) == 5
     assert equal(ended.weights(), expected.weights())
@@ -136,7 +136,7 @@ def test_who_dies_again_before_a_step_is_done_ends_the_run(
 
     assert ended.state is RunStateName.FAILED
     assert ended.error.code == "cluster.worker_died"
-    assert "it had died before, and no step was done since then" in ended.error.message
+    assert "it had failed before, and no step has finished since" in ended.error.message
     assert ended.manifest()["timeline"]["step"] == 2
 
 
@@ -148,7 +148,7 @@ def test_a_run_is_not_brought_back_without_end(
         ended = runner(APART)
 
     assert ended.state is RunStateName.FAILED
-    assert f"new processes {MOST_RESTARTS} times in this run" in ended.error.message
+    assert f"restarted {MOST_RESTARTS} times in this run" in ended.error.message
     assert len(replaced(ended)) == MOST_RESTARTS
     resumed = runner(APART, resume=ended)
     assert resumed.state is RunStateName.FINISHED, resumed.error

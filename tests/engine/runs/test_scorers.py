@@ -342,11 +342,11 @@ edges:
 def test_a_head_of_other_classes_than_are_read_is_refused(runner: Check) -> None:
     text = CHOOSING.replace("edges:\n", OTHER)
 
-    assert "a head of 2 classes, and one number is read" in failed(runner, text)
+    assert "a head of 2 classes, but one number is read" in failed(runner, text)
 
 
 def test_a_label_that_is_no_chance_ends_the_run_with_its_row(runner: Check) -> None:
     message = failed(runner, PRIME.replace(DIGITS, paying(2.0)))
 
     assert "has the label 2 from `short`" in message
-    assert "learns right from wrong: a number from 0 to 1" in message
+    assert "needs a number from 0 (wrong) to 1 (right)" in message

@@ -15,7 +15,7 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
 from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.io import parse
-from coloop.workers.beginnings import Home
+from coloop.workers.initial_weights import Home
 from coloop.workers.rollout_generator import RolloutGenerator
 from coloop.workers.worker import Worker
 

@@ -136,7 +136,7 @@ def test_a_giver_that_gave_nothing_is_named() -> None:
     [missing] = steps.start("actor.credit")
 
     assert missing.edge == SCORES
-    assert missing.message.endswith("8 are expected: exact gave none in this step")
+    assert missing.message.endswith("8 are expected: exact produced none in this step")
 
 
 def test_rows_that_come_are_not_missed() -> None:
@@ -195,7 +195,7 @@ def test_rows_that_all_lack_their_reference_are_named() -> None:
     [missing] = steps.finish("actor.credit", {}, credit_detail(learned=0, without_reference=8))
 
     assert missing.edge == "start.log_probs->actor.reference"
-    assert "none of the 8 rows" in missing.message
+    assert "any of the 8 rows" in missing.message
     some = credit_detail(learned=3, without_reference=5)
     assert steps.finish("actor.credit", {}, some) == []
 

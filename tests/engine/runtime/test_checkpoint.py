@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_half_written(tmp_path
     checkpoints = Checkpoints(tmp_path, keep=2)
     checkpoints.write(5, {}, Saver())
 
-    with pytest.raises(StorageFull, match="the checkpoint before it is untouched"):
+    with pytest.raises(StorageFull, match="the previous checkpoint is intact"):
         checkpoints.write(10, {}, FullDisk())
 
     assert [c.step for c in checkpoints.all()] == [5]
@@ -153,7 +153,7 @@ def test_weights_that_cannot_be_read_back_are_no_checkpoint(how: str, tmp_path: 
         with pytest.raises(CheckpointError, match=r"actor/model .*run\.storage") as found:
             checkpoints.write(step, {}, savers[how])
 
-    assert "the checkpoint before it is untouched" in str(found.value)
+    assert "the previous checkpoint is intact" in str(found.value)
     assert "pool train on far" in str(found.value)
     assert [c.step for c in checkpoints.all()] == [5]
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["step-5"]
@@ -169,7 +169,7 @@ def test_a_checkpoint_that_lost_a_file_does_not_count(tmp_path: Path) -> None:
 
     assert latest is not None
     assert latest.step == 1
-    assert checkpoints.newest_whole()[1] == [f"{path}/actor/model has 4 bytes, 7 were written"]
+    assert checkpoints.newest_whole()[1] == [f"{path}/actor/model has 4 bytes, but 7 were written"]
     checkpoints.write(3, {}, Saver())
     assert [c.step for c in checkpoints.all()] == [1, 3]
 
@@ -179,7 +179,7 @@ def test_where_no_checkpoint_is_whole_nothing_begins_anew(tmp_path: Path) -> Non
     path = checkpoints.write(2, {}, Saver())
     (path / "actor" / "model").unlink()
 
-    with pytest.raises(CheckpointError, match="actor/model was written and cannot be read here"):
+    with pytest.raises(CheckpointError, match="actor/model was written but cannot be read here"):
         checkpoints.latest()
 
 
@@ -195,7 +195,7 @@ def test_every_file_is_known_by_its_hash_and_one_that_rots_does_not_count(tmp_pa
     assert latest.step == 1
     assert latest.manifest()["hashes"].keys() == latest.manifest()["files"].keys()
     [damage] = checkpoints.newest_whole()[1]
-    assert damage.startswith(f"{path}/actor/model is not what was written")
+    assert damage.startswith(f"{path}/actor/model was changed after it was written")
 
 
 def test_a_checkpoint_whose_weights_have_no_hash_counts_by_its_sizes(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_full_disk_is_told_with_what_is_wanted_and_what_is_free(tmp_path: Path
     checkpoints = Checkpoints(tmp_path, keep=2)
     checkpoints.write(5, {}, Saver())
 
-    with pytest.raises(StorageFull, match=r"it wants 7 bytes .*, \d+ are free there") as found:
+    with pytest.raises(StorageFull, match=r"it needs 7 bytes .*, \d+ are free there") as found:
         checkpoints.write(10, {}, FullDisk())
 
     assert str(tmp_path) in str(found.value)
@@ -268,7 +268,7 @@ def test_a_disk_that_fails_when_it_is_asked_for_the_bytes_leaves_no_checkpoint(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", broken)
-        with pytest.raises(StorageFull, match="the checkpoint before it is untouched"):
+        with pytest.raises(StorageFull, match="the previous checkpoint is intact"):
             checkpoints.write(6, {}, Saver())
 
     assert [path.name for path in tmp_path.iterdir()] == ["step-5"]
@@ -299,7 +299,7 @@ def test_a_manifest_knows_that_it_is_whole(tmp_path: Path) -> None:
     text = (path / "manifest.json").read_text()
     (path / "manifest.json").write_text(text.replace('"drawn": 8', '"drawn": 9'))
 
-    with pytest.raises(CheckpointError, match="its own SHA-256 is another"):
+    with pytest.raises(CheckpointError, match="its own SHA-256 differs"):
         Checkpoints(tmp_path, keep=2).latest()
 
 

@@ -124,7 +124,7 @@ def test_an_event_without_room_leaves_nothing_of_it_and_takes_no_number(tmp_path
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
     try:
-        with pytest.raises(StorageFull, match=r"events\.jsonl.* it wants \d+ bytes"):
+        with pytest.raises(StorageFull, match=r"events\.jsonl.* it needs \d+ bytes"):
             recorder.record(LogEvent(message="two"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -200,7 +200,7 @@ def test_a_lock_that_says_nothing_is_free_unless_it_is_locked(
     with RunLock(tmp_path):
         (tmp_path / LOCK_FILE).write_bytes(content)
         assert is_held(tmp_path)
-        with pytest.raises(RunBusy, match="gave no name"):
+        with pytest.raises(RunBusy, match="an unknown process"):
             RunLock(tmp_path).take(0.0)
 
 
@@ -215,6 +215,6 @@ def test_a_lock_whose_file_was_taken_away_keeps_nobody_in_a_false_belief(tmp_pat
 def test_a_pipe_in_its_place_hangs_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / LOCK_FILE)
 
-    with pytest.raises(RunBusy, match="is no file"):
+    with pytest.raises(RunBusy, match="is not a file"):
         RunLock(tmp_path).take(0.0)
     holder(tmp_path)

@@ -23,7 +23,7 @@ from coloop.plan.types import Stage
 from coloop.runtime.roles import CREDIT
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext
-from coloop.runtime.schedule.flights import Flight, Work
+from coloop.runtime.schedule.in_flight import StepInFlight, Work
 from coloop.runtime.schedule.lanes import ThreadLanes, Waited
 from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.runtime.schedule.window import Window
@@ -176,18 +176,18 @@ class Loop:
         script = self.scripts.get(f"{call.stage}@{call.step}") or self.scripts.get(call.stage)
         return script(call) if script is not None else None
 
-    def fly(self, steps: int = 1) -> None:
+    def run_steps(self, steps: int = 1) -> None:
         """So many steps."""
         ahead = iter(range(1, steps + 1))
 
-        def begin() -> Flight | None:
+        def begin() -> StepInFlight | None:
             step = next(ahead, None)
             if step is None:
                 return None
             step_context = StepContext(step=step, phase="main", context=self.context)
             return self.scheduler.flight(Step(stages=self.stages), step_context)
 
-        self.scheduler.fly(begin, lambda flight: self.finished.append(flight.step))
+        self.scheduler.run_steps(begin, lambda flight: self.finished.append(flight.step))
 
     def stage_started(self, work: Work) -> None:
         self.told.append(f"+{work.stage.name}@{work.flight.step}")
@@ -204,7 +204,7 @@ class Loop:
 
     def delivered(self, edge: str, rows: int) -> None: ...
 
-    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None: ...
+    def noticed(self, flight: StepInFlight, node: str, code: str, message: str) -> None: ...
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def test_stages_that_do_not_wait_for_one_another_work_at_once(
     for stage in stages:
         one.scripts[stage] = meet
 
-    one.fly()
+    one.run_steps()
 
     assert one.finished == [1]
 
@@ -264,7 +264,7 @@ def test_a_pool_does_one_stage_at_a_time_and_each_after_what_it_waits_for(
         assert set(work.stage.after) <= done
 
     one.on_start = started
-    one.fly()
+    one.run_steps()
 
     assert at_work == {"one": 1, "two": 1}
 
@@ -282,7 +282,7 @@ def test_a_stop_before_anything_was_learned_takes_the_step_back(
 
     one.scripts["short.score@2"] = one.scripts["right.credit@2"] = work_until_stopped
     with pytest.raises(StopRequested):
-        one.fly(3)
+        one.run_steps(3)
 
     assert one.finished == [1]
     assert one.roles["short"].memory == 1
@@ -313,7 +313,7 @@ def test_a_stop_after_one_of_two_learners_has_learned_lets_the_step_end(
 
     one.scripts["left.learn"] = give_up_once
     one.scripts["right.learn"] = learn
-    one.fly(2)
+    one.run_steps(2)
 
     assert tries == ["left.learn", "left.learn"]
     assert one.finished == [1]
@@ -340,7 +340,7 @@ def test_what_breaks_ends_its_step_and_nothing_is_left_at_work(loop: Callable[..
     one.scripts["long.score"] = go_on
     one.scripts["short.score"] = breaks
     with pytest.raises(ValueError, match="unhappy"):
-        one.fly(2)
+        one.run_steps(2)
 
     assert ended == ["long.score"]
     assert one.finished == []
@@ -357,7 +357,7 @@ def test_the_next_step_is_written_while_this_one_is_learned(loop: Callable[..., 
     one.scripts["right.generate@2"] = meet
     one.scripts["left.learn@2"] = one.scripts["right.generate@3"] = meeting(2)
 
-    one.fly(3)
+    one.run_steps(3)
 
     assert one.finished == [1, 2, 3]
 
@@ -368,7 +368,7 @@ def test_the_next_step_is_credited_while_this_one_is_learned(loop: Callable[...,
     one.scripts["left.learn@1"] = one.scripts["left.credit@2"] = meeting(2)
     one.scripts["right.learn@1"] = one.scripts["right.credit@2"] = meeting(2)
 
-    one.fly(3)
+    one.run_steps(3)
 
     assert one.finished == [1, 2, 3]
     for node in ("left", "right"):
@@ -389,7 +389,7 @@ def test_no_text_is_written_by_weights_that_are_too_old(
             assert step - 1 - len(synced) <= staleness
 
     one.on_start = started
-    one.fly(8)
+    one.run_steps(8)
 
     assert one.finished == list(range(1, 9))
 
@@ -433,7 +433,7 @@ def test_a_fraction_bounds_the_rows_between_two_syncs_in_whatever_order_stages_e
         one.scripts[f"{node}.generate"] = generate
         one.scripts[f"{node}.learn"] = learn
         one.scripts[f"{node}.sync"] = lambda call: synced.update([call.stage.partition(".")[0]])
-    one.fly(8)
+    one.run_steps(8)
 
     assert one.finished == list(range(1, 9))
     assert not versions
@@ -459,7 +459,7 @@ def versions_written(one: Loop, steps: int) -> dict[tuple[str, int], list[int]]:
         one.roles[node] = PartScript(one._do, write)
         one.scripts[f"{node}.generate"] = generate
         one.scripts[f"{node}.sync"] = lambda call: synced.update([call.stage.partition(".")[0]])
-    one.fly(steps)
+    one.run_steps(steps)
     return found
 
 
@@ -512,7 +512,7 @@ def test_new_weights_wait_until_the_writing_ahead_has_begun(
         one.scripts["problems.load@2"] = lambda call: learned.wait(PATIENCE) and None
     else:
         one.scripts["left.learn@1"] = lambda call: written.wait(PATIENCE) and None
-    one.fly(4)
+    one.run_steps(4)
 
     assert one.finished == [1, 2, 3, 4]
     assert learned.is_set()
@@ -523,7 +523,7 @@ def test_new_weights_wait_until_the_writing_ahead_has_begun(
 
 def test_steps_that_learn_do_so_in_their_order(loop: Callable[..., Loop]) -> None:
     one = loop(staleness=3)
-    one.fly(6)
+    one.run_steps(6)
 
     for group in ("left", "right"):
         learned = [name for name in one.told if name.startswith(f"+{group}.learn")]
@@ -544,7 +544,7 @@ def test_a_step_that_breaks_leaves_those_before_it_whole(loop: Callable[..., Loo
     one.scripts["left.learn@1"] = learn
     one.scripts["right.generate@2"] = breaks
     with pytest.raises(ValueError, match="unhappy"):
-        one.fly(4)
+        one.run_steps(4)
 
     assert one.finished == [1]
     assert one.roles["problems"].memory == 1
@@ -554,7 +554,7 @@ def test_a_stage_says_why_it_waited(loop: Callable[..., Loop]) -> None:
     one = loop()
     waited: dict[str, Any] = {}
     one.on_start = lambda work: waited.update({work.stage.name: work.waited})
-    one.fly()
+    one.run_steps()
 
     learn: Stage = next(stage for stage in one.stages if stage.name == "left.learn")
     assert learn.pool == "one"
@@ -603,7 +603,7 @@ def test_a_stage_begins_with_rows_that_come_before_the_others(loop: Callable[...
     one.roles["short"] = EarlyScript(one._do, begin)
     one.scripts["left.generate"] = hands_on(has_begun, part("a"), part("b"), part("c"))
     one.scripts["short.score"] = score
-    one.fly()
+    one.run_steps()
 
     assert one.finished == [1]
     assert began == ["left:a", "left:b"]
@@ -618,7 +618,7 @@ def test_without_stream_nothing_is_handed_on(loop: Callable[..., Loop]) -> None:
     given: list[Any] = []
     one.scripts["left.generate"] = lambda call: given.append(call.hand_on)
 
-    one.fly()
+    one.run_steps()
 
     assert given == [None]
 
@@ -648,7 +648,7 @@ def test_what_has_begun_ends_with_its_step(ends: str, loop: Callable[..., Loop])
     one.roles["short"] = EarlyScript(one._do, begin)
     one.scripts["left.generate"] = write
     with pytest.raises(ValueError if ends == "breaks" else StopRequested):
-        one.fly(2)
+        one.run_steps(2)
 
     assert ended == ["left.generate"]
     assert one.finished == []
@@ -691,7 +691,7 @@ def test_what_was_given_up_is_begun_again(loop: Callable[..., Loop]) -> None:
     one.roles["short"] = EarlyScript(one._do, begin)
     one.scripts |= {"left.generate": write, "short.score": score}
     one.scripts["right.learn"] = learn
-    one.fly(1)
+    one.run_steps(1)
 
     assert tries == ["left.generate"] * 2
     assert "short.score" in begun

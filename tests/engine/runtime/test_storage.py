@@ -143,7 +143,7 @@ def test_a_copy_that_rots_is_told_and_the_one_before_is_brought_back(
     here.bring_back()
 
     assert [one.step for one in here.all()] == [1]
-    assert "step-2 could not be brought back" in told[0]
+    assert "step-2 could not be restored" in told[0]
     assert storage.damage(2) is not None
     assert storage.damage(1) is None
 
@@ -178,7 +178,7 @@ def test_a_copy_that_arrives_as_other_bytes_is_told(
     monkeypatch.setattr(storage._files, "put_file", torn)
     checkpoints.write(2, {}, Weights())
 
-    assert "model.bin is not what was copied" in told[0]
+    assert "model.bin differs from what was copied" in told[0]
     assert storage.steps() == []
 
 
@@ -198,4 +198,4 @@ def test_a_storage_that_does_not_answer_stops_no_run_that_has_a_checkpoint(
 
     here.bring_back()
 
-    assert "cannot be asked for its copies" in told[0]
+    assert "cannot be listed" in told[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.runtime.health.doctor import Truth, truths_of
+from coloop.runtime.health.checks import Truth, truths_of
 from coloop.spec.io import from_dict
 
 MODEL = {"type": "scratch", "architecture": "tiny-qwen3"}

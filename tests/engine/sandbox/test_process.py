@@ -72,7 +72,7 @@ def test_a_function_without_further_columns_gets_only_what_it_names() -> None:
 def test_a_column_that_is_not_there_is_named() -> None:
     code = "def reward(prompts, completions, gold):\n    return [0.0] * 3"
 
-    assert "`reward` asks for `gold`, there is completions, prompts" in str(failure(code))
+    assert "`reward` has a parameter `gold` without a column" in str(failure(code))
 
 
 def test_common_modules_can_be_imported() -> None:
@@ -130,7 +130,7 @@ def test_a_missing_function_is_told_with_those_that_are_there() -> None:
         ("return [1.0, 0.0, float('inf')]", "between -1e+19 and 1e+19 is expected: bound it", 2),
         ("return [1.0, -2e19, 0.0]", "returned -2e+19, and a number between -1e+19 and", 1),
         ("return [1.0, [0.0, 1e308], 0.0]", "returned 1e+308, and a number between", 1),
-        ("return __import__('numpy').ones(3)", "list of 3 scores; take its `.tolist()`", None),
+        ("return __import__('numpy').ones(3)", "list of 3 scores; use its `.tolist()`", None),
         ("return ['1.0', 0.0, 0.0]", "returned the text '1.0', expected a number", 0),
         ("return [1.0, {}, 0.0]", "returned a dict, expected a number", 1),
         ("return [1.0, [0.0, 'x'], 0.0]", "returned the text 'x', expected a number or None", 1),
@@ -182,7 +182,7 @@ def test_eating_memory_ends_in_a_memory_error() -> None:
     message = str(failure(body("hog = [0] * 10 ** 9", "return [0.0] * 3"), memory_mib=256))
 
     assert (
-        "MemoryError: it wants more memory than `memory_mib` allows (256 MiB) (line 2)" in message
+        "MemoryError: it needs more memory than `memory_mib` allows (256 MiB) (line 2)" in message
     )
 
 

@@ -208,8 +208,8 @@ def test_torch_is_imported_within_the_memory_that_code_gets(function: str, wall:
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        ("reward", "it wants more memory than `memory_mib` allows (1024 MiB)"),
-        ("keep", "it wants more memory than the 1024 MiB that its process has"),
+        ("reward", "it needs more memory than `memory_mib` allows (1024 MiB)"),
+        ("keep", "it needs more memory than the 1024 MiB that its process has"),
     ],
 )
 def test_too_little_memory_is_told_with_what_to_set(function: str, told: str, error: str) -> None:

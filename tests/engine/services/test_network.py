@@ -101,7 +101,7 @@ def test_a_name_that_turns_private_between_check_and_call_is_still_refused(
     asked = leading(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
     service = called(f"http://scores.example.org:{web.port}/score")
 
-    assert "speak HTTP" in refused(service)
+    assert "speak valid HTTP" in refused(service)
     assert "leads to 127.0.0.2" in refused(service)
 
     assert asked == ["scores.example.org"] * 2
@@ -173,7 +173,7 @@ def test_a_name_that_is_none_is_refused_although_its_ending_is_listed(host: str)
     refused = refusal(f"http://{host}/", AllowedRemotes(hosts=("*.example.org",)))
 
     assert refused is not None
-    assert "it is no address" in refused.found
+    assert "it is not an address" in refused.found
 
 
 def test_proxies_of_the_environment_are_not_used(
@@ -203,7 +203,7 @@ def test_a_resolver_that_hangs_ends_at_the_timeout(
 
     message = refused(called("http://scores.example.org/", timeout_seconds=0.2))
 
-    assert "gave no whole answer within 0.2 seconds" in message
+    assert "did not complete its answer within 0.2 seconds" in message
 
 
 def test_a_name_that_is_not_resolved_is_told(
@@ -216,7 +216,7 @@ def test_a_name_that_is_not_resolved_is_told(
 
     monkeypatch.setattr("coloop.data.services.endpoint.socket.getaddrinfo", fail)
 
-    assert "the name `scores.example.org` is not resolved" in refused(
+    assert "the name `scores.example.org` cannot be resolved" in refused(
         called("http://scores.example.org/")
     )
 
@@ -346,7 +346,7 @@ def test_a_log_of_everything_holds_no_secret(
 def test_a_secret_that_is_not_there_is_told_by_its_variable(served: Served, called: Called) -> None:
     web = served(lambda asked: [1.0])
 
-    with pytest.raises(ServiceFailed, match="COLOOP_SECRET_JUDGE is not set where this runs"):
+    with pytest.raises(ServiceFailed, match="COLOOP_SECRET_JUDGE is not set in this environment"):
         called(web.url, secret="judge")
 
 
@@ -357,7 +357,7 @@ def test_a_secret_that_is_no_header_is_refused_and_not_repeated(
     monkeypatch.setenv("COLOOP_SECRET_JUDGE", value)
     web = served(lambda asked: [1.0])
 
-    with pytest.raises(ServiceFailed, match="no plain ASCII text") as failed:
+    with pytest.raises(ServiceFailed, match="not plain ASCII text") as failed:
         called(web.url, secret="judge")
 
     assert value not in str(failed.value)

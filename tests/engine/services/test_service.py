@@ -85,7 +85,7 @@ def test_a_service_that_stays_busy_is_given_up(served: Served, called: Called) -
     assert message.startswith(
         f"judge: source.url: {web.url} answered status 500: b'out of memory'"[:60]
     )
-    assert "(at the last of 3 attempts); see whether it runs" in message
+    assert "(at the last of 3 attempts); check that it runs" in message
 
 
 def trickle(service: WebService, head: bytes = b"", drop: bytes = b"") -> Iterator[bytes]:
@@ -95,18 +95,21 @@ def trickle(service: WebService, head: bytes = b"", drop: bytes = b"") -> Iterat
 
 
 NONSENSE = [
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd", "answered no JSON: 'abcd'"),
+    (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd",
+        "answered something other than JSON: 'abcd'",
+    ),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "answered nothing"),
-    (whole((200, "[NaN]")), "answered `NaN`, which is no number"),
+    (whole((200, "[NaN]")), "answered `NaN`, which is not a number"),
     (whole((200, "[-Infinity]")), "answered `-Infinity`"),
-    (whole((200, "[" * 10_000)), "answered no JSON"),
-    (whole((200, "[" * 50 + "]" * 50)), "lists in each other deeper than 20"),
-    (whole((200, '"\\ud800"'), "Content-Encoding: gzip"), "a coding that was not asked for: gzip"),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe", "answered no JSON"),
-    (whole((404, "no")), "answered status 404: 'no'; see whether the address is the whole path"),
+    (whole((200, "[" * 10_000)), "answered something other than JSON"),
+    (whole((200, "[" * 50 + "]" * 50)), "lists nested deeper than 20"),
+    (whole((200, '"\\ud800"'), "Content-Encoding: gzip"), "encoding that was not requested: gzip"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe", "answered something other than JSON"),
+    (whole((404, "no")), "answered status 404: 'no'; check that the address is the full path"),
     (whole((401, "no")), "answered status 401: 'no'; name its key in `secret`"),
     (whole((204, "")), "answered status 204"),
-    (whole((418, "tea")), "answered status 418: 'tea'; look into the log"),
+    (whole((418, "tea")), "answered status 418: 'tea'; check the log"),
 ]
 
 
@@ -134,10 +137,10 @@ def test_a_redirect_is_not_followed(status: int, served: Served, called: Called)
 
 
 BROKEN = [
-    (b"", "does not speak HTTP as it should"),
-    (b"HTTP/9 what\r\n\r\n", "does not speak HTTP as it should"),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "does not speak HTTP as it should"),
-    (b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 200_000, "does not speak HTTP as it should"),
+    (b"", "does not speak valid HTTP"),
+    (b"HTTP/9 what\r\n\r\n", "does not speak valid HTTP"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "does not speak valid HTTP"),
+    (b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 200_000, "does not speak valid HTTP"),
 ]
 
 
@@ -166,7 +169,7 @@ def test_a_reply_that_trickles_ends_at_the_timeout(
 
     message = failure_of(called(web.url, timeout_seconds=0.3))
 
-    assert "gave no whole answer within 0.3 seconds (at the only attempt)" in message
+    assert "did not complete its answer within 0.3 seconds (at the only attempt)" in message
     assert time.monotonic() - began < 60
 
 
@@ -179,7 +182,7 @@ def test_a_reply_without_end_is_cut(head: bytes, served: Served, called: Called)
 
     message = failure_of(called(web.url, largest_reply=100_000))
 
-    assert "answered more than 100,000 bytes, which is the limit" in message
+    assert "answered more than the limit of 100,000 bytes" in message
 
 
 def test_a_service_that_is_not_there_is_told(served: Served, called: Called) -> None:
@@ -187,7 +190,7 @@ def test_a_service_that_is_not_there_is_told(served: Served, called: Called) -> 
     url = web.url
     web.close()
 
-    assert "is not reached" in failure_of(called(url))
+    assert "cannot be reached" in failure_of(called(url))
 
 
 def test_a_stop_is_obeyed_while_a_call_hangs(served: Served, called: Called) -> None:
@@ -226,13 +229,13 @@ def test_a_circuit_opens_after_three_and_closes_with_an_answer() -> None:
     circuit = Circuit()
     for number in range(3):
         assert circuit.admit(float(number))
-        circuit.given_up(float(number), "is not reached")
+        circuit.given_up(float(number), "cannot be reached")
 
     assert circuit.is_open
     assert not circuit.admit(6.9)
     assert circuit.admit(7.0)  # 2 s, when it opened, and the first pause of 5 s
     assert not circuit.admit(7.0)  # one at a time
-    circuit.given_up(7.5, "is not reached")
+    circuit.given_up(7.5, "cannot be reached")
     assert not circuit.admit(17.4)
     assert circuit.admit(17.5)  # 10 s later
     circuit.left()
@@ -247,9 +250,9 @@ def test_a_circuit_opens_after_three_and_closes_with_an_answer() -> None:
 def test_an_outage_that_retries_outlast_opens_nothing() -> None:
     circuit = Circuit()
     for _ in range(2):
-        circuit.given_up(0.0, "is not reached")
+        circuit.given_up(0.0, "cannot be reached")
     circuit.answered()
-    circuit.given_up(1.0, "is not reached")
+    circuit.given_up(1.0, "cannot be reached")
 
     assert not circuit.is_open
 
@@ -261,5 +264,5 @@ def test_an_open_circuit_asks_nobody(served: Served, called: Called) -> None:
     messages = [failure_of(service) for _ in range(5)]
 
     assert len(web.asked) == 3
-    assert "is not asked for a while, because 3 requests in a row were given up" in messages[4]
+    assert "is not called for a while, because 3 requests in a row failed" in messages[4]
     assert "the last time it answered status 500" in messages[4]

@@ -154,10 +154,10 @@ OWN_ADVANTAGE = AdvantageRecord(name="group_median", needs="group")
     [
         ({"preset": {"advantage": "group_mean"}}, None),
         ({"preset": {"advantage": "nothing_like_it"}}, "there is no advantage `nothing_like_it`"),
-        ({"preset": {"clip_lower": 0.1}}, "its preset sets what there is not: clip_lower"),
+        ({"preset": {"clip_lower": 0.1}}, "its preset sets unknown fields: clip_lower"),
         ({"recipe": "labels"}, "`fields` and `recipe`"),
         ({"advantage": AdvantageRecord(name="gae")}, "coloop itself has the advantage `gae`"),
-        ({"advantage": OWN_ADVANTAGE}, "wants `needs: group` and an `estimator`"),
+        ({"advantage": OWN_ADVANTAGE}, "requires `needs: group` and an `estimator`"),
         ({"advantage": OWN_ADVANTAGE, "estimator": "some_pack.maths:median"}, None),
     ],
     ids=str,

@@ -330,7 +330,7 @@ WRONG = [
         "`node.metric` is expected",
     ),
     ("  actor:\n", "  Actor:\n", "structure.bad_name", "nodes.Actor", "is no node id"),
-    ("name: small ", 'name: "a b" ', "structure.bad_name", "name", "that is no name"),
+    ("name: small ", 'name: "a b" ', "structure.bad_name", "name", "that is not a name"),
     ("coloop: 1", "coloop: 99", "version.newer", "coloop", "install a newer coloop"),
     ("coloop: 1", "coloop: one", "version.unknown", "coloop", "write `coloop: 1`"),
     ("coloop: 1", "colop: 1", "version.missing", "coloop", "found `colop`"),

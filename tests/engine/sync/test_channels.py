@@ -405,7 +405,7 @@ def test_a_bucket_that_is_not_whole_is_told_and_the_engine_takes_the_next_versio
     with pytest.raises(WeightsNotUpdated, match=r"version 1 .*/weights-00002\.safetensors: "):
         engine.load_weights(FilesChannel().receive(transfer), 1)
 
-    with pytest.raises(WeightsNotUpdated, match="failed half-way"):
+    with pytest.raises(WeightsNotUpdated, match="failed midway"):
         engine.score([[5, 6]])
     line.push(loaded, engine, version=2)
     assert engine.version == 2
@@ -424,7 +424,7 @@ def test_a_full_disk_leaves_nothing_behind(
 
     monkeypatch.setattr("coloop.workers.sync.files.save_file", no_room)
 
-    with pytest.raises(StorageFull, match="no room for version 2"):
+    with pytest.raises(StorageFull, match="no space for version 2"):
         FilesChannel([tmp_path], 20_000).send(loaded.model.named_parameters(), version=2)
     assert written
     assert list(tmp_path.iterdir()) == []
@@ -596,7 +596,7 @@ def test_who_stops_reading_is_told_to_all_at_once(loaded: LoadedModel) -> None:
             ends = zip((first, second), counts, strict=True)
             readers = [lanes.submit(read, channel, transfer, count) for channel, count in ends]
             if turn == 0:
-                with pytest.raises(WeightsNotUpdated, match="it was given up"):
+                with pytest.raises(WeightsNotUpdated, match="it was cancelled"):
                     sender.deliver(transfer)
                 # The sender, who leaves as well, may be gone before this end can ask it why.
                 with pytest.raises(WeightsNotUpdated, match="broke off"):

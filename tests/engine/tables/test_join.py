@@ -106,7 +106,7 @@ def test_rows_are_gathered_under_the_nearest_row_that_was_born_in_a_node() -> No
 
 
 def test_a_row_that_nothing_can_gather_is_an_error() -> None:
-    with pytest.raises(LookupError, match=r"row actor:sums:0\.0\.0 descends from no row"):
+    with pytest.raises(LookupError, match=r"row actor:sums:0\.0\.0 does not descend from any row"):
         gather_rows(children("actor", rows_of(1), 1).rows, {"elsewhere"})
 
 

@@ -35,7 +35,7 @@ def test_an_expression_has_its_value(expression: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("", "there is no expression"),
+        ("", "the expression is empty"),
         ("1+", "ends too early"),
         ("(1+2", "ends too early"),
         ("1 2", "unexpected '2'"),

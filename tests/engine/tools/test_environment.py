@@ -76,7 +76,7 @@ def test_instances_outlive_the_process_that_another_one_has_ended(tool: Environm
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("break", r"RuntimeError: broken"), ("odd", "an `observation` that is no text")],
+    [("break", r"RuntimeError: broken"), ("odd", "an `observation` that is not a text")],
 )
 def test_what_a_step_does_wrong_is_told(tool: EnvironmentTool, text: str, reason: str) -> None:
     session = tool.open(caller())
@@ -91,7 +91,7 @@ def test_what_a_step_does_wrong_is_told(tool: EnvironmentTool, text: str, reason
     ("said", "reason"),
     [
         ("'text'", "gave str, expected a dict"),
-        ("{'reward': 'much'}", "a `reward` that is no number"),
+        ("{'reward': 'much'}", "a `reward` that is not a number"),
         ("{'score': float('inf')}", "the number inf"),
         ("{'done': 1}", "`done` that is neither"),
         ("{'observation': 'x' * 20_000_000}", "more than"),
@@ -132,7 +132,7 @@ def test_proofs_move_forward_and_backward() -> None:
 
 @pytest.mark.parametrize("action", ["c", "", "z", "a>b", "b>c", "b c"])
 def test_an_action_that_does_not_follow_leads_nowhere(action: str) -> None:
-    with pytest.raises(ToolFailure, match=r"follow|no rule"):
+    with pytest.raises(ToolFailure, match=r"follow|not a rule"):
         theorem(action)
 
 

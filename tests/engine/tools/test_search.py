@@ -51,15 +51,15 @@ def test_nothing_is_found_where_no_word_is_known() -> None:
 
     assert session.answer({"query": "zebra"}, lambda: None).value == "nothing found"
     assert session.answer({"query": "sing"}, lambda: None).value == "birds sing"
-    with pytest.raises(ToolFailure, match="no query"):
+    with pytest.raises(ToolFailure, match="query is empty"):
         session.answer({"query": "  "}, lambda: None)
 
 
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([], "0 documents without a word"),
-        ([{"text": " ... "}], "1 documents without a word"),
+        ([], "the 0 documents of"),
+        ([{"text": " ... "}], "the 1 documents of"),
         ([{"title": "x"}], "no text in column `text`: it is not there; it has title"),
         ([{"text": 3}], "it is a int"),
     ],

@@ -137,7 +137,7 @@ def test_one_pass_says_words_and_values_of_a_model_that_has_both_heads(batch: Ba
 def test_what_a_model_has_no_head_for_is_refused_by_name(batch: Batch) -> None:
     with pytest.raises(ValueError, match="Qwen3ForCausalLM has no score head"):
         TokenModel(tiny_model()).outputs(batch, BOTH)
-    with pytest.raises(ValueError, match="Qwen3ForSequenceClassification has no head of words"):
+    with pytest.raises(ValueError, match="SequenceClassification has no language-model head"):
         TokenModel(tiny_model(head="score")).outputs(batch)
 
 

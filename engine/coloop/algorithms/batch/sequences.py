@@ -48,7 +48,7 @@ class Text:
 
     prompt: Prompt
     target: Prompt
-    """A text, or messages that go on from the prompt: what the assistant says in them."""
+    """A text, or messages that continue the prompt: the text of the assistant in them."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """What the assistant of a chat may call, as its template shows it."""
 

@@ -137,7 +137,7 @@ def _object_in(text: str, line: int) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number that JSON has")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _kind(value: Any) -> str:
@@ -190,7 +190,7 @@ class JsonArray:
             place = SPACE.match(text, place + 1).end()
         rest = SPACE.match(text, place + 1).end()
         if rest < len(text):
-            raise json.JSONDecodeError("something stands behind the list", text, rest)
+            raise json.JSONDecodeError("there is text after the list", text, rest)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -222,7 +222,7 @@ class Delimited:
         self.header = self._fields(0) if len(self._records) else []
         for name in self.header:
             if not name or self.header.count(name) > 1:
-                what = f"has the column {name!r} twice" if name else "has a column without a name"
+                what = f"has two columns {name!r}" if name else "has a column without a name"
                 raise RowProblem(f"{what} in its header", line=self._records.lines[0])
 
     def _index(self, data: Buffer) -> None:
@@ -251,7 +251,7 @@ class Delimited:
         fields = self._fields(index + 1)
         if len(fields) != len(self.header):
             raise RowProblem(
-                f"has {len(fields)} values, the header names {len(self.header)} columns",
+                f"has {len(fields)} values, the header has {len(self.header)} columns",
                 line=self.line_of(index),
             )
         return dict(zip(self.header, fields, strict=True))
@@ -295,7 +295,7 @@ class Parquet:
         try:
             self._file = pq.ParquetFile(path, memory_map=True)
         except self._problems as error:
-            raise RowProblem(f"is no parquet file: {error}") from None
+            raise RowProblem(f"is not a parquet file: {error}") from None
         self.columns: list[str] = list(self._file.schema_arrow.names)
         self._starts = [0]
         for group in range(self._file.num_row_groups):

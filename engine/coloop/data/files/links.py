@@ -87,7 +87,7 @@ def _below(folder: Path, root: Path) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_symlink() and not path.resolve().is_relative_to(root):
-            raise ValueError(f"`{entry.name}` is a link that leads out of the folder")
+            raise ValueError(f"`{entry.name}` is a link that leads outside the folder")
         if entry.is_dir(follow_symlinks=False):
             yield from _below(path, root)
         elif entry.is_file():

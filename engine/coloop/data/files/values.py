@@ -54,7 +54,7 @@ def read_values(
     for name, value in row.items():
         if (half := half_character(value)) is not None:
             told = _told(name, names)
-            raise ValueProblem(f"{told} holds half a character, {half}, which is no text")
+            raise ValueProblem(f"{told} contains half a character, {half}, which is not valid text")
     for name in (*TEXTS, TOOLS):
         if has_nulls(row.get(name)):
             row[name] = without_nulls(row[name])
@@ -101,9 +101,9 @@ def _read(row: dict[str, Any], name: str) -> str | None:
         return None if isinstance(value, str) else chat_problem(value)
     row[name] = value = _as_number(row[name])
     if not isinstance(value, float):
-        return "wants a number"
+        return "must be a number"
     if name == "probability" and not 0 <= value <= 1:
-        return "wants a number from 0 to 1"
+        return "must be a number from 0 to 1"
     return None
 
 

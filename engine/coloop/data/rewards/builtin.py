@@ -156,7 +156,7 @@ def _judged(
     if not asked:
         return {}
     own = judge if judge is not None else judge_of(source, node)
-    assert own is not None, "a reward that asks has a judge"
+    assert own is not None, "a reward that asks needs a judge"
     try:
         return dict(zip(asked, own.verdicts([*asked.values()], tick), strict=True))
     finally:

@@ -31,7 +31,7 @@ def _from(row: ScoringRow, node: str) -> Score:
     if node in row.scores:
         return row.scores[node]
     there = ", ".join(row.scores) or "none"
-    raise DataError(f"no score of `{node}` comes in at port `scores`; there are {there}")
+    raise DataError(f"no score of `{node}` arrives at port `scores`; available: {there}")
 
 
 def one_minus(rows: Sequence[ScoringRow], _: options.OneMinus) -> list[Score]:

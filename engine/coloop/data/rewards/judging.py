@@ -115,7 +115,7 @@ class LibraryJudge:
         return Verdict(score=float(said["score"]))
 
     def _start(self) -> None:
-        """The process, with the library in it, behind the wall of all code: math-verify reads an
+        """The process, with the library in it, in the sandbox: math-verify reads an
         expression by evaluating it.
 
         Raises:
@@ -136,8 +136,8 @@ class LibraryJudge:
 
     def _not_asked(self) -> str:
         return (
-            f"{self._library} was not asked: texts before it in this step had taken "
-            f"{PATIENCE_SECONDS:g} seconds without an answer"
+            f"{self._library} was not asked: earlier texts in this step took {PATIENCE_SECONDS:g} "
+            "seconds without an answer"
         )
 
     def _remember(self, key: str, verdict: Verdict) -> None:

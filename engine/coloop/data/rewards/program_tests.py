@@ -61,8 +61,8 @@ def read_tests(value: Any, column: str) -> list[Case]:
     items = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(items, list | tuple) or not items:
         raise DataError(
-            f"column `{column}` wants a list of tests (`assert f(1) == 2`, or "
-            f'{{"input": "1", "output": "2"}}), found {repr(value)[:80]}'
+            f'column `{column}` must be a list of tests (`assert f(1) == 2`, or {{"input": '
+            f'"1", "output": "2"}}), found {repr(value)[:80]}'
         )
     tests: list[Case] = []
     helpers: list[str] = []
@@ -77,10 +77,10 @@ def read_tests(value: Any, column: str) -> list[Case]:
             helpers.append(ast.unparse(tree))
     if not tests:
         what = (
-            "a test that passes whatever the program does: it calls, asserts and compares nothing "
-            "of the program, or only in functions that nothing calls; write `assert f(1) == 2`"
+            "a test passes whatever the program does: it does not call, assert or compare anything "
+            "of the program, or only in functions that are never called; write `assert f(1) == 2`"
             if any(helpers)
-            else "a test says nothing"
+            else "a test is empty"
         )
         raise DataError(f"column `{column}`: {what}: {str(items[0])[:80]!r}")
     return [replace(test, before="\n".join(helpers)) for test in tests]
@@ -109,7 +109,7 @@ def _tree(item: Any, column: str) -> ast.Module:
     try:
         tree = ast.parse(item)
     except UNREADABLE as error:
-        raise DataError(f"column `{column}`: {item[:80]!r} is no Python: {error}") from None
+        raise DataError(f"column `{column}`: {item[:80]!r} is not valid Python: {error}") from None
     if any(isinstance(one, ast.Assert) and _is_tuple(one.test) for one in ast.walk(tree)):
         raise DataError(
             f"column `{column}`: `assert (x, y)` holds for every program, a tuple is true; write "
@@ -228,7 +228,7 @@ def entry_point_of(value: Any) -> str | None:
         return ast.unparse(ast.parse(value, mode="eval"))
     except UNREADABLE:
         raise DataError(
-            f"column `{ENTRY_POINT}` wants the name of the function that is tested, found "
+            f"column `{ENTRY_POINT}` must be the name of the function that is tested, found "
             f"{repr(value)[:80]}"
         ) from None
 

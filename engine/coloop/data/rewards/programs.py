@@ -37,8 +37,8 @@ AT_ONCE: Final = 8
 WAITS: Final = 4.0
 """By the clock a test has this many times its computing time: what it waits for, a busy machine."""
 AMBIGUOUS: Final = (
-    f"the tests define `{CHECK}(candidate)`, the row has no `{ENTRY_POINT}`, and the program "
-    f"defines several functions; give the rows a column `{ENTRY_POINT}` with the function's name"
+    f"the tests define `{CHECK}(candidate)`, but the row has no `{ENTRY_POINT}`, and the program "
+    f"defines several functions; add a column `{ENTRY_POINT}` with the function's name"
 )
 
 
@@ -122,7 +122,7 @@ class ProgramJudge:
     def _sandbox(self, is_over: threading.Event) -> Sandbox:
         def tick() -> None:
             if is_over.is_set():
-                raise UserCodeError(f"{self._node}: the run ends", self._node)
+                raise UserCodeError(f"{self._node}: the run is ending", self._node)
 
         return Sandbox(
             source_of("programs"),

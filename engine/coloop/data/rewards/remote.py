@@ -36,7 +36,7 @@ Tick = Callable[[int, int], None]
 
 
 class RemoteReward:
-    """See the module."""
+    """Scores rows with a service over HTTP."""
 
     def __init__(self, endpoint: Endpoint, *, batch: int) -> None:
         self._endpoint = endpoint
@@ -175,9 +175,9 @@ class RemoteReward:
 def read_scores(answer: Any, *, count: int) -> list[Scored]:
     """Scores of `count` rows; `Nonsense` says what is none."""
     if not isinstance(answer, list):
-        raise Nonsense(f"answered {_kind(answer)} where a list is wanted", HINT, shown(answer))
+        raise Nonsense(f"answered {_kind(answer)}, expected a list", HINT, shown(answer))
     if len(answer) != count:
-        raise Nonsense(f"answered {len(answer)} scores to {count} rows", HINT)
+        raise Nonsense(f"answered {len(answer)} scores for {count} rows", HINT)
     return [_score(value, place) for place, value in enumerate(answer)]
 
 
@@ -196,8 +196,8 @@ def _number(value: Any, place: int) -> float:
         wrong = why_no_score(number)
         if wrong is None:
             return number
-        raise Nonsense(f"answered {number:g} at place {place}, and {wrong}", HINT)
-    raise Nonsense(f"answered {_kind(value)} as the score at place {place}", HINT, shown(value))
+        raise Nonsense(f"answered {number:g} at position {place}, and {wrong}", HINT)
+    raise Nonsense(f"answered {_kind(value)} as the score at position {place}", HINT, shown(value))
 
 
 def _kind(value: Any) -> str:

@@ -55,7 +55,7 @@ def text_of(row: ScoringRow) -> str | None:
     value = row.columns.get("completion")
     if value is None or isinstance(value, str):
         return value
-    raise DataError(f"column `completion` wants a text, found {repr(value)[:80]}")
+    raise DataError(f"column `completion` must be a text, found {repr(value)[:80]}")
 
 
 def extracted(text: str, expression: str | None) -> str | None:
@@ -74,8 +74,8 @@ def tokens_of(row: ScoringRow) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise DataError(
-        "this reward counts tokens, and the rows have no column `length`; give it the rollouts of "
-        "an actor at port `rollouts`"
+        "this reward counts tokens, but the rows have no column `length`; connect the rollouts of "
+        "an actor to port `rollouts`"
     )
 
 
@@ -92,8 +92,8 @@ def whole(score: Score) -> float | None:
     """A score that has to be one number."""
     if isinstance(score, dict):
         raise DataError(
-            "scores at steps came in where one number a row is wanted; connect the scorer's "
-            "`scores` in place of its `step_scores` (`read: {reduce: min | product | last | mean}` "
-            "says how it makes one number of them)"
+            "scores of steps arrived where one number a row is needed; connect the scorer's "
+            "`scores` instead of its `step_scores` (`read: {reduce: min | product | last | mean}` "
+            "sets how it reduces them to one number)"
         )
     return score

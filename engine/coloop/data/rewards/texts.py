@@ -23,8 +23,8 @@ def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
     """The grade by the checker that the row's task brings."""
     if rows and not any(has_checker(row.columns) for row in rows):
         raise DataError(
-            "the reward `task` wants rows of a `task` source, and none of these rows says which "
-            "task it is of (column `task`); use exact_match or Python for rows of a file"
+            "the reward `task` needs rows of a `task` source, and none of these rows says which "
+            "task it belongs to (column `task`); use exact_match or Python for rows of a file"
         )
     return [
         None if (text := text_of(row)) is None else check_row(row.columns, text) for row in rows
@@ -109,7 +109,7 @@ def _fits(row: ScoringRow, given: options.JsonSchema) -> Score | Question:
     if schema is None:
         return float(_is_json(text))
     if not isinstance(schema, Mapping | bool):
-        raise DataError(f"json_schema: a schema is an object, found {repr(schema)[:80]}")
+        raise DataError(f"json_schema: a schema must be an object, found {repr(schema)[:80]}")
     # What is no JSON fits no schema; it is asked all the same whether the schema is one.
     columns = {"schema": schema, "text": text if _is_json(text) else NO_JSON}
     place = "" if given.column is None else f"json_schema: column `{given.column}`: "
@@ -132,15 +132,15 @@ def _schema_of(row: ScoringRow, column: str) -> Any:
     value = row.columns.get(column)
     if value is None:
         raise DataError(
-            f"json_schema: column `{column}` wants a JSON schema, and the row has none there; "
-            f"write `{{}}` where any JSON will do"
+            f"json_schema: column `{column}` must be a JSON schema, and the row has none; write "
+            "`{}` if any JSON will do"
         )
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except ValueError:
-        raise DataError(f"json_schema: column `{column}` holds no JSON schema") from None
+        raise DataError(f"json_schema: column `{column}` is not a JSON schema") from None
 
 
 def column(rows: Sequence[ScoringRow], given: options.Column) -> list[Score]:
@@ -158,7 +158,7 @@ def _as_score(value: Any, name: str) -> Score:
         return float(value if isinstance(value, bool | int | float) else str(value))
     except (ValueError, OverflowError):
         raise DataError(
-            f"column `{name}` wants a number as score, found {repr(value)[:80]}"
+            f"column `{name}` must be a number to be used as a score, found {repr(value)[:80]}"
         ) from None
 
 
@@ -258,9 +258,8 @@ def right_option(gold: str, column: str) -> str:
     found = GOLD.fullmatch(gold)
     if found is None:
         raise DataError(
-            f"choice: column `{column}` wants the letter of the right option (`B`, `(B)`, "
-            f"`B) Paris`), found {gold[:80]!r}; for other answers say with `extract` what is "
-            f"compared, or take exact_match"
+            f"choice: column `{column}` must be the letter of the right option (`B`, `(B)`, `B) "
+            f"Paris`), found {gold[:80]!r}; for other answers set `extract`, or use exact_match"
         )
     return found[1]
 

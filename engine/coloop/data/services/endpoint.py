@@ -37,7 +37,7 @@ QUERY: Final = f"{PATH}?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """See the module."""
+    """Address, secret, limits and error messages of a service that a node uses."""
 
     node: str
     field: str
@@ -94,15 +94,16 @@ class Endpoint:
         if value is None:
             variable = secret_variable(self.secret)
             raise ServiceFailed(
-                f"{self.node}: {self.field}: wants the secret `{self.secret}`, and {variable} is "
-                f"not set where this runs ({variable}=... before the command, or a file "
+                f"{self.node}: {self.field}: needs the secret `{self.secret}`, and {variable} is "
+                f"not set in this environment ({variable}=... before the command, or a file "
                 f"`{variable.lower()}` in COLOOP_SECRETS_DIR)",
                 self.node,
                 self.field,
             )
         if not (value.isascii() and value.isprintable()):
             raise ServiceFailed(
-                f"{self.node}: {self.field}: {secret_variable(self.secret)} is no plain ASCII text",
+                f"{self.node}: {self.field}: {secret_variable(self.secret)} is not plain ASCII "
+                "text",
                 self.node,
                 self.field,
             )
@@ -118,7 +119,7 @@ MOST_ADDRESSES: Final = 32
 
 
 class CheckedNetwork(AsyncNetworkBackend):
-    """See the module."""
+    """A network backend that only connects to addresses that runs may call."""
 
     def __init__(self, endpoint: Endpoint, allowed: AllowedRemotes) -> None:
         self._endpoint = endpoint
@@ -134,7 +135,7 @@ class CheckedNetwork(AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> AsyncNetworkStream:
         del timeout  # each address has its part of the time
-        last: Exception = ConnectError("the name leads to no address")
+        last: Exception = ConnectError("the name has no address")
         addresses = await self._checked(host, port)
         for address in addresses:
             patience = self._endpoint.timeout_seconds / len(addresses)
@@ -184,6 +185,6 @@ async def resolved(host: str, port: int) -> list[Address]:
     try:
         entries = await asyncio.shield(asyncio.wrap_future(found))
     except (OSError, UnicodeError) as error:
-        raise ConnectError(f"the name `{host}` is not resolved ({error})") from None
+        raise ConnectError(f"the name `{host}` cannot be resolved ({error})") from None
     texts = dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries)
     return [ipaddress.ip_address(text) for text in texts]

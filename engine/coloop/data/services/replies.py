@@ -63,8 +63,8 @@ async def read_body(chunks: AsyncIterable[bytes], most: int) -> bytes:
         body += chunk
         if len(body) > most:
             raise Nonsense(
-                f"answered more than {most:,} bytes, which is the limit",
-                "it should answer what was asked for and nothing besides",
+                f"answered more than the limit of {most:,} bytes",
+                "it should answer only what was requested",
             )
     return bytes(body)
 
@@ -76,17 +76,17 @@ def check_status(status: int, headers: Headers, body: bytes) -> None:
     if 300 <= status < 400:
         raise Nonsense(
             f"answered status {status}, a redirect, which is not followed",
-            "name the address that answers itself",
+            "use the final address of the service",
             _host(headers),
         )
     found = f"answered status {status}"
     if status in RETRIED:
         raise Busy(found, shown(body), _retry_after(headers))
-    hint = "look into the log of the service"
+    hint = "check the log of the service"
     if status in (401, 403):
-        hint = "name its key in `secret`, or see whether the key is still good"
+        hint = "name its key in `secret`, or check that the key is still valid"
     elif status in (404, 405):
-        hint = "see whether the address is the whole path that answers POST"
+        hint = "check that the address is the full path that answers POST"
     raise Nonsense(found, hint, shown(body))
 
 
@@ -95,12 +95,14 @@ def parse(body: bytes, headers: Headers) -> Any:
     coding = _header(headers, b"content-encoding")
     if coding not in ("", "identity"):
         raise Nonsense(
-            "answered a body in a coding that was not asked for", "let it answer plain JSON", coding
+            "answered a body in an encoding that was not requested",
+            "let it answer plain JSON",
+            coding,
         )
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_no_number)
     except (ValueError, RecursionError):
-        what = "answered no JSON" if body else "answered nothing"
+        what = "answered something other than JSON" if body else "answered nothing"
         raise Nonsense(what, "let it answer JSON in UTF-8", shown(body)) from None
     _check_depth(value)
     return value
@@ -118,8 +120,8 @@ def shown(value: Any) -> str:
 
 def _no_number(word: str) -> NoReturn:
     raise Nonsense(
-        f"answered `{word}`, which is no number",
-        "let it answer null where it has none",
+        f"answered `{word}`, which is not a number",
+        "let it answer null if it has none",
     )
 
 
@@ -135,7 +137,7 @@ def _check_depth(value: Any) -> None:
         if not level:
             return
     raise Nonsense(
-        f"answered lists in each other deeper than {DEEPEST}", "let it answer what was asked for"
+        f"answered lists nested deeper than {DEEPEST}", "let it answer what was requested"
     )
 
 

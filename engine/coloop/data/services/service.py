@@ -38,7 +38,7 @@ AGENT: Final = "coloop"
 
 
 class Service:
-    """See the module."""
+    """Sends JSON requests over HTTP, several at once, with retries."""
 
     def __init__(self, endpoint: Endpoint, *, largest_reply: int = LARGEST_REPLY) -> None:
         """
@@ -121,11 +121,11 @@ class Service:
             async with asyncio.timeout(seconds):
                 return await self._send(data)
         except TimeoutError:
-            raise Busy(f"gave no whole answer within {seconds:g} seconds") from None
+            raise Busy(f"did not complete its answer within {seconds:g} seconds") from None
         except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
-            raise Busy("is not reached", str(error)) from None
+            raise Busy("cannot be reached", str(error)) from None
         except httpcore2.ProtocolError as error:
-            raise Busy("does not speak HTTP as it should", str(error)) from None
+            raise Busy("does not speak valid HTTP", str(error)) from None
 
     async def _send(self, data: bytes) -> Any:
         async with self._pool.stream(
@@ -154,15 +154,14 @@ class Service:
         tries = "at the only attempt" if attempts == 1 else f"at the last of {attempts} attempts"
         return self.endpoint.failure(
             f"{why} ({tries})",
-            "see whether it runs and is fast enough, or give it more `timeout_seconds` or "
-            "`retries`",
+            "check that it runs and is fast enough, or raise `timeout_seconds` or `retries`",
         )
 
     def _rests(self) -> ServiceFailed:
         return self.endpoint.failure(
-            f"is not asked for a while, because {self._circuit.failures} requests in a row were "
-            f"given up; the last time it {self._circuit.last}",
-            "see whether it runs",
+            f"is not called for a while, because {self._circuit.failures} requests in a row "
+            f"failed; the last time it {self._circuit.last}",
+            "check that it runs",
         )
 
     @property
@@ -236,7 +235,7 @@ LONGEST_REST_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class Circuit:
-    """See the module."""
+    """Stops calls to a service for a while after several failed requests (circuit breaker)."""
 
     failures: int = 0
     """Requests given up in a row."""

@@ -145,7 +145,7 @@ def _as_heard(score: Score, scored: str, receiver: str, table: Table) -> Score:
     if not isinstance(score, dict) or (table.judged or {}).get(scored, scored) == receiver:
         return score
     if table.reduce is None:
-        raise TypeError("scores at positions cannot leave the text that they index; reduce them")
+        raise TypeError("scores of positions cannot leave the text that they index; reduce them")
     steps = [score[place] for place in sorted(score)]
     return REDUCTIONS[table.reduce](steps) if steps else None
 

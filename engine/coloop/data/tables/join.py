@@ -136,7 +136,7 @@ def gather_rows(
         else:
             above = row.parents[0] if row.parents else None
         if above is None:
-            raise LookupError(f"row {row.id} descends from no row that could gather it")
+            raise LookupError(f"row {row.id} does not descend from any row that could gather it")
         groups.setdefault(above, []).append(row)
     return tuple(
         _gathered(above, members, births or (born_at(above),)) for above, members in groups.items()

@@ -140,7 +140,8 @@ def read_rows(path: Path, kinds: Kinds, sha256: str) -> dict[int, Any]:
     found = hashlib.sha256(data).hexdigest()
     if found != sha256 or not data.startswith(MAGIC):
         raise CheckpointError(
-            f"{path} is not what was written: its SHA-256 is {found}, the manifest says {sha256}"
+            f"{path} was changed after it was written: its SHA-256 is {found}, but {sha256} in the "
+            "manifest"
         )
     start = len(MAGIC) + COUNT_BYTES
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")

@@ -132,7 +132,7 @@ ARITHMETIC: Final = Task(
     help="Sums, differences and products of whole numbers: 12+34= is answered by 46.",
     parameters=ArithmeticTask,
     main=Part(
-        help="A question, its answer, and the same as the text to imitate.",
+        help="A question, its answer, and both as a demonstration.",
         columns=("prompt", "answer", "target"),
         strata=_strata,
     ),

@@ -158,7 +158,7 @@ def draw_rows(
     With a `size` exactly as many, or TooFewProblems; without, up to DEFAULT_SIZE.
     """
     if size is not None and not 1 <= size <= LARGEST_SIZE:
-        raise TaskProblem(f"size wants 1 to {LARGEST_SIZE:,}, found {size:,}", field="size")
+        raise TaskProblem(f"size must be from 1 to {LARGEST_SIZE:,}, found {size:,}", field="size")
     wanted = DEFAULT_SIZE[split] if size is None else size
     rows: list[dict[str, Any]] = []
     seen: set[int] = set()
@@ -174,7 +174,7 @@ def draw_rows(
         return rows
     raise TooFewProblems(
         f"task {task} has {len(rows):,} different rows in its {split} split with these parameters, "
-        f"size asks for {wanted:,}; lower `size`, or widen the parameters",
+        f"but size is {wanted:,}; lower `size`, or widen the parameters",
         field="size",
     )
 

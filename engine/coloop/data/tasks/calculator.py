@@ -82,7 +82,7 @@ CALCULATOR: Final = Task(
     help="Sums of several numbers, worked out by calls of a calculator.",
     parameters=CalculatorTask,
     main=Part(
-        help="A sum with its answer; the text to imitate calls the calculator at each step.",
+        help="A sum and its answer; the demonstration calls the calculator at each step.",
         columns=("prompt", "answer", "target"),
         strata=_strata,
     ),

@@ -115,7 +115,7 @@ def _question(columns: Mapping[str, Any]) -> tuple[list[int], int] | None:
 
 COUNTDOWN: Final = Task(
     name="countdown",
-    help="Reach a goal from given numbers with + - * /, each number used once.",
+    help="Reach a target from given numbers with + - * /, using each number once.",
     parameters=CountdownTask,
     main=Part(
         help="The numbers and the goal, with one expression that reaches it.",

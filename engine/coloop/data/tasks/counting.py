@@ -55,7 +55,7 @@ COUNTING: Final = Task(
     help="Count a letter in a word.",
     parameters=CountingTask,
     main=Part(
-        help="A letter and a word, and how often it stands there.",
+        help="A letter, a word, and the number of times it occurs.",
         columns=("prompt", "answer", "target"),
         strata=_strata,
     ),

@@ -74,7 +74,7 @@ IMAGES: Final = Task(
     help="Small one-bit figures of one block, with captions and questions.",
     parameters=ImagesTask,
     main=Part(
-        help="A figure and what it shows.",
+        help="A picture and its description.",
         columns=("figure", "caption"),
         strata=_strata_of(_captioned),
     ),

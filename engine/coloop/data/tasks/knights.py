@@ -155,7 +155,7 @@ KNIGHTS: Final = Task(
     help="Puzzles of knights, who tell the truth, and knaves, who lie; each has one solution.",
     parameters=KnightsTask,
     main=Part(
-        help="What the people say, and who is what, in the order of the names.",
+        help="The statements, and who is a knight or a knave, in the order of the names.",
         columns=("prompt", "answer", "target"),
         strata=_strata,
     ),

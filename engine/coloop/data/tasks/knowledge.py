@@ -103,13 +103,13 @@ KNOWLEDGE: Final = Task(
     help="Questions of one or more hops about a made-up world, and the documents that describe it.",
     parameters=KnowledgeTask,
     main=Part(
-        help="A question and the name that answers it.",
+        help="A question whose answer is a name.",
         columns=("prompt", "answer", "target", "hops"),
         strata=_strata,
     ),
     parts={
         "documents": Part(
-            help="What is known about each of the people; the same for both splits.",
+            help="A document about each person; the same for both splits.",
             columns=("title", "text"),
             strata=_documents,
             is_split=False,

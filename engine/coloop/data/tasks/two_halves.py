@@ -48,7 +48,7 @@ def check_two_halves(columns: Mapping[str, Any], completion: str) -> float | Non
 
 TWO_HALVES: Final = Task(
     name="two_halves",
-    help="A sum whose answer two agents write, each half of its digits.",
+    help="A sum whose answer is written by two agents, half of the digits each.",
     parameters=TwoHalvesTask,
     main=Part(
         help="A sum, its answer, and the answer's two halves.",

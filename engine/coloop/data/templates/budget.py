@@ -73,8 +73,8 @@ class Budget:
             self._begin_half()
             return
         raise LimitReached(
-            f"it takes more than {SECONDS:g} seconds of computing, the limit for one text; "
-            "loop over fewer items, or write it with `code`"
+            f"it takes more than {SECONDS:g} seconds of computing, the limit for one text; loop "
+            "over fewer items, or use `code`"
         )
 
     def take(self, size: int) -> None:
@@ -82,8 +82,8 @@ class Budget:
         self.left -= size
         if self.left < 0:
             raise LimitReached(
-                f"it makes more than {LARGEST_MADE // 2**20} MiB of texts and lists on the way, "
-                "the limit for one text; write in the loop instead of adding to a text"
+                f"it creates more than {LARGEST_MADE // 2**20} MiB of texts and lists, the limit "
+                "for one text; write inside the loop instead of adding to a text"
             )
         if monotonic() > self.soonest:
             self._count_computing()
@@ -165,7 +165,7 @@ def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> i
             raise too_long(characters, most)
         level, depth = inner, depth + 1
         if depth > DEEPEST_VALUE:
-            raise LimitReached(f"lists stand in each other deeper than {DEEPEST_VALUE}")
+            raise LimitReached(f"lists are nested deeper than {DEEPEST_VALUE}")
     return characters
 
 
@@ -218,7 +218,7 @@ def spelled(value: Any) -> str:
 def _check_text(value: Any) -> None:
     if isinstance(value, Iterator) or (callable(value) and not isinstance(value, Undefined)):
         raise TypeError(
-            f"a {type(value).__name__} is no text; `| list` and `| join` take the items of a "
+            f"a {type(value).__name__} is not a text; `| list` and `| join` take the items of a "
             "filter, `()` calls a function"
         )
 

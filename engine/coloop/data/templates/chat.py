@@ -45,7 +45,7 @@ class Generation(Extension):
 
 
 class ChatEnvironment(BoundedEnvironment):
-    """See the module."""
+    """Jinja environment for a model's chat template, within the limits of all texts."""
 
     written = staticmethod(spelled)
     written_inside = staticmethod(lambda value: value)

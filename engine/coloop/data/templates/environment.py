@@ -72,7 +72,7 @@ class Notes(Namespace):
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """See the module."""
+    """Jinja environment with an allowlist and a budget for values and steps."""
 
     context_class = BudgetContext
     written = staticmethod(written)
@@ -211,7 +211,7 @@ def _call_text_method(
 
 def _only_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"`join` of a text wants texts, found {type(value).__name__}; {FILTER}")
+        raise TypeError(f"`join` of a text needs texts, found {type(value).__name__}; {FILTER}")
     return value
 
 
@@ -234,7 +234,7 @@ def _dict(context: BudgetContext, /, *given: Any, **named: Any) -> dict[Any, Any
     """`dict`, looking at the clock at each entry: numbers can be chosen so that each costs a walk
     over all others."""
     if len(given) > 1:
-        raise TypeError(f"dict takes one value, found {len(given)}")
+        raise TypeError(f"dict takes at most one value, found {len(given)}")
     found: dict[Any, Any] = {}
     for value in given:
         pairs = value.items() if isinstance(value, dict) else value

@@ -270,7 +270,7 @@ def _number_test(name: str) -> Filter:
     @pass_context
     def test(context: BudgetContext, value: Any, *args: Any) -> Any:
         if isinstance(value, str):
-            raise TypeError(f"`{name}` wants a number, found a text; `int` makes one of it")
+            raise TypeError(f"`{name}` needs a number, found a text; convert it with `int`")
         return plain(value, *args)
 
     return test

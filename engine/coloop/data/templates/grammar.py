@@ -56,8 +56,8 @@ def check_source(source: str) -> None:
     """TemplateSyntaxError for a source that is too long to be read."""
     if len(source) > LONGEST_SOURCE:
         raise TemplateSyntaxError(
-            f"the text has {len(source):,} characters, the limit is {LONGEST_SOURCE:,}; "
-            "long passages belong into columns",
+            f"the text has {len(source):,} characters, the limit is {LONGEST_SOURCE:,}; put long "
+            "passages into columns",
             1,
         )
 
@@ -72,8 +72,8 @@ def limited(tokens: Iterable[Token]) -> Iterator[Token]:
 
 def _too_many_parts(line: int) -> TemplateSyntaxError:
     return TemplateSyntaxError(
-        f"the text has more than {MOST_NODES:,} names, operators and tags; "
-        "write it with `code`, or in several columns",
+        f"the text has more than {MOST_NODES:,} names, operators and tags; use `code`, or split it "
+        "into several columns",
         line,
     )
 
@@ -89,8 +89,8 @@ def check_tree(tree: nodes.Template) -> None:
             raise _too_many_parts(line)
         if depth > DEEPEST_SOURCE:
             raise TemplateSyntaxError(
-                f"expressions stand in each other deeper than {DEEPEST_SOURCE}; "
-                "give the inner ones a name with `set`",
+                f"expressions are nested deeper than {DEEPEST_SOURCE}; name the inner ones with "
+                "`set`",
                 line,
             )
         level = [
@@ -104,20 +104,20 @@ def _checked(node: nodes.Node, tags: int) -> nodes.Node:
     if type(node) not in KNOWN:
         name = type(node).__name__.lower()
         raise TemplateSyntaxError(
-            f"`{name}` is no part of texts, which stand for themselves; "
-            "a `macro` gives a passage a name",
+            f"`{name}` is not supported, because each text stands alone; use a `macro` to name a "
+            "passage",
             node.lineno or 1,
         )
     if tags > DEEPEST_TAGS:
         raise TemplateSyntaxError(
-            f"tags stand in each other deeper than {DEEPEST_TAGS}; a `macro` holds the inner ones",
+            f"tags are nested deeper than {DEEPEST_TAGS}; move the inner ones into a `macro`",
             node.lineno or 1,
         )
     value = node.value if isinstance(node, nodes.Const) else None
     is_long = isinstance(value, int) and value.bit_length() > LONGEST_NUMBER
     if is_long or (isinstance(value, float) and not isfinite(value)):
         raise TemplateSyntaxError(
-            f"a number is larger than {LONGEST_NUMBER} bits can say", node.lineno or 1
+            f"a number needs more than {LONGEST_NUMBER} bits", node.lineno or 1
         )
     return node
 

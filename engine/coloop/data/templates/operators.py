@@ -62,7 +62,9 @@ def measure_operation(operator: str, left: Any, right: Any) -> None:
         case "%", str(), _:
             measure_format(left, right)
         case "-", _, _ if type(left) in VIEWS or type(right) in VIEWS:
-            raise TypeError("the keys of a dict have no `-`; `reject('in', ...)` leaves some out")
+            raise TypeError(
+                "the keys of a dict do not support `-`; `reject('in', ...)` removes some"
+            )
         case "+", str(), str():
             _check_length(len(left) + len(right))
         case "+", (list() | tuple()), (list() | tuple()):
@@ -89,7 +91,8 @@ def measure_format(text: str, values: Any) -> None:
         for digits in (found["width"], found["precision"] or ""):
             if found["kind"] == "(" or digits == "*" or len(digits) > LONGEST_WIDTH:
                 raise LimitReached(
-                    f"the width in {found[0][:40]!r} is no number of up to {LONGEST_WIDTH} digits"
+                    f"the width in {found[0][:40]!r} is not a number of up to {LONGEST_WIDTH} "
+                    "digits"
                 )
             size += int(digits or 0)
         if found["name"] is None:
@@ -108,7 +111,7 @@ def measure_method(name: str, owner: str, args: Sequence[Any], kwargs: Mapping[s
     values = [*args, *kwargs.values()]
     for value in values:
         if isinstance(value, int) and abs(value) > LARGEST_OFFSET:
-            raise LimitReached("a position or a width is too large a number")
+            raise LimitReached("a position or a width is too large")
     first = values[0] if values else None
     if name in PADS and isinstance(first, int):
         _check_length(first)

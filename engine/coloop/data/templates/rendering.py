@@ -76,7 +76,7 @@ def parts_of(
             size += len(part)
             if size > LARGEST_TEXT:
                 raise LimitReached(
-                    f"it writes more than {LARGEST_TEXT:,} characters, the limit for one text; "
+                    f"it generates more than {LARGEST_TEXT:,} characters, the limit for one text; "
                     "write fewer items, or parts of them"
                 )
             parts.append(part)
@@ -87,5 +87,5 @@ def parts_of(
 
 def _told(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return "its macros call each other without end"
+        return "its macros call each other endlessly"
     return (str(error) or type(error).__name__)[:LONGEST_REASON]

@@ -29,7 +29,7 @@ SAME: Final = {"^": "**", "×": "*", "÷": "/", "−": "-"}
 
 
 class Calculator:
-    """See the module."""
+    """Tool that evaluates one arithmetic expression, within limits on its cost."""
 
     def open(self, caller: Caller) -> "CalculatorSession":
         del caller
@@ -71,7 +71,7 @@ def _tokens(expression: str) -> list[str]:
         found.append(SAME.get(sign, sign) if sign else match[1])
         place = match.end()
     if not found:
-        raise ToolFailure("there is no expression")
+        raise ToolFailure("the expression is empty")
     return found
 
 

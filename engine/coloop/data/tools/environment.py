@@ -52,7 +52,7 @@ class Environment(Protocol):
 
 
 class EnvironmentTool:
-    """See the module."""
+    """Tool around a user's environment class with `reset(row)` and `step(text)`."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -82,7 +82,7 @@ class EnvironmentTool:
         """
         states = self._environment.move(state, action, seed, tick)
         if not isinstance(states, list) or not all(isinstance(one, str) for one in states):
-            raise ToolFailure(f"`step` gave {type(states).__name__}, expected a list of texts")
+            raise ToolFailure(f"`step` returned {type(states).__name__}, expected a list of texts")
         return states
 
     def take_printed(self) -> str:
@@ -127,18 +127,18 @@ class EnvironmentSession:
 def _checked(said: Any) -> dict[str, Any]:
     """What `step` gave, each part of its kind; what it leaves out is nothing."""
     if not isinstance(said, dict):
-        raise ToolFailure(f"`step` gave {type(said).__name__}, expected a dict")
+        raise ToolFailure(f"`step` returned {type(said).__name__}, expected a dict")
     found = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **said}
     if not isinstance(found["observation"], str):
-        raise ToolFailure("`step` gave an `observation` that is no text")
+        raise ToolFailure("`step` returned an `observation` that is not a text")
     if not isinstance(found["done"], bool):
-        raise ToolFailure("`step` gave `done` that is neither true nor false")
+        raise ToolFailure("`step` returned `done` that is neither true nor false")
     for name in SUMS:
         number = found[name]
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise ToolFailure(f"`step` gave a `{name}` that is no number")
+            raise ToolFailure(f"`step` returned a `{name}` that is not a number")
         if not math.isfinite(number):
-            raise ToolFailure(f"`step` gave the `{name}` {number}")
+            raise ToolFailure(f"`step` returned the `{name}` {number}")
         found[name] = float(number)
     return found
 

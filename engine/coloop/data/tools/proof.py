@@ -42,7 +42,7 @@ class State:
         left = left.removeprefix(NEGATION)
         parts = [part.strip() for part in left.split(",")]
         if not turnstile or not goal.strip() or not all(parts):
-            raise ToolFailure(f"{text!r} is no theorem; expected `a, a>b |- b`")
+            raise ToolFailure(f"{text!r} is not a theorem; expected `a, a>b |- b`")
         rules = [part.partition(">") for part in parts if ">" in part]
         return cls(
             facts=tuple(part for part in parts if ">" not in part),
@@ -73,25 +73,27 @@ class State:
             return self._backward(premises.strip(), conclusion.strip())
         atom = premises
         if not any(to == atom and set(by) <= set(self.facts) for by, to in self.rules):
-            raise ToolFailure(f"{atom or 'nothing'} does not follow from what is known by a rule")
+            raise ToolFailure(
+                f"{atom or 'nothing'} does not follow from the known facts by any rule"
+            )
         reached = replace(self, facts=(*self.facts, atom))
         return [] if reached.is_shown else [reached]
 
     def _refuted(self, word: str) -> list["State"]:
         if word != NONE:
-            raise ToolFailure(f"a negation is shown by `{NONE}` alone")
+            raise ToolFailure(f"a negation can only be proved by `{NONE}`")
         known, grows = {*self.facts}, True
         while grows:
             reached = {to for by, to in self.rules if known.issuperset(by)}
             grows = not reached <= known
             known |= reached
         if self.goal in known:
-            raise ToolFailure(f"{self.goal} follows from what is known")
+            raise ToolFailure(f"{self.goal} follows from the known facts")
         return []
 
     def _backward(self, premises: str, conclusion: str) -> list["State"]:
         if (premises, conclusion) not in self.rules or conclusion != self.goal:
-            raise ToolFailure(f"{premises}>{conclusion} is no rule for the goal {self.goal}")
+            raise ToolFailure(f"{premises}>{conclusion} is not a rule for the goal {self.goal}")
         return [replace(self, goal=atom) for atom in premises if atom not in self.facts]
 
 

@@ -67,7 +67,7 @@ class SearchSession(Forgetful):
         del tick
         query = arguments.get("query", "").strip()
         if not query:
-            raise ToolFailure("there is no query")
+            raise ToolFailure("the query is empty")
         found = self._index.best(query, self._top_k)
         return Answered(value="\n".join(found) or "nothing found", parts=tuple(found))
 
@@ -96,7 +96,7 @@ def texts_of(rows: Sequence[Mapping[str, Any]], column: str, node: str, giver: s
         texts.append(text)
     if not any(words_of(text) for text in texts):
         raise DataError(
-            f"{node}: {giver} gives {len(texts)} documents without a word in column `{column}`; "
+            f"{node}: the {len(texts)} documents of {giver} have no words in column `{column}`, so "
             "there is nothing to search",
             node,
             "column",

@@ -47,7 +47,7 @@ def _rewards(settings: ResolvedRewards) -> Iterator[Formula]:
         where = "of a text, before texts are compared"
     else:
         latex, where = r"r_t \leftarrow r_t - \beta k_t", "of each token"
-    note = f"The pull towards the reference is taken from the reward {where}."
+    note = f"The KL penalty is subtracted from the reward {where}."
     yield Formula("KL in the reward", latex, note, ("kl.into", "kl.coefficient"))
 
 
@@ -63,7 +63,7 @@ def _advantages(settings: ResolvedRewards) -> Iterator[Formula]:
         note = "Compared with the greedy answer to the same prompt."
         yield Formula("Advantage", rf"A_t = {rest} - r_{{\text{{greedy}}}}", note, ("advantage",))
     else:
-        note = "What is earned from this token on."
+        note = "The return from this token on."
         yield Formula("Advantage", f"A_t = {rest}", note, ("advantage", "gamma"))
     if settings.whiten:
         spread = rf"\sqrt{{{call('var', 'A')} + {number(1e-8)}}}"
@@ -97,7 +97,7 @@ def _gae(settings: ResolvedRewards) -> Iterator[Formula]:
     yield Formula(
         "Surprise",
         rf"\delta_t = r_t + {gamma}V_{{t+1}} - V_t",
-        "What came, against what the critic expected.",
+        "The reward compared with the critic's estimate.",
         ("gamma",),
     )
     fields: tuple[str, ...] = ("advantage", "gamma")
@@ -127,7 +127,7 @@ def _ratio(settings: ResolvedRewards) -> Iterator[Formula]:
     if settings.loss == "gmpo":
         low, high = settings.clip_low, settings.clip_high
         kept = call("clip", LOG_RATIO, f"-{_bound(low, INFINITY)}", _bound(high, INFINITY))
-        note = "A log ratio is clipped only where it goes the way that the advantage wants."
+        note = "A log ratio is clipped only in the direction of the advantage."
         latex = "s = " + call("exp", rf"\frac{{1}}{{L}} \sum_t {kept}")
         yield Formula("Ratio of the text", latex, note, ("loss", "clip_low", "clip_high"))
 
@@ -144,12 +144,14 @@ def _loss(settings: ResolvedRewards) -> Formula:
             latex, note = rf"-A_t \log {PI}", "No ratio and no clip."
         case "sequence_clipped":
             latex, _, fields = _clipped(settings, "s")
-            note = "The ratio of the whole text is clipped, so a text learns whole or not."
+            note = (
+                "The ratio of the whole text is clipped, so all of its tokens are trained or none."
+            )
         case "cispo":
             low, high = _bound(settings.ratio_min, "0"), _bound(settings.ratio_max, INFINITY)
             kept = call("sg", call("clip", RATIO, low, high))
             latex = rf"-{kept} A_t \log {PI}"
-            note = "The weight is clipped and has no gradient (sg); every token goes on learning."
+            note = "The weight is clipped and has no gradient (sg); every token keeps a gradient."
             fields = ("ratio_min", "ratio_max")
         case "sapo":
             up, down = number(settings.tau_positive), number(settings.tau_negative)
@@ -163,9 +165,8 @@ def _loss(settings: ResolvedRewards) -> Formula:
             plain = f"-{RATIO} A_t"
             held = rf"{plain} + |\log {RATIO}|"
             latex = cases((held, "for the chosen tokens"), (plain, "else"))
-            note = (
-                f"The {settings.covariance_share:.3%} with the greatest covariance are held back."
-            )
+            note = f"The {settings.covariance_share:.3%} with the greatest covariance "
+                "get a KL penalty."
             fields = ("covariance_share",)
         case "clip_cov":
             latex, _, fields = _clipped(settings, RATIO)
@@ -190,7 +191,7 @@ def _clipped(settings: ResolvedRewards, ratio: str) -> tuple[str, str, tuple[str
     low, high = settings.clip_low, settings.clip_high
     fields = ("clip_low", "clip_high")
     if low is None and high is None:
-        return f"-{ratio} A_t", "No clip: the ratio may go anywhere.", fields
+        return f"-{ratio} A_t", "No clip: the ratio is unbounded.", fields
     lowest = "0" if low is None else f"1 - {number(low)}"
     highest = INFINITY if high is None else f"1 + {number(high)}"
     clipped = call("clip", ratio, lowest, highest)
@@ -208,12 +209,15 @@ def _correction(settings: ResolvedRewards) -> Iterator[Formula]:
     ratio = fraction(trained, r"\pi_t^{\text{engine}}")
     if method == "token_tis":
         latex = f"w_t = {call('clip', ratio, low, high)}"
-        note = "A token that the engine wrote with other chances counts by their quotient, bounded."
+        note = (
+            "A token whose probability differs between engine and trainer is weighted by the "
+            "bounded ratio of the two."
+        )
     else:
         product, whose = (r"\prod_t ", "A text") if method == "sequence_mask" else ("", "A token")
         band = rf"\text{{ where }} w_t \text{{ within }} [{low}, {high}] \text{{ else }} 0"
         latex = f"w_t = {product}{ratio} {band}"
-        note = f"{whose} on which engine and trainer disagree too much is left out."
+        note = f"{whose} on which engine and trainer disagree too much is masked."
     fields = ("correction.method", "correction.min", "correction.max")
     yield Formula("Correction", latex, note, fields)
 
@@ -226,7 +230,7 @@ def _kl(settings: ResolvedRewards) -> Iterator[Formula]:
     latex = rf"k_t = {estimator} \text{{ with }} x = \log {fraction(PI, REFERENCE)}"
     yield Formula("KL of a token", latex, _kl_note(kl), ("kl.estimator",))
     latex = rf"\beta = {number(kl.coefficient)}"
-    note = "How strongly the policy is held to its reference."
+    note = "How strongly the policy is kept near its reference."
     fields: tuple[str, ...] = ("kl.coefficient",)
     if kl.target is not None:
         error = f"{fraction(word('KL'), number(kl.target))} - 1"
@@ -242,7 +246,7 @@ def _kl_note(kl: ResolvedKl) -> str:
     if kl.into == "reward":
         return f"The estimator {kl.estimator}, taken from the reward."
     gradient = {
-        "k1": "As a loss it teaches nothing: its gradient has mean 0.",
+        "k1": "As a loss it has no effect: its gradient has mean 0.",
         "k2": "Its gradient is that of KL(policy‖reference).",
         "k3": "Its gradient is that of KL(reference‖policy).",
     }[kl.estimator]
@@ -252,7 +256,7 @@ def _kl_note(kl: ResolvedKl) -> str:
 def _off_policy(settings: ResolvedRewards) -> Iterator[Formula]:
     if settings.off_policy is not None:
         shaped = fraction(PI, f"{PI} + {number(settings.off_policy.shaping)}")
-        note = "Texts that somebody else wrote: no ratio, no clip."
+        note = "Given texts: no ratio, no clip."
         yield Formula("Rows of others", rf"\ell_t = -A_t {shaped}", note, ("off_policy.shaping",))
 
 
@@ -277,7 +281,7 @@ def _aggregated(settings: ResolvedRewards) -> Formula:
     if settings.weight != 1.0:
         latex, fields = rf"{number(settings.weight)} \cdot {latex}", (*fields, "weight")
     if settings.entropy:
-        note += " H is the entropy of the next word; what is subtracted keeps it up."
+        note += " H is the entropy of the next token; subtracting it keeps the entropy high."
     return Formula("Loss", f"L = {latex}", note, fields)
 
 
@@ -292,7 +296,7 @@ def _mean(settings: ResolvedRewards, body: str) -> tuple[str, str]:
         case "sequence_mean":
             return (
                 rf"{fraction('1', rows)} \sum_i \frac{{1}}{{L_i}} \sum_t {body}",
-                "Mean over texts of the mean over their tokens: each text counts the same.",
+                "Mean over texts of the mean over their tokens: each text has the same weight.",
             )
         case "sequence_sum":
             note = "Mean over texts of the sum over their tokens."

@@ -53,7 +53,7 @@ def _before_pair(settings: ResolvedPreference) -> Iterator[Formula]:
     if settings.loss not in (*_BY_SIDE, "orpo"):
         yield Formula("Lead", "z = a - b", "Of chosen over rejected.")
     if settings.loss == "kto":
-        note = "Over answers put under the prompts of other pairs: how far the policy has moved."
+        note = "Over answers paired with the prompts of other pairs: how far the policy has moved."
         yield Formula("Divergence", f"z_0 = {call('max', '0', call('mean', 'a'))}", note)
     if settings.loss == "bco":
         beta = number(settings.beta)
@@ -68,12 +68,12 @@ def _pair(settings: ResolvedPreference) -> tuple[str, str]:
     a, b, half = rf"{beta} \cdot a", rf"{beta} \cdot b", fraction("1", rf"2 \cdot {beta}")
     match settings.loss:
         case "sigmoid":
-            note = "Chosen is to lead; the further, the less it pulls."
+            note = "Chosen should lead; the larger the lead, the smaller the gradient."
             return _smoothed(lead, back, smooth), note
         case "hinge":
-            return call("max", "0", f"1 - {lead}"), "Nothing more beyond a lead of 1/β."
+            return call("max", "0", f"1 - {lead}"), "No gradient beyond a lead of 1/β."
         case "ipo":
-            return f"(z - {half})^2", "The lead is drawn to a fixed size, and not beyond."
+            return f"(z - {half})^2", "The lead is pulled towards a fixed size."
         case "robust":
             right = f"-{number(1 - smooth)} {log_sigmoid(lead)}"
             top = f"{right} + {number(smooth)} {log_sigmoid(back)}"
@@ -92,7 +92,7 @@ def _pair(settings: ResolvedPreference) -> tuple[str, str]:
         case "simpo":
             gamma = number(settings.gamma)
             latex = _smoothed(f"{lead} - {gamma}", f"{gamma} - {lead}", smooth)
-            return latex, "Chosen is to lead by a margin."
+            return latex, "Chosen should lead by a margin."
         case "orpo":
             odds = r"\log \operatorname{odds}(a) - \log \operatorname{odds}(b)"
             note = "Imitation of the chosen side, and better odds than the rejected one."
@@ -104,7 +104,7 @@ def _pair(settings: ResolvedPreference) -> tuple[str, str]:
         case "nca":
             held = rf"\frac{{1}}{{2}} {log_sigmoid(f'-{a}')} - \frac{{1}}{{2}} "
             latex = f"-{log_sigmoid(a)} - {held}{log_sigmoid(f'-{b}')}"
-            return latex, "Chosen up, both held back."
+            return latex, "Raises chosen; both stay near the reference."
         case "bco":
             up, down = log_sigmoid(rf"{a} - \delta"), log_sigmoid(rf"-({b} - \delta)")
             return f"-{up} - {down}", "Each side against the mean of all sides."
@@ -150,7 +150,7 @@ def formulas(entry: Algorithm) -> list[Formula]:
         case LabelCrossEntropy():
             steps = [_label_words(entry)]
         case Regression():
-            steps = [Formula("Loss of a label", r"\ell = (s - y)^2", "Said against wanted.")]
+            steps = [Formula("Loss of a label", r"\ell = (s - y)^2", "Prediction against label.")]
         case Outcome():
             steps = [_outcome(entry.soft)]
         case ImplicitPrm():
@@ -192,11 +192,13 @@ def _bradley_terry(entry: BradleyTerry) -> list[Formula]:
 
 
 def _label_words(entry: LabelCrossEntropy) -> Formula:
-    note = "Over the label words c alone: what the model says against what is right."
+    note = "Over the label words c only: the model's prediction against the correct label."
     wanted, fields = "y_c", []
     if entry.label_smoothing:
         right, wrong = number(1 - entry.label_smoothing), number(entry.label_smoothing)
-        note += f" The right one is wanted with {1 - entry.label_smoothing:g}, the others share "
+        note += (
+            f" The correct label has the target {1 - entry.label_smoothing:g}, the others share "
+        )
         note += f"{entry.label_smoothing:g}."
         wanted = rf"({right} y_c + {wrong} \dots)"
         fields.append("label_smoothing")
@@ -209,28 +211,28 @@ def _label_words(entry: LabelCrossEntropy) -> Formula:
 
 def _outcome(is_soft: bool) -> Formula:
     latex = rf"\ell = -y {log_sigmoid('s')} - (1 - y) {log_sigmoid('-s')}"
-    hard = "A label counts as 1 from a half on, else as 0."
+    hard = "A label of 0.5 or more counts as 1, else as 0."
     note = "Labels are probabilities." if is_soft else hard
     return Formula("Loss of a label", latex, note, ("soft",))
 
 
 def _imitation(entry: Sft) -> Formula:
-    note = "The tokens of the target, and those alone."
+    note = "The tokens of the target only."
     if entry.mask:
-        note += f" What stands in {', '.join(f'`{tag}`' for tag in entry.mask)} is not trained."
+        note += f" Text inside {', '.join(f'`{tag}`' for tag in entry.mask)} is not trained."
     fields = ("mask",) if entry.mask else ()
     return Formula("Loss of a token", r"\ell_t = -\log \pi_t", note, fields)
 
 
 def _value(entry: ValueLoss) -> Formula:
     latex = "(V_t - R_t)^2"
-    note = "What the critic says against what was earned from here on."
+    note = "The critic's value against the return from this token on."
     fields: tuple[str, ...] = ()
     if entry.clip is not None:
         old, clip = r"V_t^{\text{old}}", number(entry.clip)
         kept = call("clip", "V_t", f"{old} - {clip}", f"{old} + {clip}")
         latex = call("max", latex, f"({kept} - R_t)^2")
-        note += " A move further than the clip brings no gain."
+        note += " A move beyond the clip has no gradient."
         fields = ("clip",)
     if entry.gae_lambda is not None:
         latex += rf" \text{{ returns with }} \lambda = {number(entry.gae_lambda)}"

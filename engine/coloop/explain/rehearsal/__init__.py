@@ -1,4 +1,4 @@
-"""The same loop at the size of a desk: tiny models, a few rows and steps, on a CPU.
+"""The same loop at a small scale: tiny models, a few rows and steps, on a CPU.
 
     spec --rehearsed--> Rehearsal(spec, notes)    the same nodes, edges, heads, pools and phases
     events --tell--> RehearsalResult(stages, failures)    what ran, who learned, what did not happen
@@ -9,6 +9,6 @@ what is put in another's place is told in a note.
 """
 
 from coloop.explain.rehearsal.rehearse import STEPS, Rehearsal, rehearsed
-from coloop.explain.rehearsal.telling import RehearsalResult, tell
+from coloop.explain.rehearsal.report import RehearsalResult, tell
 
 __all__ = ["STEPS", "Rehearsal", "RehearsalResult", "rehearsed", "tell"]

@@ -84,7 +84,7 @@ def _weights_on_a_desk(name: str, node: dict[str, Any]) -> list[str]:
             training.pop(field, None)
         if training.get("optimizer", {}).get("name") == "adamw8bit":
             training["optimizer"]["name"] = "adamw"
-            notes.append(f"`{name}`: `adamw` in place of `adamw8bit`, which wants a GPU")
+            notes.append(f"`{name}`: `adamw` instead of `adamw8bit`, which needs a GPU")
     if rollout is not None:
         for field in FREE_ROLLOUT:
             rollout.pop(field, None)
@@ -163,7 +163,7 @@ def without_services(document: dict[str, Any]) -> list[str]:
         if node["kind"] == "reward" and source.get("type") == "remote":
             node["source"] = {"type": "python", "code": MADE_NUMBERS}
             host = urlsplit(source["url"]).hostname
-            notes.append(f"`{name}`: made numbers in place of the service at {host}")
+            notes.append(f"`{name}`: made-up scores instead of the service at {host}")
     return notes
 
 
@@ -194,7 +194,7 @@ def tiny_models(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> 
     for node in document["nodes"].values():
         node.get("model", {}).pop("dtype", None)
     names = ", ".join(f"`{name}` ({_origin(model)})" for name, model in own.items())
-    return [f"models: `{ANY_TEXT}`, random weights and a token a byte, in place of {names}"]
+    return [f"models: `{ANY_TEXT}`, random weights and one token per byte, instead of {names}"]
 
 
 def _own_weights(spec: LoopSpec) -> Iterator[tuple[str, Model]]:
@@ -250,7 +250,7 @@ def made_rows(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> li
         document["nodes"][name]["source"] = {"type": "inline", "rows": rows}
         where = getattr(node.source, "path", "")
         names = ", ".join(columns)
-        notes.append(f"`{name}`: {COUNT} made rows ({names}) in place of {where}")
+        notes.append(f"`{name}`: {COUNT} made-up rows ({names}) instead of {where}")
     return notes
 
 

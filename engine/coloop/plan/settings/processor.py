@@ -173,7 +173,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """See the module."""
+    """Cores that a loop may use and bfloat16 support, on which open settings depend."""
 
     processor: Processor
     threads: int | None = None

@@ -1,1 +1,1 @@
-"""What a run keeps on disk, and how it goes on from there."""
+"""What a run keeps on disk, and how it resumes."""

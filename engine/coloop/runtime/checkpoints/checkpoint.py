@@ -113,9 +113,9 @@ class Checkpoints:
             if damage is not None:
                 makers = sorted({mark.by for mark in written.values()} - {""})
                 raise CheckpointError(
-                    f"{damage}; it was written by {' and '.join(makers) or 'a worker'}: where "
-                    "workers run on other machines, `run.storage` must be a folder that all of "
-                    "them see"
+                    f"{damage}; it was written by {' and '.join(makers) or 'a worker'}; if workers "
+                    "run on other machines, `run.storage` must be a folder that all of them can "
+                    "access"
                 )
             plain, sizes, own_hashes = self._side_files.put(state, aside, step)
             is_best = best or self._is_best(final)
@@ -136,7 +136,7 @@ class Checkpoints:
             kind = StorageFull if is_full else CheckpointError
             raise kind(
                 f"checkpoint of step {step} could not be written to {self._folder}: {error}; "
-                f"{room}the checkpoint before it is untouched"
+                f"{room}the previous checkpoint is intact"
             ) from error
         self._damaged.discard(final)
         self._side_files.written(final)
@@ -165,7 +165,7 @@ class Checkpoints:
         """
         newest, damaged = self.newest_whole()
         if damaged and newest is None:
-            raise CheckpointError(f"no checkpoint of the run is whole: {'; '.join(damaged)}")
+            raise CheckpointError(f"no checkpoint of the run is intact: {'; '.join(damaged)}")
         return newest
 
     def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
@@ -184,7 +184,7 @@ class Checkpoints:
 
     def chosen(self, step: int) -> Checkpoint:
         """The checkpoint of a step, every file of it read back; newer ones are set aside under
-        other names, so that nothing goes on from them by itself.
+        other names, so that nothing resumes from them by itself.
 
         Raises:
             CheckpointError: it is not there, or not whole.
@@ -192,10 +192,10 @@ class Checkpoints:
         found = {one.step: one for one in every_checkpoint(self._folder)}
         if step not in found:
             there = ", ".join(map(str, sorted(found))) or "none"
-            raise CheckpointError(f"there is no checkpoint of step {step}; there are {there}")
+            raise CheckpointError(f"there is no checkpoint of step {step}; available: {there}")
         problem = found[step].damage(self._marks)
         if problem is not None:
-            raise CheckpointError(f"the checkpoint of step {step} is not whole: {problem}")
+            raise CheckpointError(f"the checkpoint of step {step} is damaged: {problem}")
         for newer in found.values():
             if newer.step > step:
                 aside = newer.path.with_name(f"{newer.path.name}{SET_ASIDE}")
@@ -214,7 +214,7 @@ class Checkpoints:
             return ""
         wanted = sum(before[-1].manifest()["files"].values()) if before else _bytes_in(aside)
         likely = "as much as the last one" if before else "what was written of it"
-        return f"it wants {wanted} bytes ({likely}), {free} are free there; "
+        return f"it needs {wanted} bytes ({likely}), {free} are free there; "
 
     def best(self) -> Checkpoint | None:
         """The newest whole one that was the best when it was written, every file read back."""

@@ -108,7 +108,7 @@ class CheckpointManager:
 def pick_up(
     checkpoints: Checkpoints, folder: Path, step: int | None, tell: Callable[[str], None]
 ) -> Checkpoint | None:
-    """The checkpoint to go on from; None: the beginning.
+    """The checkpoint to resume from; None: start from scratch.
 
     Args:
         step: whose checkpoint is asked for; None: the newest.
@@ -123,16 +123,16 @@ def pick_up(
     found, problems = checkpoints.newest_whole()
     last = last_written(folder)
     if found is None and (problems or last is not None):
-        told = f"one of step {last} was written and is not there" if last is not None else ""
+        told = f"one of step {last} was written but is missing" if last is not None else ""
         raise CheckpointError(
-            f"no checkpoint of the run is whole: {'; '.join(problems) or told}; bring one back to "
+            f"no checkpoint of the run is intact: {'; '.join(problems) or told}; restore one to "
             f"{folder}/checkpoints, or start a new run"
         )
-    going_on = f"; the run goes on from the checkpoint of step {found.step}" if found else ""
+    going_on = f"; the run resumes from the checkpoint of step {found.step}" if found else ""
     for problem in problems:
         tell(f"{problem}{going_on}")
     if found is not None and last is not None and last > found.step and not problems:
-        tell(f"the checkpoint of step {last} was written and is not there{going_on}")
+        tell(f"the checkpoint of step {last} was written but is missing{going_on}")
     return found
 
 

@@ -17,14 +17,14 @@ from coloop.errors import CheckpointError
 from coloop.plan.types import Plan
 from coloop.runtime.checkpoints.checkpoint import STEP, every_checkpoint
 from coloop.runtime.checkpoints.checkpoint_manager import last_written
-from coloop.runtime.checkpoints.kept_plan import MACHINE_FILE, PLAN_FILE
 from coloop.runtime.checkpoints.manifest import MANIFEST
+from coloop.runtime.checkpoints.pinned_settings import MACHINE_FILE, PLAN_FILE
 from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, SPEC_FILE, links_in
 from coloop.runtime.checkpoints.storage import Storage, is_address
 from coloop.runtime.control import CONTROL_FILE
 from coloop.runtime.reporting.report import REPORT_FILE
+from coloop.runtime.run_files.base_folder import ORIGIN_FILE
 from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, lines_of, torn_bytes
-from coloop.runtime.run_files.origin import ORIGIN_FILE
 from coloop.runtime.run_files.run_lock import holder
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse
@@ -48,20 +48,22 @@ def check_run(folder: Path) -> Iterator[Finding]:
     """What is wrong with a run folder, and what is worth knowing of it."""
     is_live = (writer := holder(folder)) is not None
     if writer is not None:
-        yield _note(".", f"it is being written, by {writer.words}; what changes may look damaged")
+        yield _note(
+            ".", (f"it is being written by {writer.words}; files that change may look damaged")
+        )
     odd = [path.name for path in sorted(folder.iterdir()) if _is_odd(path)]
     if odd:  # nothing is read where reading may never end
-        yield from (_damaged(name, "it is no file and no folder; remove it") for name in odd)
+        yield from (_damaged(name, "it is neither a file nor a folder; remove it") for name in odd)
         return
     for link in links_in(folder):
-        message = f"it is a link to {link.readlink()}; a run writes into its own folder alone"
+        message = f"it is a link to {link.readlink()}; a run writes into its own folder only"
         yield _damaged(str(link.relative_to(folder)), message)
     spec, problem = _spec_in(folder)
     yield from _only(SPEC_FILE, problem)
     yield from _plan_of(folder, spec)
     for name in ALWAYS:
         if (folder / EVENT_FILE).exists() and not (folder / name).exists():
-            yield _damaged(name, "a run writes it when it begins, and it is not there")
+            yield _damaged(name, "it is missing, although a run writes it at its start")
     for name in WHOLE_JSON:
         yield from _only(name, _json_problem(folder / name))
     yield from _events(folder, is_live=is_live)
@@ -86,7 +88,7 @@ def _spec_in(folder: Path) -> tuple[LoopSpec | None, str | None]:
         return None, f"it cannot be read: {error}"
     if parsed.spec is None:
         first = next(iter(parsed.diagnostics), None)
-        return None, f"it is no loop: {first.describe() if first else 'it is empty'}"
+        return None, f"it is not a loop: {(first.describe() if first else 'it is empty')}"
     return parsed.spec, None
 
 
@@ -100,7 +102,7 @@ def _plan_of(folder: Path, spec: LoopSpec | None) -> Iterator[Finding]:
         yield _damaged(PLAN_FILE, f"it cannot be read: {str(error).splitlines()[0]}")
         return
     if spec is not None and plan.spec_hash != content_hash(spec):
-        yield _damaged(SPEC_FILE, f"it is not the loop of {PLAN_FILE}, by which the run was driven")
+        yield _damaged(SPEC_FILE, f"it is not the loop of {PLAN_FILE}, which the run used")
 
 
 def _json_problem(path: Path) -> str | None:
@@ -110,19 +112,19 @@ def _json_problem(path: Path) -> str | None:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         return f"it cannot be read: {error}"
-    return None if isinstance(found, dict) else "it is no JSON object"
+    return None if isinstance(found, dict) else "it is not a JSON object"
 
 
 def _events(folder: Path, *, is_live: bool) -> Iterator[Finding]:
     path = folder / EVENT_FILE
     if not path.exists():
         if (folder / PLAN_FILE).exists():
-            yield _damaged(EVENT_FILE, "the run has begun, and its events are not there")
+            yield _damaged(EVENT_FILE, "the run has started, but its events are missing")
         return
     last, attempt = 0, 1
     for number, event in lines_of(path):
         if event is None:
-            yield _damaged(EVENT_FILE, f"line {number} is no event")
+            yield _damaged(EVENT_FILE, f"line {number} is not an event")
             last = last + 1 if last else 0
             continue
         seq, own = event["seq"], event.get("attempt")
@@ -134,13 +136,13 @@ def _events(folder: Path, *, is_live: bool) -> Iterator[Finding]:
         yield from _of_sample(folder, event)
     torn = 0 if is_live else torn_bytes(path)
     if torn:
-        yield _damaged(EVENT_FILE, f"its last {torn} bytes were not written whole")
+        yield _damaged(EVENT_FILE, f"its last {torn} bytes are incomplete")
 
 
 def _of_sample(folder: Path, event: dict[str, Any]) -> Iterator[Finding]:
     path = event.get("path")
     if event["type"] == "sample" and isinstance(path, str) and not (folder / path).is_file():
-        yield _damaged(path, f"event {event['seq']} tells of it, and it is not there")
+        yield _damaged(path, f"event {event['seq']} reports it, but it is missing")
 
 
 def _lines(folder: Path, path: Path, *, is_live: bool) -> Iterator[Finding]:
@@ -157,9 +159,9 @@ def _lines(folder: Path, path: Path, *, is_live: bool) -> Iterator[Finding]:
         if not line:
             continue
         if not _is_object(line):
-            yield _damaged(name, f"line {number} is no JSON object")
+            yield _damaged(name, f"line {number} is not a JSON object")
     if not is_live and (not data or not data.endswith(b"\n")):
-        yield _damaged(name, "it was not written whole: it does not end with a line")
+        yield _damaged(name, "it is incomplete: it does not end with a line break")
 
 
 def _is_object(line: bytes) -> bool:
@@ -172,7 +174,7 @@ def _is_object(line: bytes) -> bool:
 def _checkpoints(folder: Path) -> Iterator[Finding]:
     place, marks = folder / CHECKPOINTS, Marks()
     if place.is_symlink() and not place.is_dir():
-        yield _damaged(CHECKPOINTS, f"it points to {place.readlink()}, which is not there")
+        yield _damaged(CHECKPOINTS, f"it points to {place.readlink()}, which does not exist")
         return
     found = every_checkpoint(place)
     for checkpoint in found:
@@ -185,12 +187,12 @@ def _checkpoints(folder: Path) -> Iterator[Finding]:
         if STEP.fullmatch(path.name) and path not in named and path.exists():
             yield _damaged(name, f"it has no {MANIFEST}")
         elif path.name.startswith(".step-"):
-            yield _note(name, "a writer that was killed left it; the next start clears it up")
+            yield _note(name, "it was left by a writer that was killed; the next start removes it")
     last, steps = last_written(folder), [checkpoint.step for checkpoint in found]
     if last is not None and not any(step >= last for step in steps):
         yield _damaged(
             f"{CHECKPOINTS}/step-{last}",
-            "the events tell of it, and neither it nor a newer is there",
+            "the events report it, but neither it nor a newer one exists",
         )
 
 

@@ -79,8 +79,8 @@ def _noted(run: Path) -> dict[str, Path]:
         return {}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise ModelUnavailable(
-            f"{run / NOTE_FILE} is damaged: it does not say which weights the run began with; "
-            "remove it, and the runs that the loop names are looked for again"
+            f"{run / NOTE_FILE} is damaged: it does not say which weights the run started with; "
+            "remove it, and the runs that the loop names are looked up again"
         ) from error
 
 
@@ -92,8 +92,8 @@ def _folder(node: str, model: RunModel, request: RunRequest, noted: Path | None)
         return kept
     if noted is not None:
         raise ModelUnavailable(
-            f"`{node}`: the run began with the weights in {noted}, which are not there, and has no "
-            "checkpoint of its own; bring them back, or begin a new run"
+            f"`{node}`: the run started with the weights in {noted}, which do not exist any more, "
+            "and has no checkpoint of its own; restore them, or start a new run"
         )
     return _found(node, model, request)
 
@@ -114,7 +114,7 @@ def _found(node: str, model: RunModel, request: RunRequest) -> Path:
     if run is None:
         raise ModelUnavailable(
             f"`{node}`: `model.run: {model.run}`: there is no run {model.run!r} in {runs}, and no "
-            f"finished run of a loop of that name; run it first (`coloop run {model.run}`), or "
+            f"finished run of a loop with that name; run it first (`coloop run {model.run}`), or "
             "name another"
         )
     checkpoint = _checkpoint_of(node, model, run)
@@ -122,7 +122,7 @@ def _found(node: str, model: RunModel, request: RunRequest) -> Path:
     held = sorted(one.parent.name for one in checkpoint.path.glob("*/config.json"))
     if owner not in held:
         raise ModelUnavailable(
-            f"`{node}`: `model.node: {model.node}`: the run {run.name} holds no weights of "
+            f"`{node}`: `model.node: {model.node}`: the run {run.name} has no weights of "
             f"{model.node!r}; it has {', '.join(held) or 'none'}"
         )
     return (checkpoint.path / owner).resolve()
@@ -165,12 +165,12 @@ def _checkpoint_of(node: str, model: RunModel, run: Path) -> Checkpoint:
         return chosen[-1]
     if whole:
         raise ModelUnavailable(
-            f"`{node}`: `model.at: best`: no checkpoint of the run {run.name} is its best; say in "
-            "its loop what is best (`run.best`), or take `at: last`"
+            f"`{node}`: `model.at: best`: no checkpoint of the run {run.name} is marked as its "
+            "best; set what is best in its loop (`run.best`), or use `at: last`"
         )
     raise ModelUnavailable(
-        f"`{node}`: `model.run: {model.run}`: the run {run.name} has no whole checkpoint; "
-        f"`coloop runs check {run.name}` says what is wrong with it"
+        f"`{node}`: `model.run: {model.run}`: the run {run.name} has no intact checkpoint; `coloop "
+        f"runs check {run.name}` shows what is wrong with it"
     )
 
 

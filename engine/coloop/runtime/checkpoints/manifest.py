@@ -46,7 +46,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise CheckpointError(f"{path} cannot be read: it is no file")
+        raise CheckpointError(f"{path} cannot be read: it is not a file")
     try:
         manifest: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -54,17 +54,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: its manifest cannot be read: {error}") from error
     if not isinstance(manifest, dict):
-        raise CheckpointError(f"{path}: its manifest cannot be read: it is no JSON object")
+        raise CheckpointError(f"{path}: its manifest cannot be read: it is not a JSON object")
     version = manifest.get("version")
     if version not in VERSIONS or isinstance(version, bool | float):
         raise CheckpointError(
-            f"{folder}: written in manifest version {version!r}, this coloop reads "
+            f"{folder}: written in manifest version {version!r}, but this coloop reads "
             f"{' and '.join(map(str, VERSIONS))}; resume it with the coloop that wrote it, or "
-            "start a new run, whose models may begin with the weights that lie there"
+            "start a new run from its weights"
         )
     told = manifest.pop(OWN_HASH, None)
     if (told is not None or version == VERSION) and told != _hash(manifest):
-        raise CheckpointError(f"{path} is not what was written: its own SHA-256 is another")
+        raise CheckpointError(f"{path} was changed after it was written: its own SHA-256 differs")
     _check_shape(folder, manifest)
     return manifest
 
@@ -90,18 +90,18 @@ def damage_in(
         try:
             found = path.stat().st_size
         except OSError as error:
-            return f"{path} was written and cannot be read here: {error.strerror}"
+            return f"{path} was written but cannot be read here: {error.strerror}"
         if found != size:
-            return f"{path} has {found} bytes, {size} were written"
+            return f"{path} has {found} bytes, but {size} were written"
     if marks is None:
         return None
     try:
         found_marks = marks.of(folder / name for name in hashes)
     except OSError as error:
-        return f"{error.filename} was written and cannot be read here: {error.strerror}"
+        return f"{error.filename} was written but cannot be read here: {error.strerror}"
     for name, sha256 in hashes.items():
         if found_marks[folder / name].sha256 != sha256:
-            return f"{folder / name} is not what was written: its SHA-256 is another"
+            return f"{folder / name} was changed after it was written: its SHA-256 differs"
     return None
 
 
@@ -111,12 +111,14 @@ def _foreign(folder: Path, manifest: Mapping[str, Any]) -> str | None:
     known = {*manifest["files"], MANIFEST}
     for path in (folder, *sorted(folder.rglob("*"))):
         if path.is_symlink():
-            return f"{path} is a link to {path.readlink()}: a checkpoint has files of its own alone"
+            return (
+                f"{path} is a link to {path.readlink()}: a checkpoint contains its own files only"
+            )
         if manifest["version"] < VERSION:
             continue
         name = path.relative_to(folder).as_posix()
         if path.suffix in READ_AT_LOADING and name not in known and path.is_file():
-            return f"{path} is no file of this checkpoint: its manifest does not name it"
+            return f"{path} does not belong to this checkpoint: its manifest does not name it"
     return None
 
 
@@ -130,7 +132,7 @@ def _check_shape(folder: Path, manifest: Mapping[str, Any]) -> None:
     place = re.fullmatch(r"step-(\d+)", folder.name)
     if place and manifest.get("step") != int(place[1]):
         raise CheckpointError(
-            f"{folder} holds the checkpoint of step {manifest.get('step')}, not of {place[1]}"
+            f"{folder} contains the checkpoint of step {manifest.get('step')}, not of {place[1]}"
         )
 
 

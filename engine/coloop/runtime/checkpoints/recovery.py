@@ -3,7 +3,7 @@
     what the pool held               what happens
     engines, frozen weights          other processes take its place, engines get their weights
                                      again, and what was asked is asked once more
-    weights that change              other processes, and the whole run goes on from its newest
+    weights that change              other processes, and the whole run resumes from its newest
                                      checkpoint, in the same attempt's folder, as a resume would
 
 Texts depend on their seeds and on weights alone, and a checkpoint has all the rest; so a run in
@@ -68,7 +68,7 @@ class Recovery:
         with self._lock:
             if self._lives[error.pool] == lives.get(error.pool, 0):
                 self._restart(error, [error.pool])
-                how = "what it was asked is asked once more"
+                how = "its request is retried"
                 self._tell(None, REPLACED, f"{error}; it has new processes, and {how}")
         return error.pool
 
@@ -87,18 +87,18 @@ class Recovery:
         if pool not in self._pools:
             raise error
         if self._died_after.get(pool) == self._done:
-            raise _with_reason(error, "it had died before, and no step was done since then")
+            raise _with_reason(error, "it had failed before, and no step has finished since")
         if self._lives.total() >= MOST_RESTARTS:
-            times = f"pools were given new processes {MOST_RESTARTS} times in this run"
-            raise _with_reason(error, f"{times}, which is as often as that is done")
-        logger.warning("pool %s is given new processes: %s", pool, error)
+            times = f"pools were restarted {MOST_RESTARTS} times in this run"
+            raise _with_reason(error, f"{times}, which is the limit")
+        logger.warning("pool %s is restarted: %s", pool, error)
         self._died_after[pool] = self._done
         self._lives[pool] += 1
         for one in pools:
             try:
                 self._cluster.restart(one)
             except ColoopError as failure:
-                raise _with_reason(error, f"it cannot be given new processes: {failure}") from error
+                raise _with_reason(error, f"it cannot be restarted: {failure}") from error
 
 
 def replaceable_pools(plan: Plan, spec: LoopSpec) -> frozenset[str]:

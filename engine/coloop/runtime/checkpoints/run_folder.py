@@ -12,7 +12,7 @@ from typing import Literal
 from coloop.data.files.marks import aside_of, write_whole
 from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
 from coloop.runtime.checkpoints.storage import Storage, is_address
-from coloop.runtime.run_files.origin import ORIGIN_FILE, write_origin
+from coloop.runtime.run_files.base_folder import ORIGIN_FILE, write_origin
 from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock
 from coloop.spec.diagnostics import Diagnostic
@@ -36,7 +36,7 @@ class RunRequest:
     resume: Path | None = None
     """The folder of a run to go on with."""
     checkpoint: int | None = None
-    """Step of the checkpoint to go on from; None: the newest whole one."""
+    """Step of the checkpoint to resume from; None: the newest intact one."""
     cluster: Literal["local", "ray"] = "ray"
     address: str | None = None
     """Ray: connect to this cluster; None: one of our own for this run."""
@@ -56,7 +56,7 @@ def choose_folder(request: RunRequest) -> Path:
     """
     if request.resume is not None:
         if not (request.resume / SPEC_FILE).exists():
-            raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
+            raise RunNotFound(f"{request.resume} is not a run folder: it has no {SPEC_FILE}")
         return request.resume
     folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
     _check_is_new(folder, folder.name)
@@ -79,8 +79,8 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
             _check_is_new(folder, folder.name)
         elif link := next(links_in(folder), None):
             raise CheckpointError(
-                f"{link} is a link, and a run writes into its own folder alone: put what it points "
-                f"to ({link.readlink()}) in its place, or remove it"
+                f"{link} is a link, but a run writes into its own folder only: replace it by what "
+                f"it points to ({link.readlink()}), or remove it"
             )
         elsewhere = _checkpoints_elsewhere(request, folder)
         if elsewhere is not None:
@@ -110,8 +110,8 @@ def _check_is_new(folder: Path, run_id: str) -> None:
     nothing = {LOCK_FILE, aside_of(folder / SPEC_FILE).name}
     if is_there and (not folder.is_dir() or {path.name for path in folder.iterdir()} - nothing):
         raise RunFolderExists(
-            f"{folder} exists and is not empty; choose another run id, or go on with "
-            f"`--resume {run_id}`"
+            f"{folder} exists and is not empty; choose another run id, or resume with `--resume "
+            f"{run_id}`"
         )
 
 
@@ -123,8 +123,8 @@ def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
             return None
         if not checkpoints.is_dir():
             raise CheckpointError(
-                f"{checkpoints} points to {checkpoints.readlink()}, which is not there: bring that "
-                "disk back, then go on"
+                f"{checkpoints} points to {checkpoints.readlink()}, which does not exist: restore "
+                "that disk, then resume"
             )
         return checkpoints.resolve()
     storage = storage_place(request)

@@ -46,8 +46,8 @@ class Storage:
             self._files, root = fsspec.core.url_to_fs(self.url)
         except (ImportError, ValueError, OSError) as error:
             raise CheckpointError(
-                f"run.storage {url!r} cannot be used: {error}; name a folder, or install what "
-                "fsspec asks for"
+                f"run.storage {url!r} cannot be used: {error}; set a folder, or install what "
+                "fsspec requires"
             ) from error
         self._checkpoints, self._samples = f"{root}/checkpoints", f"{root}/samples"
 
@@ -67,7 +67,7 @@ class Storage:
             ]
             whole = [int(one[1]) for one, path in found if one and self._has_manifest(path)]
         except Exception as error:  # every kind of storage has its own errors
-            raise CheckpointError(f"{self.url} cannot be asked for its copies: {error}") from error
+            raise CheckpointError(f"the copies in {self.url} cannot be listed: {error}") from error
         return sorted(whole)
 
     def put(self, folder: Path) -> None:
@@ -90,10 +90,10 @@ class Storage:
                     raise OSError(f"{place} has {written} of {size} bytes")
                 wanted = hashes.get(path.relative_to(folder).as_posix())
                 if wanted is not None and self._hash(place) != wanted:
-                    raise OSError(f"{place} is not what was copied: its SHA-256 is another")
+                    raise OSError(f"{place} differs from what was copied: its SHA-256 differs")
         except Exception as error:  # every kind of storage has its own errors
             raise CheckpointError(
-                f"{folder.name} could not be copied to {self.url}: {error}; it lies in {folder}"
+                f"{folder.name} could not be copied to {self.url}: {error}; it is still in {folder}"
             ) from error
 
     def get(self, step: int, folder: Path) -> Path:
@@ -115,7 +115,7 @@ class Storage:
         except Exception as error:  # every kind of storage has its own errors
             shutil.rmtree(aside, ignore_errors=True)
             raise CheckpointError(
-                f"step-{step} could not be brought back from {self.url}: {error}"
+                f"step-{step} could not be restored from {self.url}: {error}"
             ) from error
         shutil.rmtree(final, ignore_errors=True)
         aside.rename(final)

@@ -4,7 +4,7 @@ Pure: metric names and numbers, nothing else. The thresholds are the constants o
 each metric should look like is said in `spec.metrics`.
 """
 
-from coloop.runtime.health.doubts import DOUBTS
+from coloop.runtime.health.scorer_checks import DOUBTS
 from coloop.runtime.health.symptom import Look, Symptom, above, at_least, at_most, below
 
 NO_GRADIENT = 1e-12
@@ -50,16 +50,14 @@ def _no_spread(look: Look) -> str | None:
     if not is_flat or look.now.get("advantage/std", 0.0) > NO_GRADIENT:
         return None
     mean = look.now.get("reward/mean", 0.0)
-    return (
-        f"all rewards of every group are the same (mean {mean:.4g}): no row is better than another"
-    )
+    return f"all rewards of every group are equal (mean {mean:.4g}): no row is better than another"
 
 
 def _little_spread(look: Look) -> str | None:
     share = look.now["group/zero_variance"]
     if not MOST_GROUPS <= share < ALL_GROUPS:
         return None
-    return f"in {share:.0%} of the groups all rewards are the same: nothing is learned from them"
+    return f"in {share:.0%} of the groups all rewards are equal: nothing is learned from them"
 
 
 def _entropy_collapse(look: Look) -> str | None:
@@ -116,8 +114,8 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         patience=3,
         shows=_no_update,
         hint=(
-            "look at samples with their rewards: if all rewards are equal, nothing can be learned; "
-            "if there are none, look at the scorer's rows in `coloop plan`"
+            "check samples and their rewards: if all rewards are equal, nothing can be learned; if "
+            "there are none, check the scorer's rows in `coloop plan`"
         ),
         holds_from_the_start=True,
     ),
@@ -176,7 +174,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="error",
         metric="score/none",
         patience=3,
-        shows=at_least("score/none", ALL_ROWS, "it can score no row: every score is None"),
+        shows=at_least("score/none", ALL_ROWS, "it cannot score any row: every score is None"),
         hint=(
             "compare its pattern or code with samples of this run; `on_no_match` or `on_error` "
             "sets the score of a text without a match"

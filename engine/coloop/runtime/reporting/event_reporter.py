@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from coloop.plan.types import Stage
-from coloop.runtime.health.doctor import Finding
+from coloop.runtime.health.checks import Finding
 from coloop.runtime.phases.timeline import Entry, Timeline
 from coloop.runtime.reporting.pace import Pace
 from coloop.runtime.roles.protocol import Outcome
@@ -28,7 +28,7 @@ from coloop.runtime.run_files.events import (
 )
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.calls import StepContext
-from coloop.runtime.schedule.flights import Work
+from coloop.runtime.schedule.in_flight import Work
 from coloop.spec.graph import Edge
 from coloop.workers.messages import Poll
 
@@ -42,7 +42,7 @@ LONGEST_PRINTED = 4000
 
 
 class EventReporter:
-    """See the module."""
+    """Reports events and gauges of a run."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class EventReporter:
         self._works = {id(work): work for work in works}
 
     def findings(self, findings: Sequence[Finding]) -> None:
-        """What the learning doctor has to say."""
+        """Reports the findings of the health checks."""
         for one in findings:
             self.alert(
                 "info" if one.cleared else one.level,

@@ -1,5 +1,5 @@
 """What the run makes of its metrics: the latest of each, the best of one, triggers that they set
-off, and what the learning doctor says of them.
+off, and the findings of the health checks.
 
 A step's readings count when the step is done, in the order of its plan: a step that is taken back
 has said nothing, and the order in which stages end changes nothing.
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from coloop.runtime.health.doctor import Doctor, Finding, Truth
+from coloop.runtime.health.checks import Finding, HealthChecks, Truth
 from coloop.runtime.phases.triggers import TriggerWatch
 from coloop.spec.schedule import Trigger
 
@@ -18,7 +18,7 @@ LOSS = "loss/"
 
 
 class Readings:
-    """See the module."""
+    """Latest and best metrics, fired triggers and health-check findings of a run."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Readings:
         self._watch = watch
         self._best_metric = best_metric
         self._on_best = on_best
-        self._doctor = Doctor(truths)
+        self._checks = HealthChecks(truths)
         self.latest: dict[str, float] = {}
         """By `node.metric`."""
         self.fired: list[Trigger] = []
@@ -71,18 +71,18 @@ class Readings:
         """Readings of a step, not of an evaluation, and why they are as they are."""
         losses = (name for name in metrics if name.startswith(LOSS))
         self._taught.update(f"{node}.{name.removeprefix(LOSS)}" for name in losses)
-        self._doctor.hear(node, _finite(metrics), reasons)
+        self._checks.hear(node, _finite(metrics), reasons)
 
     def evaluated(
         self, node: str, metrics: Mapping[str, float], *, step: int, phase: str
     ) -> Sequence[Finding]:
-        """Readings of an evaluation, and what the doctor says of them."""
+        """Readings of an evaluation, and the findings of the health checks."""
         self.read(node, metrics, step=step, phase=phase)
-        return self._doctor.evaluated(node, _finite(metrics), step, phase)
+        return self._checks.evaluated(node, _finite(metrics), step, phase)
 
     def step_finished(self, step: int, phase: str) -> Sequence[Finding]:
-        """What the doctor says after this step."""
-        return self._doctor.step_finished(step, phase)
+        """Findings of the health checks after this step."""
+        return self._checks.step_finished(step, phase)
 
     def run_finished(self, step: int, ports: Iterable[str]) -> Sequence[Finding]:
         """What is to be said at the end.
@@ -91,12 +91,12 @@ class Readings:
             ports: teaching ports that phases had live.
         """
         self._untaught = [_untaught(port, step) for port in sorted({*ports} - self._taught)]
-        return [*self._doctor.run_finished(step), *self._untaught]
+        return [*self._checks.run_finished(step), *self._untaught]
 
     @property
     def unresolved(self) -> list[Finding]:
         """What was raised and not cleared."""
-        return [*self._doctor.open, *self._untaught]
+        return [*self._checks.open, *self._untaught]
 
     def state(self) -> dict[str, Any]:
         triggers = self._watch.triggers
@@ -104,7 +104,7 @@ class Readings:
             "triggers": self._watch.state(),
             "best_reading": self.best,
             "best_step": self.best_step,
-            "doctor": self._doctor.state(),
+            "doctor": self._checks.state(),
             "taught": sorted(self._taught),
             "fired": [triggers.index(trigger) for trigger in self.fired],
             "latest": dict(self.latest),
@@ -112,7 +112,7 @@ class Readings:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._watch.load_state(state["triggers"])
-        self._doctor.load_state(state["doctor"])
+        self._checks.load_state(state["doctor"])
         self._taught = set(state.get("taught", ()))
         self.best, self.best_step = state["best_reading"], state["best_step"]
         self.fired = [self._watch.triggers[index] for index in state["fired"]]
@@ -127,10 +127,10 @@ def _untaught(port: str, step: int) -> Finding:
         level="error",
         node=node,
         metric=f"{LOSS}{name}",
-        message=f"`{port}` was to be learned, and no update of this run had a row for it",
+        message=f"`{port}` should learn, but no update of this run had a row for it",
         hint=(
-            "look at the alerts about rows, and at `schedule.learn` (`after`, `every`, `rows`) "
-            "beside the steps in which it is live"
+            "check the alerts about rows, and whether `schedule.learn` (`after`, `every`, `rows`) "
+            "allows an update in the steps in which it is live"
         ),
         step=step,
     )

@@ -15,7 +15,7 @@ ROUNDING = 1e-9
 
 
 class ActorRole(Stateless):
-    """See the module."""
+    """Generates rollouts for its prompts."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

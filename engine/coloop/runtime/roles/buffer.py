@@ -57,7 +57,7 @@ class _Said:
 
 
 class BufferRole:
-    """See the module."""
+    """Stores rows across steps: `read` samples rows, `write` adds those of the step."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
@@ -230,7 +230,7 @@ class BufferRole:
         if value is None or isinstance(value, float | int):
             return float(value or 0.0)
         raise DataError(
-            f"{self._node}: weight: column `{column}` wants a number, found {repr(value)[:80]}",
+            f"{self._node}: weight: column `{column}` must be a number, found {repr(value)[:80]}",
             self._node,
             "weight",
         )
@@ -260,9 +260,9 @@ class BufferRole:
         if len(labels) == 1:
             return labels[0]
         raise DataError(
-            f"{self._node}: balance.by: rows of one group are of several classes of `{by}` "
-            f"({', '.join(map(str, labels[:3]))}), and a group that is compared stays whole; "
-            "balance by a scorer of the prompts",
+            f"{self._node}: balance.by: rows of one group are in several classes of `{by}` "
+            f"({', '.join(map(str, labels[:3]))}), but a group that is compared must stay "
+            "complete; balance by a scorer of the prompts",
             self._node,
             "balance.by",
         )
@@ -388,7 +388,8 @@ class BufferRole:
         if not newest:
             raise DataError(
                 f"{self._node}: a group of {len(unit)} rows does not fit into a capacity of "
-                f"{capacity}; groups stay whole, as their scores feed rewards",
+                f"{capacity}; groups must stay complete, because their scores are rewards; raise "
+                "`capacity`",
                 self._node,
                 "capacity",
             )

@@ -16,7 +16,7 @@ from coloop.workers.messages import TooLong
 
 
 class CriticRole(FittingRole):
-    """See the module."""
+    """Computes values of tokens, one input after another."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

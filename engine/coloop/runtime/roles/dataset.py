@@ -13,7 +13,7 @@ from coloop.spec.nodes import DatasetNode
 
 
 class DatasetRole:
-    """See the module."""
+    """Loads the next rows of a source, in the order of its cursor."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
@@ -85,8 +85,8 @@ class DatasetRole:
         if source.nulls:
             told = ", ".join(f"`{name}`" for name in source.nulls)
             message = (
-                f"{self._node}: keys that are null in {told} are left out of prompts and targets: "
-                "a file of Arrow gives each row the keys of all others"
+                f"{self._node}: keys that are null in {told} are left out of prompts and targets, "
+                "because an Arrow file gives each row the keys of all rows"
             )
             self._alerts.append(("data.nulls", message))
         return source
@@ -122,7 +122,7 @@ class DatasetRole:
         if known is not None and known != self._mark:
             path = getattr(self._opened_as, "path", "")
             message = (
-                f"{self._node}: {path} is not the file that the checkpoint was taken with: the run "
-                "goes on with other rows; put the file back, or start a new run"
+                f"{self._node}: {path} has changed since the checkpoint: the run continues with "
+                "other rows; restore the file, or start a new run"
             )
             self._alerts.append(("data.changed", message))

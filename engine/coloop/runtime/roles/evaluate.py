@@ -25,7 +25,7 @@ PORT_METRICS = {"pair_accuracy": "accuracy"}
 
 
 class EvaluateRole(Stateless):
-    """See the module."""
+    """Computes metrics of rows, or the loss and accuracy of teaching ports."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

@@ -27,7 +27,7 @@ GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
 
 
 class FilterRole(Stateless):
-    """See the module."""
+    """Keeps rows by rules; with `fill` it reports whether it has enough."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

@@ -22,7 +22,7 @@ from coloop.workers.messages import LearnReply, LearnRequest, PortBatch
 
 
 class GroupRole:
-    """See the module."""
+    """Updates a weights group from all live ports of its roles."""
 
     def __init__(self, group: str, context: Context) -> None:
         self._group = group

@@ -14,7 +14,7 @@ from coloop.spec.shaping import SideColumns
 
 
 class PairsRole(Stateless):
-    """See the module."""
+    """Makes pairs of a chosen and a rejected row."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

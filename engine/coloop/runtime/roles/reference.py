@@ -23,7 +23,7 @@ from coloop.workers.messages import TooLong
 
 
 class ReferenceRole(FittingRole):
-    """See the module."""
+    """Computes log-probs of rollouts and pairs with frozen weights, one input after another."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

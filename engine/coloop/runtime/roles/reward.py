@@ -33,7 +33,7 @@ ROW_PORTS = ("rollouts", "rows", "comparisons")
 
 
 class RewardRole(FittingRole):
-    """See the module."""
+    """Scores rows with built-in rewards, Python, services or models with a score head."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
@@ -224,7 +224,7 @@ class RewardRole(FittingRole):
         section = self._section(context)
         message = (
             f"{self._node}, row {place} ({row.id}): a list of {numbers} numbers for a completion "
-            f"of {steps} steps; a list is one number (or None) for each line that is not blank"
+            f"of {steps} steps; return one number (or None) for each line that is not blank"
         )
         on_error = section.on_error
         if on_error == "stop":
@@ -323,8 +323,8 @@ def _each(node: str, row: Row, said: object, count: int) -> Sequence[float | Non
     found: StepScores = [] if not isinstance(said, list) else said
     if isinstance(said, Mapping) or len(found) != count:
         raise DataError(
-            f"{node}: row {row.id} gathers {count} rows and was given {len(found)} numbers; with "
-            "`per: row` a list has one number (or None) for each row gathered, in their order",
+            f"{node}: row {row.id} gathers {count} rows but got {len(found)} numbers; with `per: "
+            "row` return one number (or None) for each gathered row, in their order",
             node,
             "per",
         )

@@ -32,7 +32,7 @@ MOST_CHILDREN = 2**20
 
 
 class SearchRole(Stateless):
-    """See the module."""
+    """Runs a search that labels steps or grows trees of texts or proofs."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context
@@ -148,7 +148,8 @@ class SearchRole(Stateless):
         if found.rejected:
             message = (
                 f"{self._node}: `outcome` rejects {found.rejected} proofs that the environment "
-                "takes for finished; they count as not proved: let both mean the same by a proof"
+                "accepts as finished; they count as not proved: make both use the same definition "
+                "of a proof"
             )
             said.append((DISAGREES, message))
         if (
@@ -157,8 +158,8 @@ class SearchRole(Stateless):
             and environment.refused == environment.moves
         ):
             message = (
-                f"{self._node}: not one of {environment.moves} actions led to another state; of "
-                f"the last the environment said: {environment.reason}"
+                f"{self._node}: none of {environment.moves} actions led to a new state; for the "
+                f"last one the environment returned: {environment.reason}"
             )
             said.append((LOST, message))
         if _is_blind(found, labels, searched):

@@ -18,7 +18,7 @@ from coloop.spec.reward import CODE_MEMORY_MIB
 
 
 class TemplateRole(Stateless):
-    """See the module."""
+    """Renders new rows from joined rows; with `each` one child for every element."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

@@ -22,7 +22,7 @@ from coloop.spec.tools import PLUGINS
 
 
 class ToolRole(Stateless):
-    """See the module."""
+    """Holds what a tool keeps during a run: an index, processes of environments."""
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node

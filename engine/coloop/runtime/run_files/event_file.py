@@ -2,7 +2,7 @@
 
 A line is an event where it is a JSON object with a `type` in words and a `seq` of 1 or more. What
 is not stays where it is, byte for byte, and nobody stumbles over it; the numbering goes on after
-the largest `seq` that can be read. Only the end may be mended: a last line without its end was not
+the largest `seq` that can be read. Only the end is repaired: a last line without its end was not
 written whole and is cut, or gets its end where nothing else is missing; zeros behind it are what a
 file system leaves where the power went.
 """
@@ -19,7 +19,7 @@ LARGEST: Final = 2**63 - 1
 """Of a `seq` or an `attempt`: what databases and browsers' servers can keep."""
 DAMAGED: Final = "events.damaged"
 """Code of the alert."""
-LOST: Final = f"{EVENT_FILE} is not there: what was told of the run before is lost"
+LOST: Final = f"{EVENT_FILE} is missing: earlier events of the run are lost"
 MOST_NAMED: Final = 20
 
 
@@ -110,7 +110,10 @@ def damaged_words(lines: Sequence[int]) -> str:
     named = ", ".join(map(str, lines[:MOST_NAMED]))
     rest = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
     which = f"lines {named}{rest} are" if len(lines) > 1 else f"line {named} is"
-    return f"{EVENT_FILE}: {which} no event; what stands there is kept and left out"
+    return (
+        f"{EVENT_FILE}: {which} not a valid event; the file is left as it is and such lines are "
+        "skipped"
+    )
 
 
 # `gauges.jsonl`: how a run stood at the end of its steps, for a replay; a line for each.

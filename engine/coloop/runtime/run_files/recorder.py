@@ -83,8 +83,8 @@ class JsonlSink(NullSink):
         except OSError as error:
             free = shutil.disk_usage(self._path.parent).free
             raise StorageFull(
-                f"an event of the run could not be written to {self._path}: {error}; it wants "
-                f"{len(data)} bytes, {free} are free there; make room and resume the run"
+                f"an event of the run could not be written to {self._path}: {error}; it needs "
+                f"{len(data)} bytes, {free} are free there; free some space and resume the run"
             ) from error
 
     def gauges(self, text: str) -> None:
@@ -256,7 +256,7 @@ class Recorder:
         try:
             self._file.step_gauges(line)
         except OSError as error:
-            logger.warning("gauges of step %d were not kept: %s", step, error)
+            logger.warning("gauges of step %d were not written: %s", step, error)
         for sink in list(self._sinks):
             self._tell(sink, "step_gauges", line)
 
@@ -274,4 +274,6 @@ class Recorder:
             getattr(sink, what)(text)
         except Exception as error:
             self._sinks.remove(sink)
-            logger.warning("%s is no longer told of the run: %s", type(sink).__name__, error)
+            logger.warning(
+                ("%s no longer receives events of the run: %s"), type(sink).__name__, error
+            )

@@ -71,7 +71,7 @@ class Holder:
 
     @property
     def words(self) -> str:
-        who = f"process {self.pid} on {self.host}" if self.pid else "a process that gave no name"
+        who = f"process {self.pid} on {self.host}" if self.pid else "an unknown process"
         return f"{who}, since {self.since}" if self.since else who
 
 
@@ -196,12 +196,12 @@ def _taken(folder: Path) -> int:
         file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
     except OSError as error:
         raise RunBusy(
-            f"{path} cannot be opened, so nobody can tell whether another process writes into the "
-            f"run: {error.strerror}; make the folder this user's own"
+            f"{path} cannot be opened, so it is not known whether another process writes into the "
+            f"run: {error.strerror}; make this user the owner of the folder"
         ) from error
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise RunBusy(f"{path} is no file; remove it and try again")
+            raise RunBusy(f"{path} is not a file; remove it and try again")
         named = _read(file)
         try:
             is_locked = _lock(file, fcntl.LOCK_EX)
@@ -229,8 +229,9 @@ def busy_words(folder: Path, by: Holder) -> str:
     """Who writes into a run folder, and what to do."""
     stop = f"`kill -INT {by.pid}` there" if by.pid else "end it"
     return (
-        f"{folder} is written by another process: {by.words}. A run has one writer: stop that one "
-        f"({stop}, or on its page) or wait for its end, then go on; nothing was written"
+        f"{folder} is being written by another process: {by.words}. A run has one writer: stop "
+        f"that one ({stop}, or on its page) or wait until it ends, then resume; nothing was "
+        "written"
     )
 
 

@@ -160,10 +160,10 @@ class StepArrivals:
             edge=None,
             what="met",
             message=(
-                f"{stage.name} gives no rows, {expected.rows.text} are expected: its inputs bring "
-                f"rows ({', '.join(came)}){why}"
+                f"{stage.name} produced no rows, {expected.rows.text} were expected: its inputs "
+                f"have rows ({', '.join(came)}){why}"
             ),
-            hint="look at its alerts"
+            hint="check its alerts"
             + (
                 ", at its `join`, and at what its inputs descend from" if meets else " in this step"
             ),
@@ -193,8 +193,8 @@ class StepArrivals:
                     edge=key,
                     what="referenced",
                     message=(
-                        f"{key} brings log-probs of none of the {without} rows that "
-                        f"{stage.name} would learn"
+                        f"{key} has no log-probs for any of the {without} rows that {stage.name} "
+                        "would learn"
                     ),
                     hint=f"connect to {edge.source.node} the rows that {edge.target.node} learns",
                 )
@@ -218,16 +218,16 @@ def _unreached_over(edge: Edge, stage: Stage, came: int, *, is_idle: bool) -> Mi
         else f"none of them reaches a row that {learner} wrote in this step"
     )
     hint = (
-        f"look at what {learner} is given to write for, or at who calls the tool that it answers as"
+        f"check the prompts of {learner}, or which node calls the tool that it implements"
         if is_idle
-        else "look at what the scored rows descend from, and at `aggregate`"
+        else "check which rows the scored rows descend from, and `aggregate`"
     )
     return Missing(
         stage=stage.name,
         node=learner,
         edge=edge.key,
         what="reached",
-        message=f"{edge.key} brings {came} rows to {stage.name}, and {why}",
+        message=f"{edge.key} carries {came} rows to {stage.name}, but {why}",
         hint=hint,
         may_come=is_idle,
     )
@@ -235,9 +235,9 @@ def _unreached_over(edge: Edge, stage: Stage, came: int, *, is_idle: bool) -> Mi
 
 def _nothing_over(edge: Edge, stage: Stage, expected: str, *, has_run: bool) -> Missing:
     giver = edge.source.node
-    why = f"{giver} gave none in this step" if has_run else f"{giver} has not run before it"
+    why = f"{giver} produced none in this step" if has_run else f"{giver} has not run before it"
     hint = (
-        f"look at what {giver} works on and at its alerts"
+        f"check the inputs of {giver} and its alerts"
         if has_run
         else "`coloop plan` shows the order of the stages; report this loop, it should not run"
     )

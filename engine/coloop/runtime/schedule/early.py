@@ -20,7 +20,7 @@ from coloop.data.tables import Table
 from coloop.data.tables.table import concat_tables
 from coloop.runtime.roles.protocol import EarlyRole, PartRole
 from coloop.runtime.schedule.calls import Calls, Unrolled
-from coloop.runtime.schedule.flights import Early, Flight, Work
+from coloop.runtime.schedule.in_flight import Early, StepInFlight, Work
 from coloop.runtime.schedule.units import Task
 from coloop.runtime.schedule.window import Window
 
@@ -42,7 +42,7 @@ class EarlyStages:
         self,
         calls: Calls,
         window: Window,
-        work_of: Callable[[Task, Flight], Work],
+        work_of: Callable[[Task, StepInFlight], Work],
         has_room: Callable[[str | None], bool],
     ) -> None:
         """
@@ -65,7 +65,7 @@ class EarlyStages:
         with suppress(InvalidStateError):  # it rings already
             self.bell.set_result(None)
 
-    def parts(self, flights: Sequence[Flight], at_work: Collection[Work]) -> Iterator[Part]:
+    def parts(self, flights: Sequence[StepInFlight], at_work: Collection[Work]) -> Iterator[Part]:
         """What can begin now, stages of earlier steps first."""
         self._take_handed_on(at_work)
         for place, flight in enumerate(flights):
@@ -73,7 +73,7 @@ class EarlyStages:
                 yield from self._with_rows(flight, flights[:place])
                 yield from self._ahead(flight, flights[:place])
 
-    def _with_rows(self, flight: Flight, before: Sequence[Flight]) -> Iterator[Part]:
+    def _with_rows(self, flight: StepInFlight, before: Sequence[StepInFlight]) -> Iterator[Part]:
         """Readers of rows that were handed on."""
         for early in flight.early.values():
             stage, work = early.task.stage, early.work
@@ -88,7 +88,7 @@ class EarlyStages:
                 given.delivered = set(stage.edges)
                 yield Part(work=early.work, tables=given)
 
-    def _ahead(self, flight: Flight, before: Sequence[Flight]) -> Iterator[Part]:
+    def _ahead(self, flight: StepInFlight, before: Sequence[StepInFlight]) -> Iterator[Part]:
         """Writers that may write a share of their rows before the weights come that the others wait
         for."""
         for task in flight.region.ready():

@@ -15,8 +15,8 @@ from coloop.plan.stages import Step
 from coloop.plan.types import Stage
 from coloop.runtime.roles.protocol import Outcome, Role
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
+from coloop.runtime.schedule.refill_passes import RefillPasses
 from coloop.runtime.schedule.rounds import Region
-from coloop.runtime.schedule.slices import Slice
 from coloop.runtime.schedule.units import (
     Alone,
     Begun,
@@ -141,5 +141,5 @@ class _List:
             return Alone(stage, own, place, unrolled, tree.begun)
         units = _List(tree, (*self._within, holder))
         if holder in tree.refills:
-            return Slice(tree.refills[holder], step_context, place, unrolled, tree, units)
+            return RefillPasses(tree.refills[holder], step_context, place, unrolled, tree, units)
         return Region(tree.regions[holder], step_context, place, unrolled, tree, units)

@@ -20,7 +20,7 @@ from coloop.spec.graph import Edge
 
 
 class Region:
-    """See the module."""
+    """A region of stages that edges with `rounds` repeat."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from coloop.plan.types import Stage
 from coloop.runtime.roles.protocol import Call, Outcome, PartRole, Role
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.early import EarlyStages, Part
-from coloop.runtime.schedule.flights import Flight, Record, Waited, Work
+from coloop.runtime.schedule.in_flight import Record, StepInFlight, Waited, Work
 from coloop.runtime.schedule.lanes import Lanes
 from coloop.runtime.schedule.regions import StepRegion
 from coloop.runtime.schedule.units import Place, Task
@@ -56,7 +56,7 @@ class Watcher(Protocol):
         """An edge brought its reader a table; told once, however many of its stages read it."""
         ...
 
-    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
+    def noticed(self, flight: StepInFlight, node: str, code: str, message: str) -> None:
         """Something that a person should look at came up in a step."""
         ...
 
@@ -93,7 +93,7 @@ class Scheduler:
         step_context: StepContext,
         unrolled: Unrolled | None = None,
         about: Any = None,
-    ) -> Flight:
+    ) -> StepInFlight:
         """A step on these tables, fresh ones where none are given."""
         region = StepRegion(
             step,
@@ -102,7 +102,7 @@ class Scheduler:
             calls=self._calls,
             roles=self._roles,
         )
-        return Flight(step_context=step_context, region=region, about=about)
+        return StepInFlight(step_context=step_context, region=region, about=about)
 
     def run(
         self, step: Step, step_context: StepContext, unrolled: Unrolled | None = None
@@ -110,16 +110,16 @@ class Scheduler:
         """Run the stages of one step, and give what they gave."""
         flight = self.flight(step, step_context, unrolled)
         waiting = [flight]
-        self.fly(lambda: waiting.pop() if waiting else None, lambda done: None)
+        self.run_steps(lambda: waiting.pop() if waiting else None, lambda done: None)
         return flight.region.unrolled
 
-    def fly(
+    def run_steps(
         self,
-        begin: Callable[[], Flight | None],
-        finish: Callable[[Flight], None],
-        take_back: Callable[[Flight], None] = Flight.take_back,
+        begin: Callable[[], StepInFlight | None],
+        finish: Callable[[StepInFlight], None],
+        take_back: Callable[[StepInFlight], None] = StepInFlight.take_back,
     ) -> None:
-        """Carry out steps, several at once as far as the window lets them, until there are none.
+        """Run steps, several at once as far as the window allows, until there are none.
 
         Args:
             begin: gives the next step; None where none is to begin before the others are done.
@@ -127,10 +127,10 @@ class Scheduler:
             take_back: told of a step that was not done, the youngest first.
 
         Raises:
-            StopRequested: the run was asked to stop in a step that had not learned yet.
+            StopRequested: a stop of the run was requested in a step that had not learned yet.
             Exception: what a stage, `begin` or `finish` raised; steps before it were finished.
         """
-        flights: list[Flight] = []
+        flights: list[StepInFlight] = []
         self._failure = None
         self._is_admitting = True
         self._was_held_up = self._watcher.stop_is_wanted
@@ -161,7 +161,7 @@ class Scheduler:
         if self._failure is not None:
             raise self._failure
         if flights or self._was_held_up:
-            raise StopRequested("a step that had not learned was not to go on")
+            raise StopRequested("a step that had not learned yet was cancelled")
 
     @property
     def is_sequential(self) -> bool:
@@ -174,7 +174,7 @@ class Scheduler:
         return seconds
 
     @contextmanager
-    def _watched(self, flight: Flight | None = None) -> Iterator[None]:
+    def _watched(self, flight: StepInFlight | None = None) -> Iterator[None]:
         """What goes wrong ends the flight and those after it, not those before."""
         try:
             yield
@@ -183,12 +183,14 @@ class Scheduler:
             if flight is not None:
                 flight.has_failed = True
 
-    def _finish_done(self, flights: list[Flight], finish: Callable[[Flight], None]) -> None:
+    def _finish_done(
+        self, flights: list[StepInFlight], finish: Callable[[StepInFlight], None]
+    ) -> None:
         while flights and _is_done(flights[0]):
             with self._watched():
                 finish(flights.pop(0))
 
-    def _heed(self, flights: Sequence[Flight]) -> None:
+    def _heed(self, flights: Sequence[StepInFlight]) -> None:
         """Cancel what is not to go on: after a stop all steps that have not learned, after a
         failure that step and those after it."""
         stops = self._watcher.stop_is_wanted
@@ -199,7 +201,7 @@ class Scheduler:
             has_failed |= flight.has_failed
             flight.is_cancelled = has_failed or (stops and not flight.has_learned)
 
-    def _admit(self, flights: list[Flight], begin: Callable[[], Flight | None]) -> None:
+    def _admit(self, flights: list[StepInFlight], begin: Callable[[], StepInFlight | None]) -> None:
         while self._is_admitting and len(flights) < self._window.size:
             with self._watched():
                 flight = begin()
@@ -208,7 +210,7 @@ class Scheduler:
                     continue
             self._is_admitting = False
 
-    def _startable(self, flights: Sequence[Flight]) -> Iterator[Work]:
+    def _startable(self, flights: Sequence[StepInFlight]) -> Iterator[Work]:
         """Stages whose inputs are there and whose lane is free, those of earlier steps first."""
         for place, flight in enumerate(flights):
             for task in () if flight.is_cancelled else flight.region.ready():
@@ -223,7 +225,7 @@ class Scheduler:
                     flight.early.pop(task.key, None)
                     yield work if work is not None else self._work(task, flight)
 
-    def _is_let(self, stage: Stage, before: Sequence[Flight]) -> bool:
+    def _is_let(self, stage: Stage, before: Sequence[StepInFlight]) -> bool:
         """Whether the steps before it, and what is at work, let a stage begin with all its rows."""
         at_work = (work.stage for work in self._at_work.values())
         return (
@@ -232,7 +234,9 @@ class Scheduler:
             and not self._window.meets(stage, at_work)
         )
 
-    def _waits_for_writers(self, stage: Stage, own: Flight, behind: Sequence[Flight]) -> bool:
+    def _waits_for_writers(
+        self, stage: Stage, own: StepInFlight, behind: Sequence[StepInFlight]
+    ) -> bool:
         """Whether new weights wait for what is written by the weights as they are."""
         going = [one for one in behind if not (one.is_cancelled or one.has_failed)]
         return self._window.waits_for_writers(stage, own, going, self._can_begin_with_some)
@@ -240,7 +244,7 @@ class Scheduler:
     def _can_begin_with_some(self, stage: Stage) -> bool:
         return isinstance(self._calls.role(stage)[1], PartRole)
 
-    def _work(self, task: Task, flight: Flight) -> Work:
+    def _work(self, task: Task, flight: StepInFlight) -> Work:
         """What begins now, with how long it has waited."""
         now, ready_at = time.monotonic(), flight.ready_at[task.key]
         free_since = self._free_since.get(task.stage.pool, flight.began)
@@ -340,7 +344,7 @@ class Scheduler:
         self._watcher.stage_finished(work, outcome)
 
 
-def _is_done(flight: Flight) -> bool:
+def _is_done(flight: StepInFlight) -> bool:
     return flight.region.is_done and not flight.has_failed
 
 

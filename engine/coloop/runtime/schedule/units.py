@@ -1,7 +1,7 @@
 """Stages of a step as units, each of which says what may start now.
 
     Together ─┬─ Alone    a stage
-              ├─ Slice    stages again and again, until a filter has enough (`slices.py`)
+              ├─ RefillPasses   stages repeated until a filter has enough (`refill_passes.py`)
               └─ Region   stages in rounds (`rounds.py`)
 
 A unit knows stages and tables; it knows nothing of lanes, phases, algorithms or machines. It tells

@@ -13,7 +13,7 @@ PROGRAMS: Final = "no other programs"
 PROCESSES: Final = "no other processes"
 
 INSTEAD: Final = {
-    FILES: "keep what it needs in the code, or in memory (`io.StringIO`, `io.BytesIO`)",
+    FILES: "keep the data in the code, or in memory (`io.StringIO`, `io.BytesIO`)",
     NETWORK: "let a service score instead (`source: {type: remote, url: ...}`)",
     PROGRAMS: (
         "to run programs against tests use the built-in reward `code_tests`, or let a service "

@@ -157,8 +157,8 @@ class Bad(Exception):
 
 
 TEXTS = (
-    "`completions` holds texts here, for the prompts are texts: write `completion` for "
-    '`completion[0]["content"]`. Where prompts are chats, both can be read'
+    "`completions` holds texts here, because the prompts are texts: write `completion` instead of "
+    '`completion[0]["content"]`. If prompts are chats, both work'
 )
 
 
@@ -233,7 +233,7 @@ def told(
     elif isinstance(error, SystemExit):
         what = f"it called sys.exit({reason})"
     elif is_of_memory(error):
-        what = f"{kind}: it wants more memory than {most_memory(is_reward=is_reward)}"
+        what = f"{kind}: it needs more memory than {most_memory(is_reward=is_reward)}"
     elif isinstance(error, ModuleNotFoundError) and reason.startswith("No module named"):
         what = f"{what}: it is neither beside the file nor installed{late_import()}"
     return what + place_of(own), "\n".join([*frames, what])
@@ -316,7 +316,10 @@ class Module:
         missing = [name for name in self.required if name not in given]
         if missing and not absent_is_none:
             there = ", ".join(sorted(given))
-            raise Bad(f"`{self.function}` asks for `{missing[0]}`, there is {there}")
+            raise Bad(
+                f"`{self.function}` has a parameter `{missing[0]}` without a column; available: "
+                f"{there}"
+            )
         given = {**given, **dict.fromkeys(missing)} if missing else given
         if self.named is None:
             return given
@@ -406,7 +409,7 @@ def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[
     value = module.value(module.arguments(given, absent_is_none=False))
     if not isinstance(value, (list, tuple)):
         what = "None" if value is None else described(value)
-        hint = "; take its `.tolist()`" if hasattr(value, "tolist") else ""
+        hint = "; use its `.tolist()`" if hasattr(value, "tolist") else ""
         raise Bad(f"returned {what}, expected a list of {count} scores{hint}")
     if len(value) != count:
         raise Bad(f"returned {len(value)} scores for {count} rows")

@@ -48,14 +48,14 @@ def why_not(value: Any, depth: int = 0) -> str | None:
         case str():
             return None if value.isascii() or _is_writable(value) else "half a character (UTF-16)"
         case int():
-            return None if abs(value) < LARGEST_INTEGER else "an integer that no float can hold"
+            return None if abs(value) < LARGEST_INTEGER else "an integer too large for a float"
         case float():
             return None if math.isfinite(value) else f"the number {value}"
         case list() | tuple():
             return _first(value, depth)
         case dict():
             if not all(isinstance(key, str) for key in value):
-                return "a dict with keys that are no texts"
+                return "a dict with keys that are not strings"
             return _first([*value, *value.values()], depth)
         case _:
             return f"a value of type {type(value).__name__}"
@@ -87,10 +87,10 @@ def _is_number(value: Any) -> bool:
 def why_no_score(number: float) -> str | None:
     """Why nothing can be learned from a number, and what to do about it; None where it can."""
     if math.isnan(number):
-        return "a finite number is expected: return None where nothing can be said of a row"
+        return "a finite number is expected: return None if a row cannot be scored"
     if abs(number) > LARGEST_SCORE:
         return (
             f"a number between -{LARGEST_SCORE:g} and {LARGEST_SCORE:g} is expected: bound it "
-            "(`min(1.0, x)`, a logarithm), or return None where nothing can be said of a row"
+            "(`min(1.0, x)`, a logarithm), or return None if a row cannot be scored"
         )
     return None

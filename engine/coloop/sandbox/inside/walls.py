@@ -71,7 +71,11 @@ def enter(wall: Wall, libraries: Sequence[str]) -> int:
     user = os.geteuid()
     if user == 0 and not kernel.holds(kernel.CAP_KILL):
         raise OSError(
-            1, "root lacks CAP_KILL here, so code could not be ended: add it, or start as a user"
+            1,
+            (
+                "root lacks CAP_KILL here, so code could not be stopped: add it, or start as "
+                "another user"
+            ),
         )
     counts_apart = wall is Wall.NAMESPACES and kernel.counts_in_namespaces()
     most = OWN_THREADS if user == 0 or counts_apart else SHARED_THREADS + threads_of(user)
@@ -123,7 +127,7 @@ def _own_root(libraries: Sequence[str]) -> None:
     limits = kernel.MS_NOSUID | kernel.MS_NODEV
     root = next((place for place in PLACES if os.path.isdir(place)), None)
     if root is None:
-        raise OSError(2, f"there is no folder to put a root together in: {', '.join(PLACES)}")
+        raise OSError(2, f"no folder can hold the sandbox's root: {', '.join(PLACES)}")
     kernel.mount("tmpfs", root, "tmpfs", limits, "mode=0755,size=1m")
     os.mkdir(f"{root}/outside", 0o700)
     kernel.pivot_root(root, f"{root}/outside")

@@ -86,7 +86,7 @@ ADVANTAGES: Final = (
         name="mean_normalised",
         needs="group",
         formula="(r_i - mean(group)) / mean(group)",
-        note="Compared with the group's mean, as a share of it: rare success counts more.",
+        note="Advantage relative to the group's mean: rare success counts more.",
     ),
     AdvantageRecord(name="none"),
 )
@@ -137,7 +137,7 @@ POLICIES: Final = (
     _policy(
         name="gspo",
         title="GSPO",
-        help="Clips the ratio of whole sequences; steadier for mixtures of experts.",
+        help="Clips the ratio of whole sequences; more stable for mixtures of experts.",
         formula=("s = exp(mean_t log ratio_t); loss = -min(s A, clip(s, 1-low, 1+high) A)"),
         paper=ARXIV + "2507.18071",
         preset={
@@ -152,7 +152,7 @@ POLICIES: Final = (
     _policy(
         name="cispo",
         title="CISPO",
-        help="Clips the weight, never the gradient: every token goes on learning.",
+        help="Clips the weight, not the gradient: every token keeps a gradient.",
         formula="loss = -stop_gradient(clip(ratio, min, max)) A log p",
         paper=ARXIV + "2506.13585",
         preset={
@@ -187,7 +187,7 @@ POLICIES: Final = (
     _policy(
         name="remax",
         title="ReMax",
-        help=("The baseline is the reward of the greedy answer; wants `rollout.greedy_extra`."),
+        help=("The baseline is the reward of the greedy answer; needs `rollout.greedy_extra`."),
         formula="A = r - r(greedy); loss = -A log p",
         paper=ARXIV + "2310.10505",
         preset={"advantage": "greedy", **PLAIN},
@@ -217,7 +217,7 @@ POLICIES: Final = (
     _policy(
         name="reinforce_pp_baseline",
         title="REINFORCE++ with baseline",
-        help="The group's mean is taken off, then all tokens are whitened.",
+        help="Subtracts the group's mean, then whitens all tokens.",
         formula="A = whiten(r - mean(group)); clipped loss",
         paper=ARXIV + "2501.03262",
         preset={"advantage": "group_mean", "whiten": True},
@@ -227,7 +227,7 @@ POLICIES: Final = (
     _policy(
         name="ppo",
         title="PPO",
-        help="Advantages from a critic's values; wants a critic at `values`.",
+        help="Advantages from a critic's values; needs a critic at `values`.",
         formula=("d_t = r_t + gamma V_t+1 - V_t; A_t = d_t + gamma lambda A_t+1; clipped loss"),
         paper=ARXIV + "1707.06347",
         preset={"advantage": "gae", "whiten": True},
@@ -248,8 +248,8 @@ POLICIES: Final = (
         name="pf_ppo",
         title="PF-PPO",
         help=(
-            "PPO on rows that are drawn again by their scores, so that a noisy reward is "
-            "trusted where it is sure; goes with a filter that has `resample`."
+            "PPO on rows resampled by their scores, so that a noisy reward counts where it is "
+            "confident; use with a filter that has `resample`."
         ),
         formula=("rows drawn with replacement by |r|^k, each counted as often as drawn; as PPO"),
         paper=ARXIV + "2409.06957",

@@ -45,7 +45,7 @@ PREFERENCES: Final = (
     _preference(
         name="kto",
         title="KTO",
-        help=("Weighs each side alone against the batch's mean, after prospect theory."),
+        help=("Weighs each side separately against the batch's mean, after prospect theory."),
         formula=("loss = 1 - sigmoid(+-beta (log(p/ref) - z0)), z0 of answers to other prompts"),
         paper=ARXIV + "2402.01306",
         preset={"loss": "kto"},
@@ -76,7 +76,7 @@ PREFERENCES: Final = (
     _preference(
         name="spin",
         title="SPIN",
-        help="DPO of gold answers against those of the policy's own earlier self.",
+        help="DPO of gold answers against answers of an earlier version of the policy.",
         formula="as DPO with chosen = gold, rejected = own, reference = previous self",
         paper=ARXIV + "2401.01335",
         preset={},
@@ -86,7 +86,7 @@ PREFERENCES: Final = (
     _preference(
         name="online_dpo",
         title="Online DPO",
-        help=("DPO of the policy's own answers of this step, paired by what scores them."),
+        help=("DPO of the policy's own answers of this step, paired by their scores."),
         formula="as DPO with chosen and rejected of one prompt's own answers",
         paper=ARXIV + "2402.04792",
         preset={},

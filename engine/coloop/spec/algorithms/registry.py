@@ -66,12 +66,12 @@ def _refusal(plugin: AlgorithmPlugin) -> str | None:
     if advantage is not None and advantage.name in _OWN_ADVANTAGES:
         return f"coloop itself has the advantage `{advantage.name}`"
     if advantage is not None and (advantage.needs != "group" or not plugin.estimator):
-        return f"its advantage `{advantage.name}` wants `needs: group` and an `estimator`"
+        return f"its advantage `{advantage.name}` requires `needs: group` and an `estimator`"
     if advantage is not None and _FIRST.setdefault(advantage.name, record.name) != record.name:
         return f"`{_FIRST[advantage.name]}` has the advantage `{advantage.name}` as well"
     others = sorted(record.preset.keys() - _BASES[record.fields].keys())
     if others:
-        return f"its preset sets what there is not: {', '.join(others)}"
+        return f"its preset sets unknown fields: {', '.join(others)}"
     wanted = record.preset.get("advantage", "none")
     if wanted not in _OWN_ADVANTAGES and (advantage is None or advantage.name != wanted):
         return f"there is no advantage `{wanted}`"

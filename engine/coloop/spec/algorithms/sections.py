@@ -32,7 +32,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="label_ce",
         title="Label words",
-        help="A language model learns which of a few words to say.",
+        help="A language model learns to choose one of a few label words.",
         formula="loss = -log p(label | label words)",
         paper=ARXIV + "2408.15240",
         recipe="choices",
@@ -50,7 +50,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="outcome",
         title="Outcome",
-        help="A scorer learns right from wrong, whole or step by step.",
+        help="A scorer learns right from wrong, per text or per step.",
         formula="loss = BCE(sigmoid(s), label)",
         paper=ARXIV + "2110.14168",
         recipe="labels",

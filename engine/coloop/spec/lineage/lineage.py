@@ -110,7 +110,7 @@ def _check_join(lineage: Lineage, name: str, numbers: Mapping[int, int]) -> list
             Diagnostic(
                 code="lineage.gather_without_ancestor",
                 message=message,
-                hint="name a node further up, or take `join: concat`",
+                hint="set a node further up, or use `join: concat`",
                 node=name,
                 field="join",
             )
@@ -131,11 +131,11 @@ def _no_common_ancestor(
     return Diagnostic(
         code="lineage.no_common_ancestor",
         message=(
-            f"`{first.label}` and `{second.label}` bring rows that share no ancestor "
-            f"({_names(lineage.edge_levels(first))}; {_names(lineage.edge_levels(second))}), "
-            "so they cannot be joined"
+            f"`{first.label}` and `{second.label}` carry rows that share no ancestor "
+            f"({_names(lineage.edge_levels(first))}; {_names(lineage.edge_levels(second))}), so "
+            "they cannot be joined"
         ),
-        hint="`join: concat` puts them one after another, each with its own lineage",
+        hint="use `join: concat` to append them, each with its own lineage",
         node=name,
         field="join",
         fixes=tuple(fixes),
@@ -188,7 +188,9 @@ def _missing_aggregate(edge: Edge, attachment: Attachment, number: int) -> Diagn
             f"`{edge.label}` has no `aggregate`: it scores rows of {scored}, which {where} the "
             f"rows of {receivers} that receive the score"
         ),
-        hint="say how several scores become one: `aggregate: mean | min | max | sum | last`",
+        hint=(
+            "set how several scores are reduced to one: `aggregate: mean | min | max | sum | last`"
+        ),
         field=f"edges.{number}",
         fixes=fixes,
     )
@@ -205,8 +207,8 @@ def _unrelated_scores(
     return Diagnostic(
         code="lineage.no_common_ancestor",
         message=(
-            f"`{edge.label}` brings scores of {_names(attachment.scored)}, which share no ancestor "
-            f"with {receivers} ({_names(attachment.receivers)})"
+            f"`{edge.label}` carries scores of {_names(attachment.scored)}, which share no "
+            f"ancestor with {receivers} ({_names(attachment.receivers)})"
         ),
         hint="score rows that descend from the same dataset or buffer",
         field=f"edges.{number}",
@@ -240,7 +242,7 @@ def _aggregate_without_rows(lineage: Lineage, edge: Edge, number: int) -> Diagno
     return Diagnostic(
         code="lineage.aggregate_without_rows",
         message=f"`{edge.label}` has an `aggregate`, but `{target.node}` has no rows to receive it",
-        hint="connect the rows that the scores should rise to, or leave `aggregate` out",
+        hint="connect the rows that should receive the scores, or remove `aggregate`",
         field=f"edges.{number}",
         fixes=(fix,),
     )

@@ -69,7 +69,7 @@ class ActorNode(BaseNode):
             "tools": InPort(
                 type=PortType.TOOL,
                 phase="generate",
-                help="What the policy may call while it writes.",
+                help="Tools that the policy may call while it generates.",
             ),
             "rewards": InPort(
                 type=PortType.SCORES,
@@ -82,7 +82,7 @@ class ActorNode(BaseNode):
                 type=PortType.ROWS,
                 phase="learn",
                 teaching=True,
-                help="Rows whose `target`, or rollouts whose text, it imitates.",
+                help="Rows whose `target`, or rollouts whose text, it is trained on (SFT).",
             ),
             "pairs": InPort(
                 type=PortType.PAIRS,
@@ -105,10 +105,10 @@ class ActorNode(BaseNode):
         },
         outputs={
             "rollouts": OutPort(
-                type=PortType.ROLLOUTS, help="What it wrote, with tokens and log-probs."
+                type=PortType.ROLLOUTS, help="Generated texts, with tokens and log-probs."
             ),
             "policy": OutPort(
-                type=PortType.POLICY, help="A handle by which another node lets it write."
+                type=PortType.POLICY, help="A handle for another node that calls it to generate."
             ),
             "returns": OutPort(type=PortType.VALUES, help="What a critic of it learns."),
         },
@@ -140,8 +140,8 @@ class ActorNode(BaseNode):
             group="models",
             icon="bot",
             help=(
-                "Any policy that writes: generator, proposer, solver, debater, assistant. Prompts "
-                "go in, rollouts come out. It learns from what is connected to `rewards`, "
+                "Any policy that generates text: generator, proposer, solver, debater, assistant. "
+                "Prompts go in, rollouts come out. It learns from the rows connected to `rewards`, "
                 "`demonstrations` or `pairs` in the phases that name these ports; without a "
                 "teaching edge it is frozen."
             ),

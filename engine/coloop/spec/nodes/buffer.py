@@ -97,8 +97,8 @@ class BufferNode(BaseNode):
             icon="archive",
             help=(
                 "Rows that outlive a step: replay, a pool, an iteration. It is read when a step "
-                "starts and written when it ends, so a circle through it is legal. It is written "
-                "in phases that name it in `fill`; `seed` gives it rows while it is empty."
+                "starts and written when it ends, so a cycle through it is allowed. It is written "
+                "in phases that list it in `fill`; `seed` provides rows while it is empty."
             ),
             template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
             synonyms="replay, pool, memory, queue, experience, iteration, archive",

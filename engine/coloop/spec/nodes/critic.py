@@ -61,7 +61,9 @@ class CriticNode(BaseNode):
         },
         outputs={
             "values": OutPort(type=PortType.VALUES, help="One value a token."),
-            "check": OutPort(type=PortType.CHECK, help="A handle by which a search asks it."),
+            "check": OutPort(
+                type=PortType.CHECK, help=("A handle for a search that requests values.")
+            ),
         },
         rows=("rollouts",),
         concat=("rollouts", "returns", "labels"),
@@ -71,7 +73,7 @@ class CriticNode(BaseNode):
             icon="gauge",
             help=(
                 "Values of tokens, for advantages with a learned baseline (PPO). It reads the "
-                "actor's rollouts, gives `values` back to it and learns the actor's `returns`."
+                "actor's rollouts, returns `values` to it and learns from the actor's `returns`."
             ),
             template={
                 "kind": "critic",

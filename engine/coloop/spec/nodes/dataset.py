@@ -86,10 +86,10 @@ class DatasetNode(BaseNode):
             group="data",
             icon="database",
             help=(
-                "Rows from a built-in task, a file, the hub or the loop itself. Each step it gives "
-                "`rows_per_step` rows at `rows`; rows that have `chosen` and `rejected` also leave "
-                "as `pairs`. `columns` says which of the source's columns is the `prompt`, the "
-                "`target` and the `answer`."
+                "Rows from a built-in task, a file, the hub or the loop itself. Each step it "
+                "provides `rows_per_step` rows at `rows`; rows with `chosen` and `rejected` are "
+                "also provided as `pairs`. `columns` maps the source's columns to `prompt`, "
+                "`target` and `answer`."
             ),
             template={
                 "kind": "dataset",

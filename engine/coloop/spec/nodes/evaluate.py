@@ -87,10 +87,9 @@ class EvaluateNode(BaseNode):
             group="measuring",
             icon="chart-line",
             help=(
-                "Metrics. With `instead_of` it runs the stages after that node once more on "
-                "held-out rows, after the weights were brought up to date; with `of` it reads the "
-                "loss of teaching ports; otherwise it reads the step's own tables. It never "
-                "teaches."
+                "Metrics. With `instead_of` it runs the stages after that node again on held-out "
+                "rows, after the weights were updated; with `of` it reads the loss of teaching "
+                "ports; otherwise it reads the step's own tables. It never trains anything."
             ),
             template={
                 "kind": "evaluate",

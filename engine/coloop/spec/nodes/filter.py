@@ -63,7 +63,7 @@ class FilterNode(BaseNode):
                 type=PortType.SCORES, max=1, phase="score", help="Scores to sift by and hand on."
             ),
             "by": InPort(
-                type=PortType.SCORES, phase="score", help="More scores that rules may name."
+                type=PortType.SCORES, phase="score", help="More scores that rules may refer to."
             ),
             "spare": InPort(
                 type=PortType.ROWS, max=1, phase="score", help="Rows that fill it up to `up_to`."
@@ -89,8 +89,8 @@ class FilterNode(BaseNode):
             icon="filter",
             help=(
                 "Keeps rows by rules: scores, groups whose rewards differ, length, a regular "
-                "expression, Python. With `fill` it runs what is before it again until enough is "
-                "left. It hands on only the kinds of table that go in."
+                "expression, Python. With `fill` it runs the nodes before it again until enough "
+                "rows are left. Its outputs are the kinds of table at its inputs."
             ),
             template={"kind": "filter", "keep": [{"rule": "nonzero_variance"}]},
             synonyms=(

@@ -105,9 +105,9 @@ class PairsNode(BaseNode):
             group="shaping",
             icon="columns-2",
             help=(
-                "Chosen against rejected: best and worst of siblings, every two, two inputs "
-                "against each other, or new labels for pairs that are there. Pairs of equal texts "
-                "are dropped."
+                "Chosen against rejected: best and worst of siblings, all combinations, two inputs "
+                "against each other, or new labels for existing pairs. Pairs of equal texts are "
+                "dropped."
             ),
             template={"kind": "pairs", "method": "best_worst"},
             synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",

@@ -85,7 +85,7 @@ class RewardNode(BaseNode):
             "scores": InPort(
                 type=PortType.SCORES,
                 phase="score",
-                help="Scores it reads under their node's name.",
+                help="Scores that it reads under their node's name.",
             ),
             "comparisons": InPort(
                 type=PortType.PAIRS,
@@ -114,7 +114,7 @@ class RewardNode(BaseNode):
             "check": OutPort(
                 type=PortType.CHECK,
                 when=_READS_ROWS,
-                help="A handle by which a search or tool asks it.",
+                help="A handle for a search or tool that requests scores.",
             ),
         },
         rows=("rollouts", "rows", "comparisons"),
@@ -137,8 +137,8 @@ class RewardNode(BaseNode):
             icon="star",
             help=(
                 "Numbers for rows: a built-in check, a Python function, a reward model, or a "
-                "service. Some built-ins turn scores into scores. What an edge into a learner's "
-                "`rewards` weighs is said on the edge."
+                "service. Some built-ins turn scores into scores. The weight of a reward is set on "
+                "its edge into a learner's `rewards`."
             ),
             template={"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
             synonyms=(

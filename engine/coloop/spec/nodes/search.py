@@ -81,7 +81,7 @@ class SearchNode(BaseNode):
                 max=1,
                 phase="generate",
                 required=True,
-                help="What it searches from.",
+                help="Rows to search from.",
             ),
             "policy": InPort(
                 type=PortType.POLICY,
@@ -108,13 +108,11 @@ class SearchNode(BaseNode):
         },
         outputs={
             "rollouts": OutPort(
-                type=PortType.ROLLOUTS, help="The paths or labelled texts it gives."
+                type=PortType.ROLLOUTS, help="The paths or labelled texts that it finds."
             ),
             "scores": OutPort(type=PortType.SCORES, help="One number a searched row."),
             "step_scores": OutPort(type=PortType.SCORES, help="One number a step."),
-            "policy": OutPort(
-                type=PortType.POLICY, help="A handle: the policy with search behind it."
-            ),
+            "policy": OutPort(type=PortType.POLICY, help="A handle: the policy with search."),
         },
         rows=("rows",),
         metrics=("search/*",),

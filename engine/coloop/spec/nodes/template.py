@@ -70,7 +70,9 @@ class TemplateNode(BaseNode):
                 help="Rows that fill the template.",
             ),
             "scores": InPort(
-                type=PortType.SCORES, phase="generate", help="Scores that the template may name."
+                type=PortType.SCORES,
+                phase="generate",
+                help=("Scores that the template may refer to."),
             ),
             "library": InPort(
                 type=PortType.ROWS, phase="generate", help="Rows that `others()` draws from."
@@ -85,9 +87,9 @@ class TemplateNode(BaseNode):
             group="shaping",
             icon="text-cursor-input",
             help=(
-                "What some wrote becomes what the next reads: `parse` reads columns out of the "
-                "text, `text` writes the new prompt in Jinja, `target` what is to be imitated. "
-                "`each` makes a row of every element of a list."
+                "Turns texts of one node into prompts for the next: `parse` extracts columns from "
+                "the text, `text` renders the new prompt with Jinja, `target` the text to train "
+                "on. `each` makes a row of every element of a list."
             ),
             template={"kind": "template", "text": "{{ prompt }}"},
             synonyms="prompt, jinja, format, parse, extract, chat, rewrite, regex",
@@ -103,7 +105,7 @@ class TemplateNode(BaseNode):
     @model_validator(mode="after")
     def _writes_one_way(self) -> Self:
         if self.text is not None and self.messages is not None:
-            raise problem("conflict", "wants `text` or `messages`, not both", field="messages")
+            raise problem("conflict", "set either `text` or `messages`", field="messages")
         if self.code is not None:
             for name in ("text", "messages", "target"):
                 if getattr(self, name) is not None:

@@ -93,10 +93,10 @@ class ToolNode(BaseNode):
                 max=1,
                 phase="generate",
                 when={"type": ("search",)},
-                help="What a `search` tool looks through.",
+                help="Documents that a `search` tool searches.",
             ),
             "check": InPort(
-                type=PortType.CHECK, max=1, phase="generate", help="A scorer that the tool asks."
+                type=PortType.CHECK, max=1, phase="generate", help="A scorer that the tool calls."
             ),
             "tools": InPort(
                 type=PortType.TOOL,
@@ -119,8 +119,9 @@ class ToolNode(BaseNode):
             group="tools",
             icon="wrench",
             help=(
-                "What a policy may call while it writes: Python, a calculator, a search over "
-                "documents, an environment, or another policy. What it answers is never trained."
+                "A tool that a policy may call while it generates: Python, a calculator, a search "
+                "over documents, an environment, or another policy. Its results are never trained "
+                "on."
             ),
             template={"kind": "tool", "type": "calculator"},
             synonyms=(
@@ -139,7 +140,7 @@ class ToolNode(BaseNode):
     def _has_one_environment(self) -> Self:
         given = [name for name in ("name", "code", "file") if getattr(self, name) is not None]
         if self.type == "environment" and len(given) != 1:
-            raise problem("conflict", "wants `name`, `code` or `file`, one of them", field="name")
+            raise problem("conflict", "set exactly one of `name`, `code`, `file`", field="name")
         return self
 
     def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:

@@ -122,20 +122,20 @@ class VerifierNode(BaseNode):
                 help="Rows that its template draws examples from.",
             ),
             "scores": InPort(
-                type=PortType.SCORES, phase="score", help="Scores that its template may name."
+                type=PortType.SCORES, phase="score", help="Scores that its template may refer to."
             ),
             "prior": InPort(
                 type=PortType.LOG_PROBS,
                 max=1,
                 phase="score",
                 when={"method": ("implicit_prm",)},
-                help="Log-probs an implicit PRM is held to.",
+                help="Log-probs of the reference of an implicit PRM.",
             ),
             "tools": InPort(
                 type=PortType.TOOL,
                 phase="score",
                 when=_WRITES,
-                help="What it may call while it writes.",
+                help="Tools that it may call while it generates.",
             ),
             "reference": InPort(
                 type=PortType.LOG_PROBS,
@@ -149,7 +149,7 @@ class VerifierNode(BaseNode):
                 phase="learn",
                 teaching=True,
                 when=_JUDGE_MODEL,
-                help="Truth it learns to tell.",
+                help="Labels to learn from.",
             ),
             "rewards": InPort(
                 type=PortType.SCORES,
@@ -176,7 +176,7 @@ class VerifierNode(BaseNode):
         },
         outputs={
             "scores": OutPort(
-                type=PortType.SCORES, help="One number a row judged or verdict written."
+                type=PortType.SCORES, help="One number per judged row or generated verdict."
             ),
             "step_scores": OutPort(
                 type=PortType.SCORES,
@@ -189,12 +189,12 @@ class VerifierNode(BaseNode):
                 help="The verdicts that a generative one wrote.",
             ),
             "check": OutPort(
-                type=PortType.CHECK, help="A handle by which a search or tool asks it."
+                type=PortType.CHECK, help="A handle for a search or tool that requests scores."
             ),
             "policy": OutPort(
                 type=PortType.POLICY,
                 when=_WRITES,
-                help="A handle by which another node lets it write.",
+                help="A handle for another node that calls it to generate.",
             ),
         },
         rows=("rollouts", "rows", "comparisons"),
@@ -226,7 +226,7 @@ class VerifierNode(BaseNode):
             group="scores",
             icon="scale",
             help=(
-                "Judges, whole or step by step: the task's own checker, a model that writes a "
+                "Judges, whole or step by step: the task's own checker, a model that generates a "
                 "verdict, an implicit process reward, a majority vote or a proof checker. A "
                 "generative one can learn from rewards like an actor."
             ),

@@ -48,7 +48,7 @@ def patch(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
 def _document(text: str) -> dict[str, Any]:
     document = data_of(text)
     if not isinstance(document, dict):
-        found = Diagnostic(code="yaml.not_a_mapping", message="the document is no mapping")
+        found = Diagnostic(code="yaml.not_a_mapping", message="the document is not a mapping")
         raise SpecProblem(found.describe(), (found,))
     return document
 

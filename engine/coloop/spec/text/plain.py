@@ -52,15 +52,15 @@ def _first_unfit(data: Any) -> tuple[Place, str, str] | None:
         value, place = waiting.pop()
         seen += 1
         if seen + len(waiting) > MAX_VALUES:
-            return (), "yaml.too_many_values", f"the loop holds more than {MAX_VALUES:,} values"
+            return (), "yaml.too_many_values", f"the loop has more than {MAX_VALUES:,} values"
         if isinstance(value, (dict, list, tuple)) and len(place) >= MAX_DEPTH:
             return place[:3], "yaml.too_deep", f"values are nested more than {MAX_DEPTH} deep"
         if isinstance(value, dict):
             for key, item in value.items():
                 if not isinstance(key, str):
-                    return place, "yaml.key", f"the key {key!r} is no text"[:100]
+                    return place, "yaml.key", f"the key {key!r} is not a text"[:100]
                 if SURROGATE.search(key):
-                    return place, "yaml.character", "a key holds half of a character"
+                    return place, "yaml.character", "a key contains half of a character"
                 waiting.append((item, (*place, key)))
         elif isinstance(value, (list, tuple)):
             waiting += [(item, (*place, index)) for index, item in enumerate(value)]
@@ -78,11 +78,11 @@ def _unfit(value: Any) -> tuple[str, str] | None:
             return None
         case str():
             is_whole = SURROGATE.search(value) is None
-            return None if is_whole else ("yaml.character", "the text holds half of a character")
+            return None if is_whole else ("yaml.character", "the text contains half of a character")
         case int():
             is_fit = -(2**63) < value < 2**63
             return None if is_fit else ("yaml.not_finite", "the number is too large")
         case float():
             is_fit = math.isfinite(value)
-            return None if is_fit else ("yaml.not_finite", f"{value} is no finite number")
-    return "structure.wrong_type", f"a value of type {type(value).__name__} is no plain value"
+            return None if is_fit else ("yaml.not_finite", f"{value} is not a finite number")
+    return "structure.wrong_type", f"a value of type {type(value).__name__} is not a plain value"

@@ -23,7 +23,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from coloop.errors import SpecProblem
 from coloop.spec.diagnostics import Diagnostic
-from coloop.spec.text import scan, speech
+from coloop.spec.text import scan, yaml_errors
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 64
@@ -184,8 +184,10 @@ class _Builder:
             if isinstance(event, scan.DOCUMENT):
                 documents += 1
                 if documents > 1:
-                    message = "a second document starts here, behind `---`"
-                    self._refuse(event, "yaml.several_documents", message, "a file holds one loop")
+                    message = "a second document starts here, after `---`"
+                    self._refuse(
+                        event, "yaml.several_documents", message, ("a file contains one loop")
+                    )
             elif isinstance(event, scan.START):
                 self._start(event)
             elif isinstance(event, scan.END):
@@ -195,7 +197,7 @@ class _Builder:
             elif isinstance(event, scan.ALIAS):
                 self._alias(event)
         if self.root is None:
-            return _failed("yaml.empty", "the text holds no document", "start from a preset")
+            return _failed("yaml.empty", "the text is empty", "start from a preset")
         return Reading(data=self.root[0], place=self.root[1])
 
     @property
@@ -217,14 +219,14 @@ class _Builder:
         is_map = isinstance(event, scan.MAPPING)
         if is_map and self._wants_key():
             line = self.text.splitlines()[event.start_mark.line]
-            message, hint = speech.braces(line, speech.name_of(self.path)) or (
-                "a mapping stands where a key is expected",
+            message, hint = yaml_errors.braces(line, yaml_errors.name_of(self.path)) or (
+                "found a mapping, expected a key",
                 "quote what should be text",
             )
             self._refuse(event, "yaml.key", message, hint)
         if not is_map and self._wants_key():
             hint = "a list within brackets has no keys; quote what should be text"
-            self._refuse(event, "yaml.key", "a list stands where a key is expected", hint)
+            self._refuse(event, "yaml.key", "found a list, expected a key", hint)
         place = self._place(event, "mapping" if is_map else "sequence")
         place.flow = bool(event.flow_style)
         self.stack.append(_Open({} if is_map else [], place))
@@ -239,7 +241,7 @@ class _Builder:
     def _scalar(self, event: Any) -> None:
         self._no_tag(event)
         if _SURROGATE.search(event.value):
-            self._refuse(event, "yaml.character", "the text holds half of a character")
+            self._refuse(event, "yaml.character", "the text contains half of a character")
         place = self._place(event, "scalar")
         place.end, place.style = event.end_mark.index, event.style or None
         if place.start == place.end and not event.style:
@@ -273,11 +275,11 @@ class _Builder:
     def _alias(self, event: Any) -> None:
         self.last_end = event.end_mark.index
         if self._wants_key():
-            self._refuse(event, "yaml.key", "an alias stands where a key is expected")
+            self._refuse(event, "yaml.key", "found an alias, expected a key")
         anchor = self.anchors.get(event.anchor)
         if anchor is None:
-            message = f"`*{event.anchor}` has no `&{event.anchor}` before it that is complete"
-            hint = f'quote it where it is text: `"*{event.anchor}"`'
+            message = f"`*{event.anchor}` has no complete `&{event.anchor}` before it"
+            hint = f'quote it if it is text: `"*{event.anchor}"`'
             self._refuse(event, "yaml.alias", message, hint)
         place = self._place(event, "alias")
         place.anchor, place.target, place.end = event.anchor, anchor.place, event.end_mark.index
@@ -287,14 +289,14 @@ class _Builder:
         top = self.stack[-1]
         key = event.value
         if key == "<<" and not event.style:
-            message = "a merge key (`<<`) is no part of YAML 1.2"
+            message = "a merge key (`<<`) is not part of YAML 1.2"
             self._refuse(event, "yaml.merge_key", message, "write the keys out")
         if key in top.place.keys:
             first = top.place.keys[key]
             is_node = self.path == ("nodes",)
-            where = "" if is_node else f" in {speech.name_of(self.path)}"
+            where = "" if is_node else f" in {yaml_errors.name_of(self.path)}"
             what = f"the node `{_short(key)}`" if is_node else f"`{_short(key)}`"
-            message = f"{what} stands twice{where}; the first is in line {first.line}"
+            message = f"{what} occurs twice{where}; the first is in line {first.line}"
             hint = "rename one of the two" if is_node else "keep one of the two"
             self._refuse(event, "yaml.duplicate_key", message, hint)
         top.key, top.key_place = key, place
@@ -310,7 +312,7 @@ class _Builder:
         top = self.stack[-1]
         top.weight += weight
         if sum(held.weight for held in self.stack) > MAX_VALUES:
-            message = f"the text holds more than {MAX_VALUES:,} values, aliases written out"
+            message = f"the text has more than {MAX_VALUES:,} values, with aliases expanded"
             hint = "put long data into a file and name it in a dataset's source"
             self._refuse(event, "yaml.too_many_values", message, hint)
         if isinstance(top.value, dict):
@@ -347,8 +349,8 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _NOT_FINITE.fullmatch(text):
-            message = f"{speech.name_of(self.path)} is `{text}`; a finite number is expected"
-            self._refuse(event, "yaml.not_finite", message, "leave it out, or write a number")
+            message = f"{yaml_errors.name_of(self.path)} is `{text}`; a finite number is expected"
+            self._refuse(event, "yaml.not_finite", message, "remove it, or write a number")
         for pattern, base in ((_INT, 10), (_OCTAL, 8), (_HEX, 16)):
             if pattern.fullmatch(text):
                 return self._whole(event, text, base)
@@ -362,14 +364,14 @@ class _Builder:
     def _whole(self, event: Any, text: str, base: int) -> int:
         number = int(text[2:] if base != 10 else text, base) if len(text) <= 80 else _GREATEST + 1
         if abs(number) > _GREATEST:
-            message = f"{speech.name_of(self.path)} is too large a number: `{_short(text)}`"
+            message = f"{yaml_errors.name_of(self.path)} is too large a number: `{_short(text)}`"
             self._refuse(event, "yaml.not_finite", message)
         return number
 
     def _no_tag(self, event: Any) -> None:
         if event.tag is not None:
             message = f"the tag `{_short(str(event.tag))}` has no meaning here"
-            self._refuse(event, "yaml.tag", message, "leave it out; quote what should be text")
+            self._refuse(event, "yaml.tag", message, "remove it; put text in quotes")
 
     def _refuse(self, event: Any, code: str, message: str, hint: str | None = None) -> NoReturn:
         mark = event.start_mark
@@ -397,8 +399,8 @@ def _field_of(path: tuple[str | int, ...]) -> str | None:
 
 
 _HINTS = {
-    "mapping values are not allowed here": "quote text that holds a colon and a space",
-    "could not find expected ':'": "a key wants `: ` after it; quote text that spans lines",
+    "mapping values are not allowed here": "put text with a colon and a space in quotes",
+    "could not find expected ':'": "a key needs `: ` after it; put text that spans lines in quotes",
     "found unexpected end of stream": "a quote or a bracket is not closed",
     "expected <block end>, but found": "check that the lines of one block start in one column",
     "while parsing a flow mapping": "check commas and the closing `}`",
@@ -409,13 +411,13 @@ _HINTS = {
 
 
 def _syntax(text: str, error: MarkedYAMLError, path: tuple[str | int, ...]) -> Diagnostic:
-    problem = str(error.problem or error.context or "the text is no YAML").strip()
+    problem = str(error.problem or error.context or "the text is not valid YAML").strip()
     context = str(error.context or "").strip()
     message = f"{context}, {problem}" if context and context != problem else problem
     mark = error.problem_mark or error.context_mark
     is_tab = "'\\t'" in problem or "\\t" in problem
     hint = next((told for words, told in _HINTS.items() if words in message), None)
-    message, hint = speech.say(text, error, path) or (message, hint)
+    message, hint = yaml_errors.say(text, error, path) or (message, hint)
     return Diagnostic(
         code="yaml.tab" if is_tab else "yaml.syntax",
         message=_short(message, 300),

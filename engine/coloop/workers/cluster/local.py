@@ -155,10 +155,10 @@ def _check_capacity(pools: Sequence[PoolPlan]) -> None:
     wanted, there = {pool.name: pool.gpus for pool in pools if pool.gpus}, gpus_here()
     if sum(wanted.values()) <= there:
         return
-    who = f"pool {next(iter(wanted))} wants {sum(wanted.values())} GPUs"
+    who = f"pool {next(iter(wanted))} needs {sum(wanted.values())} GPUs"
     if len(wanted) > 1:
         each = ", ".join(f"{name} {gpus}" for name, gpus in wanted.items())
-        who = f"the pools want {sum(wanted.values())} GPUs together ({each})"
+        who = f"the pools need {sum(wanted.values())} GPUs together ({each})"
     raise PlacementTimeout(
         f"{who}, this machine has {there}; choose another `hardware.preset`, or run on a cluster"
     )

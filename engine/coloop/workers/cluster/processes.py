@@ -52,9 +52,9 @@ class LastWords:
         """In words, and how to go on."""
         lines = self._lines()
         if not lines:
-            return "it wrote nothing"
+            return "it wrote no output"
         text = "".join(f"\n    {line}" for line in lines)
-        return f"mend what it says and run again; the end of {self._log}:{text}"
+        return f"fix the error and run again; the end of {self._log}:{text}"
 
     def _lines(self) -> list[str]:
         if self._log is None or not self._log.exists():

@@ -146,7 +146,7 @@ class Pools:
         *,
         stalled_after: float | None = None,
         has_turn: bool = False,
-    ) -> "CrewCall":
+    ) -> "RanksCall":
         """How pools are called by one who waits.
 
         Args:
@@ -155,7 +155,7 @@ class Pools:
             has_turn: who calls keeps others from the pool.
         """
         limit = self._deadlines.stalled_after_seconds
-        return CrewCall(
+        return RanksCall(
             pools=self._pools,
             turns=None if has_turn else self._turns,
             wait=self._wait,
@@ -194,7 +194,7 @@ class Pools:
             port = opening(name, WorkerApi.open_meeting, seconds)
         except StageStalled as error:
             who = ranks.name_of(error.rank or 0)
-            raise PlacementTimeout(f"{who}: it did not come within {seconds:.0f} s") from error
+            raise PlacementTimeout(f"{who}: it did not join within {seconds:.0f} s") from error
         ask = self.asking(has_turn=has_turn)
         if port is not None:
             place = f"tcp://{ranks.address()}:{port}"
@@ -204,7 +204,7 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrewCall:
+class RanksCall:
     """Calls pools for one who waits; see `PoolCall`."""
 
     pools: Mapping[str, "_Pool"]
@@ -285,9 +285,9 @@ class _Pool:
 
     def end(self) -> None:
         """End the processes at once; raises `StageStalled` where one of them cannot be ended."""
-        self._end("others are to take its place")
+        self._end("it is being replaced")
         if not self.crew.has_ended:
-            message = f"pool {self._name}: a thread of the driver hangs, and cannot be ended"
+            message = f"pool {self._name}: a thread of the driver hangs and cannot be stopped"
             raise StageStalled(message, self._name)
 
     def address(self) -> str:
@@ -329,7 +329,7 @@ class _Pool:
         rank = min(own)
         error = own[rank]
         if isinstance(error, SystemExit):  # a library that ends its process ends no driver
-            message = f"{self.name_of(rank)}: its worker asked to end, with code {error.code}"
+            message = f"{self.name_of(rank)}: its worker exited with code {error.code}"
             return WorkerDied(message, self._name, rank)
         if self.size > 1:
             error.add_note(f"({self.name_of(rank)})")

@@ -150,7 +150,8 @@ class LeanWeights:
                 continue
             if tuple(given.shape) != place.shape:
                 raise WeightsNotUpdated(
-                    f"{name} has shape {tuple(given.shape)}, the engine's model has {place.shape}"
+                    f"{name} has shape {tuple(given.shape)}, but the engine's model has "
+                    f"{place.shape}"
                 )
             for view in place.views:
                 view.copy_(given.detach().reshape(view.shape))
@@ -234,9 +235,9 @@ def names_differ(missing: Iterable[str], unknown: Iterable[str]) -> str:
 
     parts = []
     if missing := list(missing):
-        parts.append(f"was not given {listed(missing)} of its model's weights")
+        parts.append(f"did not receive {listed(missing)} of its model's weights")
     if unknown := list(unknown):
-        parts.append(f"was given {listed(unknown)} that its model does not have")
+        parts.append(f"received {listed(unknown)} that its model does not have")
     return f"the rollout engine {' and '.join(parts)}"
 
 

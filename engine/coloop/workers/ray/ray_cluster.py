@@ -114,8 +114,8 @@ class RayCluster(Pools):
         elsewhere = os.environ.get("RAY_ADDRESS")
         if elsewhere not in (None, "", "local"):
             logger.warning(
-                "this run starts a Ray of its own and does not join the one at RAY_ADDRESS (%s); "
-                "`--address auto` does",
+                "this run starts its own Ray and does not join the one at RAY_ADDRESS (%s); use "
+                "`--address auto` to join it",
                 elsewhere,
             )
         os.environ.update(AT_EVEN_PRIORITY | PATIENCE | os.environ)
@@ -149,7 +149,7 @@ class RayCluster(Pools):
         self._groups[pool.name] = group
         if not group.wait(timeout_seconds=self._deadlines.placement_seconds):
             raise PlacementTimeout(
-                f"pool {pool.name}: wanted {_amounts(bundles)} within "
+                f"pool {pool.name}: requested {_amounts(bundles)}, not available within "
                 f"{self._deadlines.placement_seconds:.0f} s; free now: {_free()}"
             )
         told: dict[str, Any] = placement_group_table(group)
@@ -173,13 +173,13 @@ class RayCluster(Pools):
                 remedy = "choose other hardware for the loop, or add nodes with GPUs"
             if each[pool.name] > there:
                 raise PlacementTimeout(
-                    f"pool {pool.name} wants {each[pool.name]:g} {resource}s, the whole cluster "
-                    f"has {there:g}; {remedy}"
+                    f"pool {pool.name} needs {each[pool.name]:g} {resource}s, but the whole "
+                    f"cluster has {there:g}; {remedy}"
                 )
             if sum(each.values()) > there:
                 told = ", ".join(f"{name} {wanted:g}" for name, wanted in each.items())
                 raise PlacementTimeout(
-                    f"the pools want {sum(each.values()):g} {resource}s together ({told}), the "
+                    f"the pools need {sum(each.values()):g} {resource}s together ({told}), but the "
                     f"whole cluster has {there:g}; {remedy}"
                 )
 

@@ -44,7 +44,7 @@ def named_ray(address: str) -> str:
     if not found:
         raise ClusterNotReached(
             "--address auto: no Ray runs on this machine and RAY_ADDRESS names none; start one "
-            "with `ray start --head`, or leave `--address` out for a Ray of the run's own"
+            "with `ray start --head`, or omit `--address` to start a separate Ray"
         )
     return found
 
@@ -55,8 +55,8 @@ def reach(address: str, seconds: float = REACH_SECONDS) -> None:
     reason = _why_not(address, seconds)
     if reason is not None:
         raise ClusterNotReached(
-            f"no Ray answers at {address}: {reason}; look at `--address` and RAY_ADDRESS, or leave "
-            "`--address` out for a Ray of the run's own"
+            f"no Ray answers at {address}: {reason}; check `--address` and RAY_ADDRESS, or omit "
+            "`--address` to start a separate Ray"
         )
 
 
@@ -78,7 +78,7 @@ def _why_not(address: str, seconds: float) -> str | None:
     if asked.returncode == 0:
         return None
     told = asked.stdout.strip().splitlines()
-    return told[-1] if told else f"the process that asks it ended with exit {asked.returncode}"
+    return told[-1] if told else f"the process that queries it exited with code {asked.returncode}"
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def short_folder() -> Path:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         is_own = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
-        reason = "it belongs to somebody else"
+        reason = "it belongs to another user"
     except OSError as error:
         is_own, reason = False, str(error)
     if not is_own:

@@ -34,7 +34,7 @@ class Decoder(Protocol):
     """One model with a cache of keys and values."""
 
     joins_running: bool
-    """Whether rows can come in while others run; else a batch ends before the next begins."""
+    """Whether rows can join a running batch; otherwise a batch ends before the next one starts."""
     bytes_per_token: int
     """Memory that the cache takes for one token of one row; 0 where the decoder cannot tell."""
     max_length: int | None

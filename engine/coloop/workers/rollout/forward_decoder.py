@@ -2,7 +2,7 @@
 cache.
 
 For architectures that `LeanDecoder` does not hold. Right, but slower: prompts are padded on the
-left, and a batch ends before the next begins, because a foreign cache cannot take a row in.
+left, and a batch must end before the next one starts, because a foreign cache cannot take a row in.
 
 N running rows, T prompt tokens, V vocabulary.
 """
@@ -59,7 +59,7 @@ class ForwardDecoder:
         del tokens
 
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
-        assert slot == 0, "a batch ends before the next begins"
+        assert slot == 0, "a batch must end before the next one starts"
         tokens, is_real = pad_left(prompts, self._device)
         places = (is_real.cumsum(-1) - 1).clamp_(min=0)
         prompt_of = torch.arange(len(prompts)).repeat_interleave(torch.tensor(counts))
@@ -81,7 +81,7 @@ class ForwardDecoder:
         texts: Sequence[Sequence[int]],
         counts: Sequence[int],
     ) -> None:
-        raise AssertionError("no lines were given, so none can be extended")
+        raise AssertionError("there are no sequences to extend")
 
     def step(self, tokens: Tensor, positions: Tensor, longest: int) -> Tensor:
         del longest
@@ -133,8 +133,8 @@ class ForwardDecoder:
                 continue
             if given.shape != own[name].shape:
                 raise WeightsNotUpdated(
-                    f"{name} has shape {tuple(given.shape)}, the engine's model has"
-                    f" {tuple(own[name].shape)}"
+                    f"{name} has shape {tuple(given.shape)}, but the engine's model has "
+                    f"{tuple(own[name].shape)}"
                 )
             own[name].copy_(given.detach())
             missing.discard(name)
@@ -199,7 +199,7 @@ class WholeDecoder(ForwardDecoder):
             self._tokens = self._tokens[:0, :0]
 
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
-        assert slot == 0, "a batch ends before the next begins"
+        assert slot == 0, "a batch must end before the next one starts"
         tokens, lengths = pad_right(prompts, self._device)
         prompt_of = torch.arange(len(prompts)).repeat_interleave(torch.tensor(counts))
         prompt_of = prompt_of.to(self._device)
@@ -242,18 +242,18 @@ def forward_decoder(
     try:
         if _is_right(with_cache, model):
             return with_cache
-        reason = "says something else of padded rows"
+        reason = "gives different results for padded rows"
     except (RuntimeError, ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
         reason = f"{type(error).__name__}: {error}"
     del with_cache
     without = WholeDecoder(model, device, dtype)
     if not _is_right(without, model):
         raise ModelUnavailable(
-            f"{type(model).__name__} lets a token see those behind it, so it cannot write; take a "
-            "causal language model"
+            f"{type(model).__name__} lets a token attend to later ones, so it cannot generate; use "
+            "a causal language model"
         )
     _log.warning(
-        "%s writes without a cache, which is slow: with it, it %s", type(model).__name__, reason
+        "%s generates without a cache, which is slow: with one, it %s", type(model).__name__, reason
     )
     return without
 

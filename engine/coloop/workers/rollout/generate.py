@@ -61,7 +61,7 @@ class Batch:
         Args:
             post: where others write with the engine as well.
         """
-        assert post is not None or not engine.unfinished, "somebody else is writing with it"
+        assert post is not None or not engine.unfinished, "another batch is using it"
         self._engine = engine
         self._post = post or Post(engine)
         self._open: dict[int, tuple[int, GenerationRequest]] = {}
@@ -141,14 +141,14 @@ class Batch:
                 self._tokens += len(row.token_ids)
         if self._open and not (self._engine.unfinished or self._post.has_some(self._open)):
             raise WeightsNotUpdated(
-                f"{len(self._open)} texts were lost: new weights did not reach the engine that "
-                "was writing them"
+                f"{len(self._open)} texts were lost: new weights did not reach the engine that was "
+                "generating them"
             )
         return found
 
     def _tell(self, progress: Progress | None, should_stop: ShouldStop | None = None) -> None:
         if should_stop is not None and should_stop():
-            raise StopRequested(f"stopped while writing, {self._done} of {self._rows} rows done")
+            raise StopRequested(f"stopped while generating, {self._done} of {self._rows} rows done")
         if progress is not None:
             tokens = self._tokens + self._engine.written()
             progress(rows_done=self._done, rows_total=self._rows, tokens_done=tokens)

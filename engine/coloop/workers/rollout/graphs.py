@@ -131,7 +131,7 @@ class StepGraphs:
             self.forget()
             raise
         except RuntimeError as error:
-            _log.warning("this engine writes without CUDA graphs, which is slower: %s", error)
+            _log.warning("this engine generates without CUDA graphs, which is slower: %s", error)
             self.forget()
             self._recorder = None
             work()

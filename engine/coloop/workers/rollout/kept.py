@@ -44,7 +44,7 @@ class KeptTexts:
             return None
         kept = self._texts.get(ticket)
         if kept is None:
-            return f"it continues request {ticket}, whose text is not kept"
+            return f"it continues request {ticket}, whose text is not cached"
         length = len(kept.token_ids)
         if tuple(request.prompt_ids[:length]) != kept.token_ids:
             return (

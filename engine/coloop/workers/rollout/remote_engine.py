@@ -73,8 +73,8 @@ class RemoteEngine(TextEngine):
         """Takes a request and gives its ticket."""
         if request.continues is not None or request.keep or request.script:
             raise RequestRefused(
-                f"row {request.id}: a remote engine writes a text in one request, without turns, "
-                "rounds that go on with it, or a script; `engine: torch` and `vllm` do more"
+                f"row {request.id}: a remote engine generates a text in one request; turns, "
+                "continued rounds and scripts need `engine: torch` or `vllm`"
             )
         return super().submit(request)
 
@@ -83,7 +83,7 @@ class RemoteEngine(TextEngine):
     ) -> list[list[float]]:
         """Refused: log-probs of given texts want the weights."""
         del sequences, temperature
-        raise RequestRefused("a remote engine writes, and tells no log-probs of given texts")
+        raise RequestRefused("a remote engine generates; it cannot return log-probs of given texts")
 
     def held_weights(self) -> Iterable[tuple[str, Tensor]]:
         """None are here."""
@@ -93,12 +93,12 @@ class RemoteEngine(TextEngine):
         """None: no weights are here."""
 
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> NoReturn:
-        raise WeightsNotUpdated("a remote engine takes no weights; the service has its own")
+        raise WeightsNotUpdated("a remote engine does not accept weights; the service has its own")
 
     def sleep(self, *, with_weights: bool = True) -> None:
         """Nothing: it holds no memory that others could use."""
         del with_weights
-        assert not self.unfinished, "the engine is writing"
+        assert not self.unfinished, "the engine is generating"
 
     def wake(self) -> None:
         """Nothing: see `sleep`."""

@@ -178,7 +178,7 @@ def read_completion(answer: Any, *, most: int) -> Drawn:
     if len(ids) != len(log_probs):
         raise Nonsense(f"answered {len(log_probs)} log-probs of {len(ids)} tokens", HINT)
     if not 1 <= len(ids) <= most:
-        raise Nonsense(f"answered {len(ids)} tokens where 1 to {most} were asked for", HINT)
+        raise Nonsense(f"answered {len(ids)} tokens, but 1 to {most} were requested", HINT)
     text = choice.get("text")
     return Drawn(
         token_ids=ids,

@@ -201,7 +201,7 @@ class TextEngine(ABC):
     def _check_whole(self) -> None:
         if not self._is_whole:
             raise WeightsNotUpdated(
-                "the last update of the rollout engine's weights failed half-way; load them again"
+                "the last update of the rollout engine's weights failed midway; load them again"
             )
 
 
@@ -222,14 +222,14 @@ def check_request(
 def _problem(request: GenerationRequest, max_length: int | None, vocabulary: int) -> str | None:
     length = len(request.prompt_ids)
     if not length:
-        return "its prompt has no tokens; begin it with the tokenizer's start token"
+        return "its prompt has no tokens; start it with the tokenizer's BOS token"
     if request.max_new_tokens < 1:
         return f"max_new_tokens is {request.max_new_tokens}, at least 1 is expected"
     if max_length is not None and length + request.max_new_tokens > max_length:
         return (
-            f"its prompt has {length} tokens and {request.max_new_tokens} may be written,"
-            f" {length + request.max_new_tokens} in all; the limit is {max_length}."
-            " Shorten the prompt or lower rollout.max_new_tokens"
+            f"its prompt has {length} tokens and {request.max_new_tokens} may be generated, "
+            f"{length + request.max_new_tokens} in total; the limit is {max_length}. Shorten the "
+            "prompt or lower rollout.max_new_tokens"
         )
     if not math.isfinite(request.temperature) or request.temperature < 0:
         return f"temperature is {request.temperature}, 0 or more is expected"
@@ -238,7 +238,7 @@ def _problem(request: GenerationRequest, max_length: int | None, vocabulary: int
     if request.top_k is not None and request.top_k < 1:
         return f"top_k is {request.top_k}, at least 1 is expected"
     if any(not text for text in request.stop):
-        return "an empty stop text would end every completion at once"
+        return "an empty stop text would end every completion immediately"
     if not 0 <= min(request.prompt_ids) <= max(request.prompt_ids) < vocabulary:
         return f"its prompt has token ids outside of 0 to {vocabulary - 1}"
     for name, place in (("seed_from", request.seed_from), ("stop_from", request.stop_from)):

@@ -115,7 +115,7 @@ class TorchEngine(TextEngine):
     def sleep(self, *, with_weights: bool = True) -> None:
         """Gives back the memory of the cache, and of weights that are not in the host's memory
         already."""
-        assert not self.unfinished, "the engine is writing"
+        assert not self.unfinished, "the engine is generating"
         self._give_back_cache()
         if with_weights and self._device.type != "cpu":
             self._aside.put(self._decoder.held())
@@ -130,7 +130,7 @@ class TorchEngine(TextEngine):
 
     def write_fewer(self, rows: int) -> None:
         """No more than so many texts at once from here on."""
-        assert not self.unfinished, "the engine is writing"
+        assert not self.unfinished, "the engine is generating"
         self._kept.forget_lines()
         self._schedule.write_fewer(rows)
 

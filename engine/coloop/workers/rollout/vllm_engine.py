@@ -138,7 +138,7 @@ class VllmEngine(TextEngine):
         """Gives back the memory of cache and weights: vLLM sleeps with both or not at all. A CPU
         build goes through the same motions and keeps both."""
         del with_weights
-        assert not self.unfinished, "the engine is writing"
+        assert not self.unfinished, "the engine is generating"
         self._forget_prefixes()
         if not self._asleep:
             self._asleep = ["weights", "kv_cache"]
@@ -174,9 +174,8 @@ class VllmEngine(TextEngine):
             gc.collect()
         if _living is not None and _living() is not None:
             raise BackendMissing(
-                "this process holds an engine of vLLM already, and it cannot hold two; give each"
-                " policy with rollout.engine vllm a pool of its own, or let one of them write with"
-                " torch"
+                "this process already has a vLLM engine and cannot have two; give each policy with "
+                "rollout.engine vllm its own pool, or use rollout.engine torch for one of them"
             )
         _living = weakref.ref(self)
 
@@ -200,8 +199,8 @@ class VllmEngine(TextEngine):
                 continue
             if tuple(given.shape) != self._shapes[name]:
                 raise WeightsNotUpdated(
-                    f"{name} has shape {tuple(given.shape)}, the engine's model has"
-                    f" {self._shapes[name]}"
+                    f"{name} has shape {tuple(given.shape)}, but the engine's model has "
+                    f"{self._shapes[name]}"
                 )
             missing.discard(name)
             weight = given.detach().to(self._dtype)
@@ -213,7 +212,9 @@ class VllmEngine(TextEngine):
 
     def _forget_prefixes(self) -> None:
         if not self._vllm.reset_prefix_cache():
-            raise WeightsNotUpdated("vLLM did not give up what it had computed with other weights")
+            raise WeightsNotUpdated(
+                "vLLM did not reset the cache that it had computed with other weights"
+            )
 
     def _build(self, model: PreTrainedModel, **options: Any) -> Any:
         """An `LLMEngine` with the model's shape and no weights yet.
@@ -291,8 +292,8 @@ def _cpu_options(
     if width not in CPU_HEAD_WIDTHS:
         widths = ", ".join(map(str, sorted(CPU_HEAD_WIDTHS)))
         raise BackendMissing(
-            f"the CPU build of vLLM has no attention for heads of width {width}, only for"
-            f" {widths}; rollout.engine torch writes with this model"
+            f"the CPU build of vLLM has no attention for heads of width {width}, only for "
+            f"{widths}; use rollout.engine torch for this model"
         )
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     token = 2 * config.num_hidden_layers * heads * width * dtype.itemsize

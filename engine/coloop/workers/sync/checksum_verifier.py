@@ -43,7 +43,8 @@ class ChecksumVerifier:
         """Raises `WeightsNotUpdated` where the ends do not agree."""
         if received.version != sent.version:
             raise WeightsNotUpdated(
-                f"version {sent.version} was sent, the rollout engine says {received.version}"
+                f"version {sent.version} was sent, but the rollout engine reports "
+                f"{received.version}"
             )
         tolerance = HALF_TOLERANCE * _scale(sent.scores) if received.is_half else TOLERANCE
         is_coarse = received.is_half and received.fingerprint is not None
@@ -77,9 +78,9 @@ class ChecksumVerifier:
         assert received_before.scores is not None
         if moved > rounding and np.array_equal(received.scores, received_before.scores):
             raise WeightsNotUpdated(
-                f"the trainer's log-probs moved by {moved:.3g} on the probe since version"
-                f" {sent_before.version}, the rollout engine's by 0: it still holds the weights of"
-                " that version"
+                f"the trainer's log-probs moved by {moved:.3g} on the probe since version "
+                f"{sent_before.version}, the rollout engine's by 0: it still has the weights of "
+                "that version"
             )
         return moved
 
@@ -88,9 +89,8 @@ def check_bits(sent: WeightChecksum, received: WeightChecksum, whose: str) -> No
     """Raises `WeightsNotUpdated` where the bits that came are not those that were sent."""
     if sent.fingerprint != received.fingerprint:
         raise WeightsNotUpdated(
-            f"after the transfer of version {sent.version} {whose} are not those that were sent:"
-            f" fingerprint {received.fingerprint or 0:016x}, {sent.fingerprint or 0:016x} is"
-            " expected"
+            f"after the transfer of version {sent.version} {whose} differ from those sent: "
+            f"fingerprint {received.fingerprint or 0:016x}, expected {sent.fingerprint or 0:016x}"
         )
 
 

@@ -81,7 +81,7 @@ class FilesChannel:
             try:
                 found = path.stat().st_size
                 if found != size:
-                    raise OSError(f"it has {found} bytes, {size} were written")
+                    raise OSError(f"it has {found} bytes, but {size} were written")
                 bucket = load_file(path)
             except (OSError, SafetensorError, ValueError, KeyError) as error:
                 reason = getattr(error, "strerror", None) or error
@@ -101,7 +101,7 @@ class FilesChannel:
                 return place
         told = ", ".join(f"{place} has {room} bytes free" for place, room in rooms.items())
         raise StorageFull(
-            f"no room for version {version} of the weights ({size} bytes): {told or 'no folder'}"
+            f"no space for version {version} of the weights ({size} bytes): {told or 'no folder'}"
         )
 
 

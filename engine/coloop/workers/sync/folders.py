@@ -81,7 +81,7 @@ def clear_up(root: Path) -> None:
         try:
             with (folder / OWNER).open("rb") as owner:
                 fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                logger.info("removing %s, which a killed run left", folder)
+                logger.info("removing %s, left by a killed run", folder)
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # its run is alive, or the file system does not tell
             continue

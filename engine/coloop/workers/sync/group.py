@@ -72,7 +72,7 @@ class Meeting:
         said = self.wait(key)
         text = said[SEAL_CHARACTERS:]
         if not hmac.compare_digest(said[:SEAL_CHARACTERS].encode(), self._seal(key, text).encode()):
-            raise WeightsNotUpdated("somebody else wrote where ends of this run meet")
+            raise WeightsNotUpdated("another process wrote to the rendezvous of this run")
         return text
 
     def _seal(self, key: str, text: str) -> str:
@@ -81,7 +81,7 @@ class Meeting:
     def wait(self, key: str) -> str:
         """What stands under a key; raises `WeightsNotUpdated` where an end has broken off or does
         not come."""
-        self.wait_until(lambda: self.store.check([key]), "no other end came")
+        self.wait_until(lambda: self.store.check([key]), "the other end did not connect")
         return self.store.get(key).decode()
 
     def wait_until(self, is_done: Callable[[], bool], otherwise: str) -> None:
@@ -107,12 +107,12 @@ class Meeting:
                 made.set_exception(error)
 
         threading.Thread(target=run, name="meeting", daemon=True).start()
-        self.wait_until(made.done, "no other end came")
+        self.wait_until(made.done, "the other end did not connect")
         return made.result()
 
     def break_off(self, reason: object) -> str:
         """Others wait no more; what is told first is what they hear, and what is returned."""
-        said = "it was given up" if isinstance(reason, GeneratorExit) else str(reason)
+        said = "it was cancelled" if isinstance(reason, GeneratorExit) else str(reason)
         with suppress(RuntimeError):  # where the place itself is gone, all others know it
             if self.store.check([BROKEN]):
                 return self.store.get(BROKEN).decode()
@@ -298,8 +298,8 @@ class GroupChannel:
             self._leave(end.place.ends)
             if isinstance(error, RuntimeError) and not isinstance(error, WeightsNotUpdated):
                 raise WeightsNotUpdated(
-                    f"version {transfer.version} of the weights broke off on its way over "
-                    f"{self._kind}: {reason}"
+                    f"the transfer of version {transfer.version} of the weights over {self._kind} "
+                    f"failed: {reason}"
                 ) from error
             raise
 

@@ -96,7 +96,9 @@ def add_adapter(model: nn.Module, adapter: Adapter) -> None:
     Raises `ModelUnavailable` where the model has no such layer.
     """
     if find_spec("peft") is None:
-        raise BackendMissing("`model.lora` needs peft; `pip install 'coloop[lora]'` brings it")
+        raise BackendMissing(
+            "`model.lora` needs peft; install it with `pip install 'coloop[lora]'`"
+        )
     from peft import LoraConfig, inject_adapter_in_model
 
     there = linear_layers(model)
@@ -264,8 +266,8 @@ class AdaptedStates:
         """Raises `ModelUnavailable` where the frozen weights are not to be replaced."""
         if self._is_shared:
             raise ModelUnavailable(
-                "other roles stand on the same frozen weights, so these cannot be replaced; a "
-                "`copy` of its own can: `model: {type: copy, of: ..., at: a phase}`"
+                "other roles use the same frozen weights, so these cannot be replaced; use a "
+                "separate `copy`: `model: {type: copy, of: ..., at: a phase}`"
             )
 
     def _begin_anew(self) -> None:
@@ -287,7 +289,7 @@ class AdaptedStates:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "adapter" not in state:
-            raise KeyError("it was saved without an adapter, and `model.lora` wants one")
+            raise KeyError("it was saved without an adapter, but `model.lora` needs one")
         held, given = self.adapter(), state["adapter"]
         check_fits(held, given)
         self._replaced = state["replaced"]

@@ -2,7 +2,7 @@
 
 Stage 1 spreads the running means, stage 2 gradients as well, stage 3 all. The optimizer is torch's
 own, so nothing is compiled when a run starts. What is saved is whole, under the names and in the
-form that `single` uses, so any backend goes on from it, on any number of ranks.
+form that `single` uses, so any backend can resume from it, on any number of ranks.
 """
 
 import os
@@ -70,8 +70,8 @@ class DeepSpeedBackend(Learner):
         """
         if find_spec("deepspeed") is None:
             raise BackendMissing(
-                "`deepspeed` is not installed; `pip install 'coloop[deepspeed]'` brings it, "
-                "`fsdp2` needs nothing"
+                "`deepspeed` is not installed; install it with `pip install 'coloop[deepspeed]'`, "
+                "or use `fsdp2`, which needs no package"
             )
         if training.optimizer.name not in OPTIMIZERS:
             raise BackendMissing(
@@ -80,7 +80,7 @@ class DeepSpeedBackend(Learner):
             )
         if training.zero_stage == 0:
             raise BackendMissing(
-                "`zero_stage: 0` spreads nothing over the ranks, which is what `single` does"
+                "`zero_stage: 0` does not shard anything over the ranks; use `single` for that"
             )
         check_trainable(dtypes, backend="deepspeed")
         place_weights(model, dtypes)
@@ -338,7 +338,7 @@ class ZeroStates:
     def load_optimizer_state(self, given: Mapping[str, Any]) -> None:
         if given["name"] != self._section.name:
             raise ValueError(
-                f"the state is of {given['name']!r}, the optimizer is {self._section.name!r}"
+                f"the state is of {given['name']!r}, but the optimizer is {self._section.name!r}"
             )
         part = given["parts"]["main"]["state"]
         self._torch.state.clear()

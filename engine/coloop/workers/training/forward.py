@@ -356,7 +356,7 @@ class TokenModel:
         """(B, C) log-probs of the words of which it is asked whether they come next."""
         choices = batch.choices
         if choices is None:
-            raise ValueError("a text without choices was asked which of them comes next")
+            raise ValueError("a text without choices was asked for the next choice")
         rows = torch.arange(batch.size, device=choices.device).repeat_interleave(choices.shape[1])
         inputs, _, ends = self._inputs(batch, rows[:0], is_whole=True)
         assert ends is not None
@@ -382,7 +382,7 @@ class TokenModel:
         if needs.steps and (needs.values or needs.log_probs):
             raise ValueError("scores of steps are read at other places than values and log-probs")
         if (needs.log_probs or needs.choices) and not has_words(self.model):
-            raise ValueError(f"{name} has no head of words, so it gives no log-probs")
+            raise ValueError(f"{name} has no language-model head, so it has no log-probs")
 
     def _precision(self) -> AbstractContextManager[Any]:
         if self.options.autocast is None:
@@ -449,8 +449,8 @@ class TokenModel:
                 # Others cap or sink what they attend to; a copy of a packed model has it already.
                 if kind not in ("sdpa", packing.ATTENTION):
                     raise BackendMissing(
-                        f"{type(self.model).__name__} has `{kind}` attention, which is not known "
-                        "for packed sequences; set `training.packing: false`"
+                        f"{type(self.model).__name__} has `{kind}` attention, which is not "
+                        "supported for packed sequences; set `training.packing: false`"
                     )
                 self.model.set_attn_implementation(packing.ATTENTION)  # type: ignore[operator]
             row, turned = (self._said_of_two(both) for both in (ids, other))

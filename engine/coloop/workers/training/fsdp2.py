@@ -10,7 +10,7 @@ are spread over the ranks:
 torch's `fully_shard` with one group for each block and one for embedding, last norm and head. Where
 ranks share layers (`tensor_parallel`), these are cut first (`tensor`), and what a rank has of them
 is spread over those that have the same of them and other rows. What is saved is whole, under the
-names and in the form that `single` uses, so either backend goes on from it, on any number of ranks.
+names and in the form that `single` uses, so either backend resumes from it, on any number of ranks.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

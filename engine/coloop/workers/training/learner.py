@@ -194,9 +194,9 @@ class Learner(ScoresTexts):
             why = " ".join((first + " " + others[0] if others else first).split()).rstrip(".")
             why += f" (and {len(others) - 1} more)" if len(others) > 1 else ""
             raise CheckpointError(
-                f"the checkpoint's state of `{self.group}` does not fit its `model` and "
-                f"`training.optimizer.name` as they are now: {why}; a run that goes on keeps both: "
-                "set them back, or begin a new run from these weights: `model: {type: run, ...}`"
+                f"the checkpoint's state of `{self.group}` does not fit its current `model` and "
+                f"`training.optimizer.name`: {why}; a resumed run keeps both: set them back, or "
+                "start a new run from these weights: `model: {type: run, ...}`"
             ) from error
         self._updates = state["updates"]
         self._phase_done = state["phase_done"]
@@ -315,7 +315,7 @@ class Learner(ScoresTexts):
             run.has_stepped = self._has_stepped = was_changed
             raise UpdateFailed(
                 f"the gradient of {self.group!r} is {float(norm)} in optimizer step {number} of "
-                f"update {self._updates}; this step was not taken",
+                f"update {self._updates}; this step was skipped",
                 self.group,
                 step=number,
             )
@@ -423,8 +423,7 @@ class Learner(ScoresTexts):
         role, port, value, rows = next(first[0] for first in gathered if first)
         raise UpdateFailed(
             f"the loss of {role}.{port} is {value} in optimizer step {number} of update "
-            f"{self._updates} of {self.group!r}, rows {', '.join(rows)}...; this step was not "
-            "taken",
+            f"{self._updates} of {self.group!r}, rows {', '.join(rows)}...; this step was skipped",
             self.group,
             role,
             port,

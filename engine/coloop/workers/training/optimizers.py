@@ -152,7 +152,7 @@ def _build(model: nn.Module, section: OptimizerSection) -> dict[str, torch.optim
             return _muon(model, named, section)
     raise BackendMissing(
         f"optimizer {section.name!r} needs bitsandbytes on an NVIDIA GPU, which coloop does not "
-        "bring; use 'adamw'"
+        "install; use 'adamw'"
     )
 
 
@@ -235,8 +235,8 @@ def learning_rate(optimizer: Optimizer, *, done: int, total: int | None) -> floa
         return optimizer.lr
     if total is None:
         raise ValueError(
-            f"schedule {optimizer.schedule!r} decays over a phase, "
-            "but this phase does not say how many steps it has"
+            f"schedule {optimizer.schedule!r} decays over a phase, but this phase does not set its "
+            "number of steps"
         )
     share = min((done - warmup) / max(total - warmup, 1), 1.0)
     if optimizer.schedule == "cosine":
@@ -250,6 +250,6 @@ def warmup_updates(optimizer: Optimizer, total: int | None) -> int:
         return int(optimizer.warmup)
     if total is None:
         raise ValueError(
-            f"warmup {optimizer.warmup} is a share of a phase that does not say its steps"
+            f"warmup {optimizer.warmup} is a share of a phase that does not set its number of steps"
         )
     return math.ceil(optimizer.warmup * total)

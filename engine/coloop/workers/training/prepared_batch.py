@@ -84,7 +84,7 @@ class PreparedBatch:
         """Numbers of the whole batch, as `prepare` gives them."""
         missing = self.needs.prepares - set(found)
         if missing:
-            raise ValueError(f"{self.name}: `prepare` gave no {', '.join(sorted(missing))}")
+            raise ValueError(f"{self.name}: `prepare` did not return {', '.join(sorted(missing))}")
         self.batch = self.batch.with_numbers(found)
 
     def rows_with_prepared(self, rows: Sequence[Any]) -> list[Any]:

@@ -154,7 +154,7 @@ def join(
     except (dist.DistError, RuntimeError) as error:
         missing = [str(rank) for rank, key in enumerate(keys) if not store.check([key])]
         raise PlacementTimeout(
-            f"of {ranks.size} ranks {', '.join(missing)} did not come to {rendezvous} within "
+            f"of {ranks.size} ranks {', '.join(missing)} did not join {rendezvous} within "
             f"{timeout_seconds:g} s"
         ) from error
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"

@@ -218,7 +218,7 @@ def measure_outputs(
 
 def _shape_of_choices(batch: Batch) -> torch.Size:
     if batch.choices is None:
-        raise ValueError("texts without choices were asked which of them comes next")
+        raise ValueError("texts without choices were asked for the next choice")
     return batch.choices.shape
 
 
@@ -235,7 +235,7 @@ def _bare(sequence: TokenSequence) -> TokenSequence:
 
 
 class SpreadScorer(Scorer):
-    """See the module. All ranks call alike."""
+    """Computes log-probs and scores with the current weights. All ranks call alike."""
 
     def __init__(
         self,

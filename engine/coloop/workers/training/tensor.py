@@ -197,7 +197,7 @@ def _check_splits(net: Heads, degree: int) -> None:
     plan = getattr(config, "base_model_tp_plan", None)
     if not plan or not set(plan.values()) <= KNOWN or not net.is_apart:
         raise BackendMissing(
-            f"the layers of {name} cannot be cut over ranks; set `training.tensor_parallel: 1`"
+            f"the layers of {name} cannot be split over ranks; set `training.tensor_parallel: 1`"
         )
     counts = {
         "heads": config.num_attention_heads,

@@ -37,7 +37,7 @@ PORT = "rewards"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvantageBatch:
-    """See the module."""
+    """Rows of a step with the advantages of one algorithm at `rewards`."""
 
     settings: ResolvedRewards
     scored: ScoredRows
@@ -205,8 +205,8 @@ def _why_unvalued(call: Call, rows: Sequence[Row]) -> str:
     writers = dict.fromkeys(row.writer for row in rows)
     missing = [f"`{one}.rollouts -> {critic}.rollouts`" for one in writers for critic in critics]
     return (
-        f"{len(rows)} that others wrote have no values; the critic reads them over "
-        f"{', '.join(missing)}"
+        f"{len(rows)} rows of other writers have no values; connect {', '.join(missing)} to the "
+        "critic"
     )
 
 

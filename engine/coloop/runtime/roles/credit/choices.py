@@ -106,8 +106,8 @@ def _target(row: Row, label: Any, node: str, entry: LabelCrossEntropy, context: 
         return float(worth.index(label))
     known = ", ".join(f"{word!r} ({number:g})" for word, number in zip(words, worth, strict=True))
     raise DataError(
-        f"row {row.id} has the label {label}, and `{node}.labels` learns the classes {known}; say "
-        "in `read.values` what each is worth"
+        f"row {row.id} has the label {label}, but `{node}.labels` learns the classes {known}; set "
+        "the value of each in `read.values`"
         + ("" if entry.soft else ", or set `soft` for labels between two"),
         node,
         "read.values",

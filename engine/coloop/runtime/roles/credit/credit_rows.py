@@ -218,8 +218,8 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
         found = row.passed.get(name) or row.ancestor_born_at(*births)
         if found is None:
             raise DataError(
-                f"{node}: rows are grouped by `{name}`, but row {row.id} descends from no row of "
-                f"`{name}`; name a node from which all of them come, or `prompt`",
+                f"{node}: rows are grouped by `{name}`, but row {row.id} does not descend from a "
+                f"row of `{name}`; set a node from which all rows descend, or `prompt`",
                 node,
             )
         return found

@@ -222,9 +222,9 @@ def _check_sure(row: Row, node: str, loss: str) -> None:
     if probability != 1.0:
         names = ", ".join(f"`{name}`" for name in sorted(SOFT_LOSSES))
         raise DataError(
-            f"pair {row.id} has the probability {probability:g}, and the loss `{loss}` of "
-            f"`{node}.pairs` is defined for pairs that are sure; take one of the losses {names}, "
-            "or pairs without the column `probability` (`soft: false` where they are made)",
+            f"pair {row.id} has the probability {probability:g}, but the loss `{loss}` of "
+            f"`{node}.pairs` is defined for certain pairs only; use one of the losses {names}, or "
+            "pairs without the column `probability` (`soft: false` at the node that makes them)",
             node,
             "algorithm.pairs.loss",
         )
@@ -261,8 +261,8 @@ def _number(row: Row, column: str, default: float, node: str) -> float:
     if why_no_score(number) is None:
         return number
     raise DataError(
-        f"pair {row.id}: `{node}.pairs` reads its column `{column}`, which wants a number, found "
-        f"{repr(value)[:80]}; mend it in the data, or leave it empty where there is none",
+        f"pair {row.id}: `{node}.pairs` reads its column `{column}`, which must be a number, found "
+        f"{repr(value)[:80]}; fix it in the data, or leave it empty",
         node,
         "algorithm.pairs",
     )

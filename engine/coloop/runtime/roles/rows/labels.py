@@ -72,8 +72,8 @@ def _stepwise(
     scorer = given.edge.source.node
     if row.tokens is None:
         raise DataError(
-            f"row {row.id} has labels of steps from `{scorer}`, and no tokens at which they could "
-            f"stand: it was written by no model of this loop; label rollouts for `{node}.labels`",
+            f"row {row.id} has labels of steps from `{scorer}`, but no token positions for them, "
+            f"because no model of this loop generated it; label rollouts for `{node}.labels`",
             node,
             "labels",
         )
@@ -105,7 +105,8 @@ def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> Data
         )
     return DataError(
         f"row {row.id} has one score per step from `{scorer}`, but `{node}.labels` needs one "
-        f"number per text; combine them by a reward in between, or let `{scorer}` give one number",
+        f"number per text; combine them with a reward in between, or let `{scorer}` return one "
+        "number",
         node,
         "algorithm.labels",
     )
@@ -121,10 +122,9 @@ def _check(label: float, row: Row, given: Input, node: str, entries: Sequence[Al
     chance = next((one for one in entries if isinstance(one, OF_CHANCES)), None)
     if chance is not None and not 0.0 <= label <= 1.0:
         raise DataError(
-            f"row {row.id} has the label {label:g} from `{scorer}`, and `{chance.name}` of "
-            f"`{node}.labels` learns right from wrong: a number from 0 to 1; bring the labels "
-            "there (`scale`, `threshold` of a verifier, or a reward between the two), or take "
-            "`regression`",
+            f"row {row.id} has the label {label:g} from `{scorer}`, but `{chance.name}` of "
+            f"`{node}.labels` needs a number from 0 (wrong) to 1 (right); rescale the labels "
+            "(`scale`, `threshold` of a verifier, or a reward in between), or use `regression`",
             node,
             "algorithm.labels",
         )

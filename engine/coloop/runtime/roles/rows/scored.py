@@ -57,7 +57,7 @@ def _table(
 # What a model says must be numbers that can be learned: NaN or infinity would be learned without
 # a word, or end the update of somebody else.
 
-HINT = "look at what its model or code says of this row, and at the weights it was loaded from"
+HINT = "check what its model or code returns for this row, and the weights it was loaded from"
 
 
 def check_score(node: str, row: str, score: Score) -> None:

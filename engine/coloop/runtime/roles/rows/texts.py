@@ -67,7 +67,7 @@ def tools_of(row: Row) -> tuple[Mapping[str, Any], ...] | None:
     if isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools):
         return tuple(tools)
     raise DataError(
-        f"row {row.id}: column `{TOOLS}` wants a list of function schemas for the chat template, "
+        f"row {row.id}: column `{TOOLS}` must be a list of function schemas for the chat template, "
         f"found {repr(tools)[:80]}; give the column another name if it means something else",
         None,
         f"columns.{TOOLS}",
@@ -295,11 +295,11 @@ class FittingRole(Stateless):
 
 def prompts_of(node: str) -> Fits:
     """Of the prompts to which a node writes."""
-    hint = "shorten the prompts, or lower `rollout.max_new_tokens`, which counts with them"
+    hint = "shorten the prompts, or lower `rollout.max_new_tokens`, which share the context"
     return Fits(node, "prompts.too_long", "prompts", hint)
 
 
 def rows_of(node: str) -> Fits:
     """Of the rows that a node scores or learns from."""
-    hint = "shorten the rows, or take a model with more positions in `model`"
+    hint = "shorten the rows, or set `model` to one with a longer context"
     return Fits(node, "rows.too_long", "rows", hint)

@@ -23,7 +23,7 @@ from coloop.spec.nodes import SearchNode
 
 
 class AndOr:
-    """See the module."""
+    """Proof search on an AND/OR tree (AlphaProof)."""
 
     counts_rollouts = False
     score_range = None

@@ -34,7 +34,7 @@ from coloop.spec.search import Select
 
 
 class BinarySearch:
-    """See the module."""
+    """Binary search for the first wrong step (OmegaPRM, Luo et al. 2024)."""
 
     counts_rollouts = False
     score_range = CHANCES
@@ -58,7 +58,7 @@ class BinarySearch:
     ) -> Findings:
         """A tree for each prompt, which begins with as many texts as any state of it has."""
         select, count = section.select or Select(), section.completions
-        assert isinstance(count, int), "no rate is known of a prompt without texts"
+        assert isinstance(count, int), "a prompt without texts has no success rate"
         most = section.budget.searches_per_row
         searches = [of_prompt(count, select, most) for _ in rows]
         roots = [
@@ -91,7 +91,7 @@ class State:
     """Wrong completions that were not searched."""
 
 
-class Beginnings:
+class CompletedPrefixes:
     """Those of the texts of one prompt that were completed, each once."""
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ def of_prompt(count: int, select: Select, searches: int | None) -> Search:
     chance = chance_of(paths or ())
     if paths is None or chance is None:
         return [_found(path, {}) for path in paths or ()]
-    tree = Beginnings()
+    tree = CompletedPrefixes()
     tree.add((), chance, paths)
     found = {path.name: _found(path, {}) for path in paths}
     done, has_room = 0, True

@@ -63,8 +63,8 @@ class Grader(Asked):
             return float(score)
         raise DataError(
             f"{self._node}: {self._port}: `{self._check}` gives row {row.id} the score {score}; "
-            "the chance of a step is a mean of scores from 0 (wrong) to 1 (right), so connect a "
-            "check that gives these",
+            "the probability of a step is a mean of scores from 0 (wrong) to 1 (right), so connect "
+            "a check that returns such scores",
             self._node,
             self._port,
         )
@@ -89,8 +89,8 @@ class Valuer(Asked):
         if isinstance(score, Mapping):
             raise DataError(
                 f"{self._node}: {self._port}: `{self._check}` gives row {row.id} numbers at "
-                "positions; a text promises one number, so set its `read.granularity: sequence`, "
-                "or `read.reduce`",
+                "positions, but one number per text is needed; set its `read.granularity: "
+                "sequence`, or `read.reduce`",
                 self._node,
                 self._port,
             )

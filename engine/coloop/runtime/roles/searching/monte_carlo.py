@@ -28,7 +28,7 @@ from coloop.spec.search import RelativeProgress
 
 
 class MonteCarlo:
-    """See the module."""
+    """Labels steps by the share of correct completions from each of them."""
 
     counts_rollouts = True
     score_range = CHANCES

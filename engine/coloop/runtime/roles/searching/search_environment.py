@@ -38,8 +38,8 @@ class SearchEnvironment:
         if isinstance(state, str):
             return state
         raise DataError(
-            f"{self._name}: `reset` of row {row.id} gives a list of messages; the state of a "
-            "search is a text, which `step(state, action)` gets back: let it return a text",
+            f"{self._name}: `reset` of row {row.id} returned a list of messages; the state of a "
+            "search is a text that is passed to `step(state, action)`: return a text",
             self._name,
         )
 

@@ -34,7 +34,7 @@ DRAWN_AT_ONCE: Final = Expand()
 
 
 class Puct:
-    """See the module."""
+    """Tree search over texts by PUCT; a node is a text up to the end of a step."""
 
     counts_rollouts = False
     score_range = CHANCES

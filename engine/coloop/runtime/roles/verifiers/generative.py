@@ -48,7 +48,7 @@ CONSISTENT = "swap/consistent"
 
 
 class GenerativeVerifier(Stateless):
-    """See the module."""
+    """Generates a verdict for each row and parses its numbers."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context

@@ -29,7 +29,7 @@ WITHOUT_PRIOR = "rows/without_prior"
 
 
 class ImplicitVerifier:
-    """See the module."""
+    """Scores tokens by β (log π − log prior) of a language model."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context

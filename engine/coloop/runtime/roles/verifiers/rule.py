@@ -22,7 +22,7 @@ from coloop.sandbox.process import Sandbox
 
 
 class RuleVerifier(Stateless):
-    """See the module."""
+    """Scores rows with the checker of their task."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context
@@ -33,9 +33,9 @@ class RuleVerifier(Stateless):
         context, read = call.context, section_of(self._node, call.context).read
         if rows and not any(has_checker(row.columns) for row in rows):
             raise DataError(
-                f"{self._node}: none of the {len(rows)} rows says which task it is of (column "
-                "`task`), so there is no rule to judge by; give it rows of a `task` source, or "
-                "take a reward in Python",
+                f"{self._node}: none of the {len(rows)} rows says which task it belongs to (column "
+                "`task`), so there is no checker for them; connect rows of a `task` source, or use "
+                "a reward in Python",
                 self._node,
                 "method",
             )
@@ -82,7 +82,7 @@ NEEDED = ("prompt", "completion")
 
 
 class FormalVerifier(Stateless):
-    """See the module."""
+    """Scores proofs with a formal checker."""
 
     def __init__(self, node: str, context: Context) -> None:
         checker = section_of(node, context).checker

@@ -66,8 +66,8 @@ def pair_labels(node: str, context: Context) -> tuple[str, str]:
     labels = section_of(node, context).read.labels or ()
     if len(labels) != LABELS:
         raise DataError(
-            f"{node}: pairs are learned by the label of the better side, and `read.labels` names "
-            f"{len(labels) or 'none'}; name two, the first one for `a`: `labels: [A, B]`",
+            f"{node}: pairs are learned by the label of the better side, but `read.labels` has "
+            f"{len(labels) or 'none'}; set two, the first one for `a`: `labels: [A, B]`",
             node,
             "read.labels",
         )

@@ -20,7 +20,7 @@ UNREADABLE = "verifier.no_answers"
 
 
 class VoteVerifier(Stateless):
-    """See the module."""
+    """Gives 1 to rows that agree with the majority answer of their group, 0 to others."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context
@@ -65,8 +65,8 @@ class VoteVerifier(Stateless):
         numbers = [score for score in incoming.values() if isinstance(score, float | int)]
         if any(isinstance(score, dict) for score in incoming.values()):
             raise DataError(
-                f"{self._node}: row {row.id} comes with scores at steps, and a vote weighs one "
-                "number; let the scorer reduce them (`read: {reduce: ...}`) and take its `scores`",
+                f"{self._node}: row {row.id} has scores of steps, but a vote weighs one number per "
+                "row; let the scorer reduce them (`read: {reduce: ...}`) and connect its `scores`",
                 self._node,
                 "scores",
             )
@@ -74,8 +74,8 @@ class VoteVerifier(Stateless):
 
     def _unreadable(self, silent: int, groups: int) -> str:
         return (
-            f"{self._node}: in {silent} of {groups} groups no text has an answer that can be read, "
-            "so all of them get 0; look at `answer`"
+            f"{self._node}: in {silent} of {groups} groups no answer could be extracted from any "
+            "text, so all of them get 0; check `answer`"
         )
 
 

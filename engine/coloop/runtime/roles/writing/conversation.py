@@ -89,7 +89,7 @@ class Callee:
 
 
 class Conversation:
-    """See the module. Asked by one thread at a time."""
+    """One text that alternates between a policy and its tools. Asked by one thread at a time."""
 
     def __init__(
         self, callees: Sequence[Callee], turns: Turns, rollout: Rollout, tick: Tick

@@ -38,7 +38,7 @@ class Asked(Protocol):
 
 
 class Conversations:
-    """See the module."""
+    """All conversations of one generate stage."""
 
     def __init__(
         self, node: str, call: Call, row_prompts: Sequence[Asked], numbers: Sequence[int]

@@ -127,7 +127,9 @@ class PolicySession:
         replies = call.context.hosts.generate(group, policy, requests, sampling)
         for prompt, reply in zip(prompts, replies, strict=True):
             if isinstance(reply, TooLong):
-                told = f"{policy} would read {reply.tokens} tokens, it has {reply.limit} positions"
+                told = (
+                    f"{policy} would read {reply.tokens} tokens, but its context has {reply.limit}"
+                )
                 raise ToolFailure(told)
             self.asked.append(self._heard(prompt, tuple(reply)))
         return [one.texts[0].text for one in self.asked[before:]]

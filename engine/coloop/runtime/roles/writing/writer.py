@@ -57,7 +57,7 @@ Take = Callable[[Sequence[tuple[int, Texts]]], None]
 
 
 class Writer:
-    """See the module."""
+    """Generates texts for a node's rows and returns them as child rows."""
 
     def __init__(self, node: str) -> None:
         self._node = node

@@ -40,8 +40,8 @@ def _dominating(look: Look) -> str | None:
     if shares[best] < MOST_GAMES:
         return None
     return (
-        f"{best.partition('.')[2]} wins {shares[best]:.0%} of its games: neither side learns from "
-        "them"
+        f"{best.partition('.')[2]} wins {shares[best]:.0%} of its games, so neither side learns "
+        "from them"
     )
 
 
@@ -108,10 +108,7 @@ DOUBTS: tuple[Symptom, ...] = (
             A_COIN,
             ("it agrees with the truth in {:.0%} of cases, less than a coin toss"),
         ),
-        hint=(
-            "check that its verdict is not read the wrong way round (`values`, `labels`); "
-            f"{_RELABEL}"
-        ),
+        hint=(f"check that its verdict is not inverted (`values`, `labels`); {_RELABEL}"),
     ),
     Symptom(
         code="learning.miscalibrated",
@@ -136,7 +133,7 @@ DOUBTS: tuple[Symptom, ...] = (
             CONSISTENT,
             "it judges only {:.0%} of the pairs alike in both orders: it favors a position",
         ),
-        hint="show it each pair in both orders while it learns, or judge each side alone",
+        hint="train it on each pair in both orders, or judge each side alone",
     ),
     Symptom(
         code="learning.dominating",

@@ -2,8 +2,8 @@
 
 import pytest
 
+from coloop.plan.batch_breakdown import ladders_of
 from coloop.plan.compile import compile_plan
-from coloop.plan.ladder import ladders_of
 from coloop.plan.unrolled import Unrolled
 from coloop.spec import presets
 from coloop.spec.groups import owner_of

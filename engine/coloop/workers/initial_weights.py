@@ -51,7 +51,7 @@ RETRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginnings:
+class InitialWeights:
     """Makes the first weights of a loop's groups."""
 
     spec: LoopSpec
@@ -171,10 +171,10 @@ class Beginnings:
         node = without_head(model, self.spec, group, plan.members)
         if node:
             raise ModelUnavailable(
-                f"{node}: its model has no score head, and `{group}` does not learn: a head drawn "
-                "at random would say nothing of a text; take a model with one (a sequence "
-                f"classifier, `...ForSequenceClassification`), or let `{node}` learn from pairs, "
-                "labels or returns",
+                f"{node}: its model has no score head, and `{group}` does not learn, so a random "
+                "head would give meaningless scores; use a model with one (a sequence classifier, "
+                f"`...ForSequenceClassification`), or let `{node}` learn from pairs, labels or "
+                "returns",
                 node,
                 "model",
             )

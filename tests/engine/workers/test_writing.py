@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
+from tests.engine.workers.test_worker import EDGES, NODES, settings_of
 
 from coloop.data.tables import Tokens
 from coloop.errors import RequestRefused, StopRequested

@@ -41,7 +41,7 @@ def test_a_rehearsal_in_which_every_port_had_a_loss_is_well() -> None:
 def test_a_port_that_never_had_a_loss_is_a_failure() -> None:
     told = tell([BEGUN, {**LEARNED, "evaluation": True}, ENDED])
 
-    assert told.failures == ("`actor.rewards` is live and never learned from a row",)
+    assert told.failures == ("`actor.rewards` is live but never learned from a row",)
 
 
 def test_a_phase_that_does_not_end_is_a_failure() -> None:
@@ -49,7 +49,7 @@ def test_a_phase_that_does_not_end_is_a_failure() -> None:
 
 
 def test_a_buffer_that_is_waited_for_and_not_full_is_a_failure() -> None:
-    message = "pool is not full after 8 steps; the run goes on"
+    message = "pool is not full after 8 steps; the run continues"
     alert = {
         "type": "alert",
         "level": "warning",

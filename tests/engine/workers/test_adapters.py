@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.hosts.test_worker import ACTOR, SCRATCH, learned, settings_of
 from tests.engine.numerics import near, rounding
 from tests.engine.training.processes import on_ranks
+from tests.engine.workers.test_worker import ACTOR, SCRATCH, learned, settings_of
 from tests.matrix import also
 from torch import Tensor
 
@@ -329,7 +329,7 @@ def test_a_checkpoint_with_and_one_without_an_adapter_do_not_mix(tmp_path: Path)
 
     with pytest.raises(CheckpointError, match=r"nodes\.\w+\.model.* no `lora`"):
         without.load(str(tmp_path / "with"))
-    with pytest.raises(CheckpointError, match=r"nodes\.\w+\.model\.lora.* asks for one"):
+    with pytest.raises(CheckpointError, match=r"nodes\.\w+\.model\.lora.* needs one"):
         with_one.load(str(tmp_path / "without"))
 
 

@@ -135,7 +135,7 @@ class _Case:
     raised: Finding | None = None
 
 
-class Doctor:
+class HealthChecks:
     """Findings of a run, from the metrics of its steps and evaluations."""
 
     def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:

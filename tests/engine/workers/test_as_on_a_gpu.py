@@ -12,7 +12,7 @@ from coloop.spec import presets
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
-from coloop.workers.beginnings import Beginnings, Home
+from coloop.workers.initial_weights import Home, InitialWeights
 from coloop.workers.trainer import Trainer
 from coloop.workers.training import forward, fsdp2, single
 from coloop.workers.training.packing import ATTENTION
@@ -49,7 +49,7 @@ def on_one_gpu(name: str) -> LoopSpec:
 def built(spec: LoopSpec, plan: Plan) -> dict[str, Home]:
     """The homes of all pools."""
     plans = {one.name: one for one in plan.weights}
-    here = Beginnings(spec=spec, plans=plans, root=LOOPS, seed=0)
+    here = InitialWeights(spec=spec, plans=plans, root=LOOPS, seed=0)
     return {group: home for pool in plan.pools for group, home in here.homes(pool.name).items()}
 
 

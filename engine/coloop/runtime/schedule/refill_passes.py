@@ -16,8 +16,8 @@ ROW_PORTS = frozenset(port for node in NODE_CLASSES.values() for port in node.ab
 """Inputs whose rows a node works on."""
 
 
-class Slice:
-    """See the module."""
+class RefillPasses:
+    """Stages of one refill, run again in passes until their filter has enough rows."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Slice:
         elif self._turn == self._refill.max_rounds:
             message = (
                 f"{self._refill.filter}: not enough rows after {self._refill.max_rounds} rounds; "
-                "the step goes on with what there is"
+                "the step continues with the available rows"
             )
             self._tree.notices.append((self._refill.filter, "filter.not_filled", message))
             self._close()

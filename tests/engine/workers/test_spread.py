@@ -16,8 +16,8 @@ from coloop.plan.settings.survey import Survey
 from coloop.spec.dtypes import uniform
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
-from coloop.workers.beginnings import Beginnings
 from coloop.workers.frozen_model import FrozenModel
+from coloop.workers.initial_weights import InitialWeights
 from coloop.workers.training import Hooks, Ranks
 from coloop.workers.training.frozen_adapters import FrozenAdapter
 from coloop.workers.weights import HeldWeights
@@ -115,7 +115,7 @@ def held_bytes(
     """By group, bytes of its weights in this process that no group before it has."""
     spec = adapters(hardware, snapshot)
     plans = {one.name: one for one in compile_plan(spec).weights}
-    homes = Beginnings(spec=spec, plans=plans, root=Path(), seed=0, ranks=ranks).homes("main")
+    homes = InitialWeights(spec=spec, plans=plans, root=Path(), seed=0, ranks=ranks).homes("main")
     seen: dict[int, int] = {}
     found = {}
     for name in plans:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.hosts.test_worker import EDGES, NODES, learn, score, settings_of, write
+from tests.engine.workers.test_worker import EDGES, NODES, learn, score, settings_of, write
 
 from coloop.errors import StopRequested
 from coloop.plan.compile import compile_plan

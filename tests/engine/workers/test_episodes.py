@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
-from tests.engine.hosts.test_writing import learn
 from tests.engine.numerics import rounding
+from tests.engine.workers.test_worker import EDGES, NODES, settings_of
+from tests.engine.workers.test_writing import learn
 
 from coloop.data.tables import Tokens
 from coloop.errors import StopRequested

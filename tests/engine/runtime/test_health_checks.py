@@ -1,11 +1,11 @@
-"""The learning doctor on literal readings: what is raised, when, once, and when it is over."""
+"""The learning checks on literal readings: what is raised, when, once, and when it is over."""
 
 import json
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from coloop.runtime.health.doctor import Doctor, Finding, Truth
+from coloop.runtime.health.checks import Finding, HealthChecks, Truth
 from coloop.runtime.health.symptoms import SYMPTOMS
 
 HEALTHY = {
@@ -74,31 +74,34 @@ LATER["learning.blind_critic"] = 2
 
 
 def play(
-    readings: Sequence[Mapping[str, float]], doctor: Doctor | None = None, *, phase: str = "rl"
+    readings: Sequence[Mapping[str, float]],
+    checks: HealthChecks | None = None,
+    *,
+    phase: str = "rl",
 ) -> list[Finding]:
     """All findings of a run of one learner with these readings."""
-    doctor = doctor or Doctor()
+    checks = checks or HealthChecks()
     found = []
     for step, metrics in enumerate(readings, 1):
-        doctor.hear("actor", metrics)
-        found += doctor.step_finished(step, phase)
+        checks.hear("actor", metrics)
+        found += checks.step_finished(step, phase)
     return found
 
 
 def test_a_run_that_learns_is_told_nothing() -> None:
-    doctor = Doctor()
+    checks = HealthChecks()
 
-    assert play([HEALTHY] * 60, doctor) == []
-    assert doctor.run_finished(60) == []
+    assert play([HEALTHY] * 60, checks) == []
+    assert checks.run_finished(60) == []
 
 
 @pytest.mark.parametrize("code", SICK)
 def test_each_symptom_is_raised_once_after_its_patience_and_cleared_when_over(code: str) -> None:
     sick = {**HEALTHY, **SICK[code]}
     patience = next(one.patience for one in SYMPTOMS if one.code == code)
-    doctor = Doctor()
+    checks = HealthChecks()
 
-    found = play([HEALTHY] * 10 + [sick] * 30, doctor)
+    found = play([HEALTHY] * 10 + [sick] * 30, checks)
 
     [raised] = found
     assert raised.code == code
@@ -106,11 +109,11 @@ def test_each_symptom_is_raised_once_after_its_patience_and_cleared_when_over(co
     assert raised.metric in SICK[code]
     assert raised.message.startswith("actor: ")
     assert raised.hint
-    assert doctor.open == [raised]
-    assert play([HEALTHY, sick] * 5, doctor) == []  # a single reading clears nothing
-    [cleared] = play([HEALTHY] * 30, doctor)
-    assert (cleared.code, cleared.cleared, doctor.open) == (code, True, [])
-    assert [one.code for one in play([sick] * 30, doctor)] == [code]  # armed again
+    assert checks.open == [raised]
+    assert play([HEALTHY, sick] * 5, checks) == []  # a single reading clears nothing
+    [cleared] = play([HEALTHY] * 30, checks)
+    assert (cleared.code, cleared.cleared, checks.open) == (code, True, [])
+    assert [one.code for one in play([sick] * 30, checks)] == [code]  # armed again
 
 
 BORDERS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
@@ -166,33 +169,33 @@ def test_every_symptom_has_its_case_here() -> None:
 
 
 def test_a_short_run_is_told_at_its_end_what_held_all_the_time() -> None:
-    doctor = Doctor()
-    assert play([{**HEALTHY, "grad_norm": 0.0, "loss": 0.0}] * 2, doctor) == []
+    checks = HealthChecks()
+    assert play([{**HEALTHY, "grad_norm": 0.0, "loss": 0.0}] * 2, checks) == []
 
-    [found] = doctor.run_finished(2)
+    [found] = checks.run_finished(2)
 
     assert found.code == "learning.no_update"
     assert found.message == (
         "actor: its gradient is 0 (loss 0, reward/mean 0.4, reward/std 0.4): no weight changes "
         "(in 2 readings in a row)"
     )
-    assert doctor.open == [found]
+    assert checks.open == [found]
 
 
 def test_a_run_that_learned_at_first_is_not_told_of_its_last_step_alone() -> None:
-    doctor = Doctor()
+    checks = HealthChecks()
 
-    assert play([HEALTHY, {**HEALTHY, "grad_norm": 0.0}], doctor) == []
-    assert doctor.run_finished(2) == []
+    assert play([HEALTHY, {**HEALTHY, "grad_norm": 0.0}], checks) == []
+    assert checks.run_finished(2) == []
 
 
 def test_a_short_run_whose_every_call_of_a_tool_failed_is_told_at_its_end() -> None:
-    doctor, other = Doctor(), Doctor()
+    checks, other = HealthChecks(), HealthChecks()
     broken = {**HEALTHY, "tool/errors": 1.0}
-    assert play([broken] * 2, doctor) == []
+    assert play([broken] * 2, checks) == []
     assert play([broken, HEALTHY], other) == []
 
-    [found] = doctor.run_finished(2)
+    [found] = checks.run_finished(2)
 
     assert (found.code, found.node) == ("learning.failing_tool", "actor")
     assert found.message == "actor: 100% of its calls end in an error (in 2 readings in a row)"
@@ -201,15 +204,15 @@ def test_a_short_run_whose_every_call_of_a_tool_failed_is_told_at_its_end() -> N
 
 def test_a_node_that_knows_why_has_it_said_with_what_it_shows() -> None:
     """The reason of the reading that counts: a round that left none out takes it back."""
-    doctor, reasons = Doctor(), {"rows/left_out": "2 have no values", "loss": "another"}
+    checks, reasons = HealthChecks(), {"rows/left_out": "2 have no values", "loss": "another"}
     for step in range(3):
-        doctor.hear("actor", {"rows/left_out": 0.5}, reasons)
-        found = doctor.step_finished(step, "rl")
-    doctor.hear("other", {"rows/left_out": 0.5}, reasons)
-    doctor.hear("other", {"rows/left_out": 0.25})
-    doctor.step_finished(3, "rl")
+        checks.hear("actor", {"rows/left_out": 0.5}, reasons)
+        found = checks.step_finished(step, "rl")
+    checks.hear("other", {"rows/left_out": 0.5}, reasons)
+    checks.hear("other", {"rows/left_out": 0.25})
+    checks.step_finished(3, "rl")
 
-    assert [one.message for one in [*found, *doctor.run_finished(3)]] == [
+    assert [one.message for one in [*found, *checks.run_finished(3)]] == [
         "actor: 50% of its rows are dropped from the update, because scores of its "
         "reference or critic are missing: 2 have no values (in 3 readings in a row)",
         "other: 25% of its rows are dropped from the update, because scores of its "
@@ -221,11 +224,11 @@ def test_a_node_that_knows_why_has_it_said_with_what_it_shows() -> None:
 def test_rows_that_end_in_one_round_of_several_are_well(
     rounds: tuple[float, ...], told: int
 ) -> None:
-    doctor = Doctor()
+    checks = HealthChecks()
     for step in range(3):
         for share in rounds:
-            doctor.hear("again", {"rows/none": share})
-        found = doctor.step_finished(step, "rl")
+            checks.hear("again", {"rows/none": share})
+        found = checks.step_finished(step, "rl")
 
     assert [one.code for one in found] == ["learning.nothing_goes_on"] * told
 
@@ -254,18 +257,18 @@ def test_a_truth_is_compared_with_its_best_and_not_with_its_beginning() -> None:
 
 def test_the_truth_of_a_learner_comes_from_an_evaluation() -> None:
     """Read at every second step; between two readings nothing is said of the truth."""
-    doctor = Doctor({"actor": Truth(node="probe", metric="exact.accuracy")})
+    checks = HealthChecks({"actor": Truth(node="probe", metric="exact.accuracy")})
     healthy = {name: value for name, value in HEALTHY.items() if name != "truth"}
     found = []
     for step in range(1, 61):
         is_gamed = step > 20
-        doctor.hear("actor", {**healthy, "reward/mean": 0.9 if is_gamed else 0.4})
-        doctor.hear("other", healthy)
-        found += doctor.step_finished(step, "rl")
+        checks.hear("actor", {**healthy, "reward/mean": 0.9 if is_gamed else 0.4})
+        checks.hear("other", healthy)
+        found += checks.step_finished(step, "rl")
         if step % 2 == 0:
             read = {"exact.accuracy": 0.2 if is_gamed else 0.7, "length.score": 1.0}
-            found += doctor.evaluated("probe", read, step, "rl")
-        doctor.load_state(json.loads(json.dumps(doctor.state())))
+            found += checks.evaluated("probe", read, step, "rl")
+        checks.load_state(json.loads(json.dumps(checks.state())))
 
     # five readings of the fallen truth: three make the median, three medians the patience
     assert [(one.code, one.node, one.step) for one in found] == [
@@ -274,10 +277,10 @@ def test_the_truth_of_a_learner_comes_from_an_evaluation() -> None:
 
 
 def test_of_several_scorers_of_an_evaluation_each_is_looked_at_for_itself() -> None:
-    doctor = Doctor()
+    checks = HealthChecks()
     read = {"judge.false_positive_rate": 0.6, "rule.false_positive_rate": 0.0, "win_rate.a": 0.5}
 
-    found = [one for step in range(5) for one in doctor.evaluated("trust", read, step, "rl")]
+    found = [one for step in range(5) for one in checks.evaluated("trust", read, step, "rl")]
 
     assert [(one.code, one.node) for one in found] == [("learning.false_positives", "trust")]
     assert found[0].message.startswith("trust.judge: it accepts 60% of the wrong texts")
@@ -329,14 +332,14 @@ def test_a_policy_that_runs_away_in_its_first_step_is_told() -> None:
 
 
 def test_each_phase_has_its_own_beginning_and_its_own_streaks() -> None:
-    doctor = Doctor()
+    checks = HealthChecks()
     narrow = {**HEALTHY, "entropy": 0.01, "kl": 4.0}
     flat = {**HEALTHY, "grad_norm": 0.0}
 
-    assert play([HEALTHY] * 10, doctor, phase="warm-up") == []
-    assert play([narrow] * 20, doctor, phase="rl") == []
-    assert play([flat] * 2, doctor, phase="warm-up") == []
-    assert play([flat] * 2, doctor, phase="rl") == []
+    assert play([HEALTHY] * 10, checks, phase="warm-up") == []
+    assert play([narrow] * 20, checks, phase="rl") == []
+    assert play([flat] * 2, checks, phase="warm-up") == []
+    assert play([flat] * 2, checks, phase="rl") == []
 
 
 def test_one_step_far_out_is_no_runaway() -> None:
@@ -359,7 +362,7 @@ def test_a_learner_that_pauses_keeps_its_streak() -> None:
 
 def test_a_resume_neither_forgets_nor_repeats() -> None:
     flat = {**HEALTHY, "grad_norm": 0.0}
-    first, second, third = Doctor(), Doctor(), Doctor()
+    first, second, third = HealthChecks(), HealthChecks(), HealthChecks()
     assert play([flat] * 2, first) == []
 
     second.load_state(json.loads(json.dumps(first.state())))
@@ -373,7 +376,7 @@ def test_a_resume_neither_forgets_nor_repeats() -> None:
 def test_a_resume_compares_with_the_same_readings() -> None:
     """Two of the last five are ill before the resume: the third after it makes the median."""
     ill = {**HEALTHY, "kl": 2.0}
-    first, second = Doctor(), Doctor()
+    first, second = HealthChecks(), HealthChecks()
     assert play([HEALTHY] * 10 + [ill] * 2, first) == []
 
     second.load_state(json.loads(json.dumps(first.state())))

@@ -64,14 +64,20 @@ def keep_plan(folder: Path, fresh: Plan) -> tuple[Plan, str | None]:
             settled = {name: getattr(kept, name) for name in ("weights", "decisions", "explain")}
             return fresh.model_copy(update=settled), None
     else:
-        changed = [f"{PLAN_FILE} is damaged, or of another version"] if path.exists() else []
+        changed = (
+            [(f"{PLAN_FILE} is damaged, or was written by another version")]
+            if path.exists()
+            else []
+        )
     write_whole(folder / PLAN_FILE, fresh.model_dump_json(indent=1))
     write_whole(folder / MACHINE_FILE, json.dumps(here))
     others = list(_differences(kept.weights, fresh.weights)) if kept is not None else []
     if not changed or (kept is not None and not others):
         return fresh, None
     now = f"; now {', '.join(others)}" if others else ""
-    return fresh, f"what the loop leaves open is decided anew, for {'; '.join(changed)}{now}"
+    return fresh, (
+        f"settings that the loop leaves open are decided again, because {'; '.join(changed)}{now}"
+    )
 
 
 def _changes(kept: Plan, fresh: Plan, then: Machine | None, now: Machine) -> Iterator[str]:

@@ -29,6 +29,6 @@ def read_origin(folder: Path) -> Path:
         return Path(json.loads(origin.read_text(encoding="utf-8"))["root"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RunNotFound(
-            f"{origin} is damaged: it does not say from where the loop's relative paths are read; "
-            "say it with --root"
+            f"{origin} is damaged: it does not say where the loop's relative paths start; set it "
+            "with --root"
         ) from error

@@ -92,7 +92,7 @@ def test_of_several_heads_in_a_folder_each_node_takes_that_of_its_name(spec: Loo
     assert score_heads(again)["judge"].weight.equal(kept)
     other = parse(LOOP.replace("judge", "grader")).spec
     assert other is not None
-    with pytest.raises(ModelUnavailable, match="grader: its weights come with the score heads of "):
+    with pytest.raises(ModelUnavailable, match="grader: its weights have the score heads of "):
         with_heads(several, other, "actor", members(other, "actor"), seed=0)
 
 

@@ -104,7 +104,7 @@ def _failures(events: Iterable[Event], learned: Mapping[str, int]) -> Iterator[s
             yield event["message"]
     for port, count in learned.items():
         if not count:
-            yield f"`{port}` is live and never learned from a row"
+            yield f"`{port}` is live but never learned from a row"
 
 
 def _words(error: Mapping[str, Any]) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
 from tests.engine.numerics import near
+from tests.engine.workers.test_worker import EDGES, NODES, settings_of
 
 from coloop.data.tables import Tokens
 from coloop.errors import DataError
@@ -96,5 +96,5 @@ def test_a_stop_in_the_beginning_ends_no_branch(host: Worker) -> None:
 def test_a_beginning_of_another_tokenizer_is_refused(host: Worker) -> None:
     _, begun = stem_of(host, 3)
 
-    with pytest.raises(DataError, match="another tokenizer"):
+    with pytest.raises(DataError, match="different tokenizer"):
         on(host, replace(begun, tokenizer="others", writer="stranger"), 1)

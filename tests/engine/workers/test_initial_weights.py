@@ -25,7 +25,7 @@ from coloop.plan.compile import compile_plan
 from coloop.spec.groups import training_of
 from coloop.spec.io import from_dict
 from coloop.spec.nodes import model_of
-from coloop.workers.beginnings import Beginnings, Home
+from coloop.workers.initial_weights import Home, InitialWeights
 from coloop.workers.training import Ranks, leave
 from coloop.workers.training.adapters import add_adapter
 from coloop.workers.training.forward import TokenModel
@@ -68,11 +68,11 @@ def loop(models: dict[str, Any], **training: Any) -> Document:
     }
 
 
-def beginnings(document: Document, ranks: Ranks) -> Beginnings:
+def beginnings(document: Document, ranks: Ranks) -> InitialWeights:
     read = from_dict(document)
     assert read.spec is not None, read
     plans = {one.name: one for one in compile_plan(read.spec).weights}
-    return Beginnings(spec=read.spec, plans=plans, root=Path(), seed=7, ranks=ranks)
+    return InitialWeights(spec=read.spec, plans=plans, root=Path(), seed=7, ranks=ranks)
 
 
 def net_of(home: Any) -> nn.Module:
@@ -338,7 +338,7 @@ def learned(ranks: Ranks, document: Document, folder: str) -> dict[str, Any]:
     section, found = training_of(here.spec, "actor"), {}
     for name in ("one by one", "whole"):
         if name == "whole":
-            Beginnings._takes_parts = lambda self, group: False  # type: ignore[method-assign]
+            InitialWeights._takes_parts = lambda self, group: False  # type: ignore[method-assign]
         assert here._takes_parts("actor") == (name != "whole")
         home: Any = here.homes("main")["actor"]
         report = home.backend.update([random_load("grpo", size=5)], section, seed=0)

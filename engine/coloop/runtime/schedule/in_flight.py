@@ -1,7 +1,7 @@
-"""What the scheduler knows of a step on its way and of a stage at work.
+"""State of the scheduler for steps in flight and running stages.
 
-Flight   a step ──> Work    a stage in its lane ──> Record   what it gave
-               └──> Early   a stage that may begin before its turn
+StepInFlight   a step ─┬─> Work    a stage in its lane ──> Record   its outcome
+                       └─> Early   a stage that may start before its turn
 """
 
 import time
@@ -31,7 +31,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What a stage gave in a flight."""
+    """Outcome of a stage of a step."""
 
     stage: Stage
     step_context: StepContext
@@ -40,8 +40,8 @@ class Record:
 
 
 @dataclass(slots=True, kw_only=True)
-class Flight:
-    """One step on its way."""
+class StepInFlight:
+    """A step that has started and is not finished."""
 
     step_context: StepContext
     region: StepRegion
@@ -92,7 +92,7 @@ class Work:
     """A stage at work in its lane."""
 
     task: Task
-    flight: Flight
+    flight: StepInFlight
     waited: Waited
     role: Role
     memory: Any
@@ -151,7 +151,7 @@ class Work:
         """
         poll = Poll(done=done, total=total, unit="rows") if total else None
         if self.heard(poll):
-            raise StopRequested("while a role was at work")
+            raise StopRequested("while a stage was running")
 
 
 @dataclass(slots=True, kw_only=True)

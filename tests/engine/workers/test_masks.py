@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.engine.hosts.test_worker import EDGES, NODES, settings_of
+from tests.engine.workers.test_worker import EDGES, NODES, settings_of
 
 from coloop.workers.encoder import Encoder
 from coloop.workers.worker import Worker

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from coloop.plan.settings import Begun
-from coloop.runtime.checkpoints.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE, begun_in
+from coloop.runtime.checkpoints.pinned_settings import (
+    DECIDED_ANEW,
+    MACHINE_FILE,
+    PLAN_FILE,
+    begun_in,
+)
 from coloop.runtime.run_files.events import RunStateName
 from coloop.workers.settings import HostSettings
 from coloop.workers.worker import Worker
@@ -90,7 +95,7 @@ def other_pools(folder: Path, text: str) -> str:
         (another_loop, "the loop has changed"),
         (another_machine, "the machine has changed (64 cores then, "),
         (other_pools, "the pools have changed (elsewhere then, main now)"),
-        (another_version, "plan.json is damaged, or of another version"),
+        (another_version, "plan.json is damaged, or was written by another version"),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )

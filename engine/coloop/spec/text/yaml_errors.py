@@ -80,7 +80,7 @@ def braces(line: str, place: str) -> Said | None:
     if found.re is _IN_FLOW:
         end = max(value.rfind("}}"), value.rfind("%}"))
         value = value[: end + 2] if end > 0 else value
-    message = f"{place} begins with `{value[:2]}`, which YAML does not read as text"
+    message = f"{place} starts with `{value[:2]}`, which YAML does not parse as text"
     return message, f"quote the text: `{quoted_line(found['key'], value)}`"
 
 
@@ -117,7 +117,7 @@ def _special(trouble: Trouble) -> Iterator[Said]:
     value = found["value"] if found is not None else ""
     is_meant = "cannot start any token" in trouble.problem or "anchor" in trouble.context
     if found is not None and value[0] in _SPECIAL and is_meant:
-        message = f"{trouble.place} begins with `{value[0]}`, which means something else in YAML"
+        message = f"{trouble.place} starts with `{value[0]}`, which has a special meaning in YAML"
         yield message, f"quote the text: `{quoted_line(found['key'], value)}`"
 
 
@@ -128,13 +128,13 @@ def _colon(trouble: Trouble) -> Iterator[Said]:
     if found is not None and re.search(r":(\s|$)", found["value"]):
         key = f"`{found['key']}`"
         place = trouble.place if found["key"] in trouble.place else f"{key} in {trouble.place}"
-        message = f"{place} holds a colon and a space, which YAML reads as a new key"
+        message = f"{place} contains a colon and a space, which YAML parses as a new key"
         yield message, f"quote the text: `{quoted_line(found['key'], found['value'])}`"
         return
     bare = _NO_COLON.match(trouble.before)
     if bare is not None and not _TEXT_LINE.match(trouble.before):
-        wants = "a space behind the colon" if bare["gap"] == ":" else "a colon behind the key"
-        message = f"`{trouble.before.strip()}`, the line above, lacks {wants}"
+        wants = "a space after the colon" if bare["gap"] == ":" else "a colon after the key"
+        message = f"`{trouble.before.strip()}`, the line above, needs {wants}"
         yield message, f"write `{bare['key']}: {bare['value'].strip()}`"
 
 
@@ -159,7 +159,7 @@ def _block(trouble: Trouble) -> Iterator[Said]:
         return
     number = trouble.line + 1
     if "<scalar>" in trouble.problem and re.search(r"[\"'] *\S", trouble.here):
-        yield f"line {number} goes on behind a closing quote", "put the whole text in quotes"
+        yield f"line {number} has text after a closing quote", "put the whole text in quotes"
     elif "block collection" in trouble.context:
         yield (
             f"line {number} is a key, and the lines above it are a list (`- ...`)",
@@ -168,8 +168,9 @@ def _block(trouble: Trouble) -> Iterator[Said]:
     else:
         line, column = trouble.opened
         yield (
-            f"line {number} does not begin where its block does (line {line}, column {column})",
-            f"lines of one block begin in one column: indent it with {column - 1} spaces",
+            f"line {number} does not start in the column of its block (line {line}, column "
+            f"{column})",
+            f"all lines of a block start in the same column: indent it with {column - 1} spaces",
         )
 
 
@@ -182,8 +183,8 @@ def _unindented(trouble: Trouble) -> Iterator[Said]:
     if "could not find expected ':'" in trouble.problem:
         line = trouble.opened[0] if trouble.opened is not None else trouble.line
         yield (
-            f"line {line} is no `key: value`, and no part of the text above it",
-            "lines of a text below `|` are indented deeper than its key; other text wants quotes",
+            f"line {line} is neither `key: value` nor part of the text above it",
+            "indent lines of a text below `|` deeper than its key; put other text in quotes",
         )
 
 

@@ -20,8 +20,8 @@ from coloop.models import character_tokenizer, load_weights, weights_in
 from coloop.plan.compile import compile_plan
 from coloop.runtime.roles.rows.texts import drawn_sequence
 from coloop.spec.io import from_dict
-from coloop.workers.beginnings import Beginnings
 from coloop.workers.encoder import Encoder
+from coloop.workers.initial_weights import InitialWeights
 from coloop.workers.messages import (
     LearnReply,
     LearnRequest,
@@ -143,7 +143,7 @@ def test_token_ids_of_another_tokenizer_are_refused(make_host: MakeHost) -> None
         lambda: learn(host, own, foreign, port="demonstrations"),
         lambda: score(host, "actor", "actor", [drawn_sequence("row", foreign)], 1.0),
     ):
-        with pytest.raises(DataError, match=r"teacher with another tokenizer than actor") as found:
+        with pytest.raises(DataError, match="teacher with a different tokenizer") as found:
             reads()
         assert "{{ teacher.completion }}" in str(found.value)
 
@@ -154,9 +154,9 @@ def test_weights_are_built_on_the_device_of_their_pool(tmp_path: Path) -> None:
     settings = settings_of(nodes, edges, tmp_path)
     plans = {weights.name: weights for weights in settings.weights}
 
-    beginnings = Beginnings(spec=settings.spec, plans=plans, root=tmp_path, seed=0, device="meta")
+    initial = InitialWeights(spec=settings.spec, plans=plans, root=tmp_path, seed=0, device="meta")
 
-    assert beginnings.model("first", {}).model.device == torch.device("meta")
+    assert initial.model("first", {}).model.device == torch.device("meta")
 
 
 @pytest.mark.slow
