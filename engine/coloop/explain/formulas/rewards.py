@@ -165,8 +165,10 @@ def _loss(settings: ResolvedRewards) -> Formula:
             plain = f"-{RATIO} A_t"
             held = rf"{plain} + |\log {RATIO}|"
             latex = cases((held, "for the chosen tokens"), (plain, "else"))
-            note = f"The {settings.covariance_share:.3%} with the greatest covariance "
+            note = (
+                f"The {settings.covariance_share:.3%} with the greatest covariance "
                 "get a KL penalty."
+            )
             fields = ("covariance_share",)
         case "clip_cov":
             latex, _, fields = _clipped(settings, RATIO)
