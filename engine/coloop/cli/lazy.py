@@ -22,8 +22,8 @@ DELEGATED: dict[str, tuple[str, str]] = {
     "rehearse": ("coloop.cli.rehearse", "rehearse_command"),
     "watch": ("coloop.cli.watch", "watch_command"),
     "export": ("coloop.cli.export", "export_command"),
-    "backup": ("coloop.cli.backups", "backup_command"),
-    "restore": ("coloop.cli.backups", "restore_command"),
+    "backup": ("coloop.cli.serving", "backup_command"),
+    "restore": ("coloop.cli.serving", "restore_command"),
     "runs": ("coloop.cli.watch", "runs_app"),
 }
 """Name to module and function, or a group of commands."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.engine.numerics import near
 
-from coloop.algorithms import advantages, aggregation, correction, kl, losses, value
+from coloop.algorithms import advantages, aggregation, kl, losses, value
 
 SCORES = torch.tensor([1.0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5])
 GROUPS = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
@@ -216,10 +216,8 @@ def test_policy_losses_give_the_frameworks_numbers(name: str) -> None:
 
 def test_corrections_of_openrlhf() -> None:
     loss = losses.clipped(NEW, OLD, ADVANTAGES, MASK)
-    truncated = correction.correction_weights(OLD, ROLLOUT, MASK, lowest=0.5, highest=5.0)
-    icepop = correction.correction_weights(
-        OLD, ROLLOUT, MASK, method="icepop", lowest=0.5, highest=5.0
-    )
+    truncated = losses.correction_weights(OLD, ROLLOUT, MASK, lowest=0.5, highest=5.0)
+    icepop = losses.correction_weights(OLD, ROLLOUT, MASK, method="icepop", lowest=0.5, highest=5.0)
 
     assert total(loss * truncated, "token_mean") == near(0.029427, digits=6)
     assert total(loss * icepop, "token_mean") == near(0.000855, digits=6)

@@ -6,11 +6,11 @@ import pytest
 import torch
 from tests.engine.numerics import near
 
-from coloop.algorithms.correction import (
+from coloop.algorithms.kl import adapted_coefficient, kl_divergence
+from coloop.algorithms.losses import (
     correction_weights,
     off_policy_weights,
 )
-from coloop.algorithms.kl import adapted_coefficient, kl_divergence
 from coloop.algorithms.value import explained_variance, value_loss
 
 MASK = torch.tensor([[True, True, False], [True, True, True]])

@@ -5,7 +5,7 @@ import math
 import pytest
 from tests.engine.numerics import near
 
-from coloop.algorithms.recipes.class_weights import class_weights, moved_frequencies
+from coloop.algorithms.recipes.kl_control import class_weights, moved_frequencies
 from coloop.algorithms.recipes.rows import balanced_counts
 
 

@@ -18,7 +18,7 @@ from tests.engine.smallest import AHEAD
 from tests.forked import begin
 
 from coloop.plan.cost.estimator import MEMORY_BAND
-from coloop.plan.settings.activations import CPU_PROCESS_BYTES
+from coloop.plan.settings.training import CPU_PROCESS_BYTES
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.run_files.event_file import read_events
 from coloop.runtime.run_files.events import RunStateName

@@ -12,7 +12,7 @@ from coloop.plan.settings.architecture import (
     count_parameters,
     kv_bytes_per_token,
 )
-from coloop.plan.settings.writing import WritingLoad, writing_seconds
+from coloop.plan.settings.cores import WritingLoad, writing_seconds
 from coloop.spec import presets
 
 GIB = 2**30

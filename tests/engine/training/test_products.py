@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen3Config
 
-from coloop.workers.cpu import products
-from coloop.workers.cpu.products import ATTENTION, attend
+from coloop.workers.cpu import lean_attention
+from coloop.workers.cpu.lean_attention import ATTENTION, attend_in_two_products
 from coloop.workers.training.forward import ForwardOptions, TokenModel
 
 HALF = 2.0**-8
@@ -44,7 +44,7 @@ def test_it_is_attention_and_so_is_its_gradient(rows: int, tokens: int) -> None:
     given = texts(rows, tokens, torch.bfloat16)
     wide = [part.detach().double().requires_grad_() for part in given]
 
-    mixed, _ = attend(Layer(), *given, None)
+    mixed, _ = attend_in_two_products(Layer(), *given, None)
     expected = exact(*wide)
     mixed.sum().backward()
     expected.sum().backward()
@@ -68,13 +68,13 @@ def test_whatever_is_not_meant_goes_to_the_kernel(
         called.append(why)
         return "kernel"
 
-    monkeypatch.setattr(products, "sdpa_attention_forward", kernel)
+    monkeypatch.setattr(lean_attention, "sdpa_attention_forward", kernel)
     given = texts(2, 5, torch.float32 if why == "float32" else torch.bfloat16)
     if why == "too many shares":
-        monkeypatch.setattr(products, "SHARES_AT_ONCE", 2 * 4 * 5 * 5 - 1)
+        monkeypatch.setattr(lean_attention, "SHARES_AT_ONCE", 2 * 4 * 5 * 5 - 1)
     mask = torch.ones(2, 1, 5, 5, dtype=torch.bool) if why == "mask" else None
 
-    attend(Layer(), *given, mask, dropout=0.1 if why == "dropout" else 0.0)
+    attend_in_two_products(Layer(), *given, mask, dropout=0.1 if why == "dropout" else 0.0)
 
     assert called == [why]
 
@@ -107,13 +107,13 @@ def test_a_model_attends_so_where_it_computes_in_bfloat16(
 
 def test_blocks_of_several_functions_take_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.dtype] = []
-    inner = products._by_products
+    inner = lean_attention._by_products
 
     def watched(query: Tensor, *others: Any) -> Tensor:
         seen.append(query.dtype)
         return inner(query, *others)
 
-    monkeypatch.setattr(products, "_by_products", watched)
+    monkeypatch.setattr(lean_attention, "_by_products", watched)
     one = model(attention_dropout=0.1).eval()  # a family's own block: `lean` knows no dropout
     net = TokenModel(one, ForwardOptions(autocast=torch.bfloat16))
     with net._precision():

@@ -16,8 +16,8 @@ from torch import Generator, Tensor
 from coloop.algorithms import losses
 from coloop.algorithms.aggregation import divisor, token_weights
 from coloop.algorithms.batch import Batch, PairBatch
-from coloop.algorithms.correction import correction_weights, off_policy_weights
 from coloop.algorithms.kl import kl_divergence
+from coloop.algorithms.losses import correction_weights, off_policy_weights
 from coloop.algorithms.masks import masked_sum
 from coloop.algorithms.recipes.credit import credit_rows
 from coloop.algorithms.recipes.protocol import (

@@ -9,11 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from coloop.plan.settings.activations import LOSS_BYTES, fragmentation_bytes, heap_bytes
 from coloop.plan.settings.settings import PLAIN_FAMILIES
 from coloop.plan.settings.states import WHOLE
 from coloop.plan.settings.survey import PhaseLoad, Survey
-from coloop.plan.settings.training import Instant, TrainingStep, offloaded_bytes, peak_instant
+from coloop.plan.settings.training import (
+    LOSS_BYTES,
+    Instant,
+    TrainingStep,
+    fragmentation_bytes,
+    heap_bytes,
+    offloaded_bytes,
+    peak_instant,
+)
 from coloop.plan.settings.weights import Weights
 from coloop.spec.algorithm import measures_others, node_algorithms
 from coloop.spec.groups import updates_of

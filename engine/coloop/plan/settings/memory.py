@@ -11,12 +11,6 @@ from math import ceil, floor
 from typing import Any, Literal
 
 from coloop.plan.portions import GPU_BYTES, gathering_bytes
-from coloop.plan.settings.activations import (
-    CPU_PROCESS_BYTES,
-    SCORE_BYTES,
-    forward_bytes,
-    process_bytes,
-)
 from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.cores import PACKED_BYTES, PACKED_TOKENS
 from coloop.plan.settings.engines import Engine
@@ -33,6 +27,12 @@ from coloop.plan.settings.serving import (
 )
 from coloop.plan.settings.settings import PLAIN_FAMILIES, Sleep
 from coloop.plan.settings.survey import Survey
+from coloop.plan.settings.training import (
+    CPU_PROCESS_BYTES,
+    SCORE_BYTES,
+    forward_bytes,
+    process_bytes,
+)
 from coloop.plan.settings.weights import Weights
 from coloop.spec.heads import head_of
 from coloop.spec.table_sizes import loss_chunk

@@ -8,8 +8,8 @@ stages or specs.
 
 from dataclasses import dataclass
 
-from coloop.plan.settings.activations import forward_bytes
 from coloop.plan.settings.architecture import Architecture, ParameterCount, kv_bytes_per_token
+from coloop.plan.settings.training import forward_bytes
 
 GIB = 2**30
 BLOCK = 16

@@ -15,10 +15,12 @@ from coloop.plan.settings.cores import (
     SLOWER_AROUND,
     Core,
     Texts,
+    WritingLoad,
     learned_seconds,
     pass_seconds,
     stepped_seconds,
     synced_seconds,
+    writing_seconds,
     written_seconds,
 )
 from coloop.plan.settings.engines import Engine
@@ -29,7 +31,6 @@ from coloop.plan.settings.states import WHOLE
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import Weights
-from coloop.plan.settings.writing import WritingLoad, writing_seconds
 from coloop.spec.algorithm import asks_of_others
 from coloop.spec.ports import PORTS
 from coloop.spec.table_sizes import TableSize

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 UNHEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
-def main(work: Connection, control: Connection) -> None:
+def rank_main(work: Connection, control: Connection) -> None:
     """Do what is asked until nothing more is, or nobody is there to ask."""
     settings = work.recv()
     os.environ.update(environment_of(settings.threads))  # for what is loaded from here on
@@ -82,7 +82,7 @@ def serve(work: Connection, control: Connection) -> NoReturn:
     """`main`, with which the process ends."""
     leave_stops_to_the_driver()
     try:
-        main(work, control)
+        rank_main(work, control)
     except (EOFError, ConnectionError):  # the driver is gone
         os._exit(1)
     os._exit(0)

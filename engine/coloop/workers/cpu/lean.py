@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from coloop.workers.cpu.lean_attention import ATTENTION
 from coloop.workers.cpu.lean_block import BlockShape, BlockWeights, run_block
-from coloop.workers.cpu.products import ATTENTION
 from coloop.workers.cpu.slabs import Layout, Slab
 from coloop.workers.training.ranks import TENSOR
 

@@ -37,7 +37,7 @@ from coloop.models import ONLY, has_words, score_head, score_heads, vocabulary_o
 from coloop.spec.table_sizes import loss_chunk
 from coloop.spec.training import Training
 from coloop.workers.cpu.lean import learn_lean
-from coloop.workers.cpu.products import attend_by_products
+from coloop.workers.cpu.lean_attention import attend_by_products
 from coloop.workers.cpu.shared import shared
 from coloop.workers.cpu.slabs import Layout
 from coloop.workers.training import packing

@@ -12,8 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coloop.algorithms.recipes.class_weights import Frequencies, class_weights, moved_frequencies
-from coloop.algorithms.recipes.kl_control import KlController
+from coloop.algorithms.recipes.kl_control import (
+    Frequencies,
+    KlController,
+    class_weights,
+    moved_frequencies,
+)
 from coloop.data.tables import Row
 from coloop.data.tables.table import Table
 from coloop.runtime.roles.credit.advantage_batch import AdvantageBatch, advantage_batch_of

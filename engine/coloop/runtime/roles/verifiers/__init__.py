@@ -7,8 +7,7 @@ from coloop.runtime.roles.protocol import Context, Role
 from coloop.runtime.roles.verifiers.discriminative import DiscriminativeVerifier
 from coloop.runtime.roles.verifiers.generative import GenerativeVerifier
 from coloop.runtime.roles.verifiers.implicit import ImplicitVerifier
-from coloop.runtime.roles.verifiers.rule import FormalVerifier, RuleVerifier
-from coloop.runtime.roles.verifiers.vote import VoteVerifier
+from coloop.runtime.roles.verifiers.rule import FormalVerifier, RuleVerifier, VoteVerifier
 from coloop.spec.heads import head_of
 
 
