@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from coloop_server.api_docs import router as api_docs
-from coloop_server.bodies import PlainBodies
+from coloop_server.bodies import JsonBodyMiddleware
 from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
 from coloop_server.errors import Faults, add_error_handlers
@@ -102,7 +102,7 @@ def create_app(settings: Settings | None = None, lock: DataLock | None = None) -
             Middleware(Faults),
             Middleware(Guard, settings=settings),
             Middleware(GZipMiddleware, minimum_size=1024, compresslevel=6),
-            Middleware(PlainBodies, max_bytes=settings.max_body_bytes),
+            Middleware(JsonBodyMiddleware, max_bytes=settings.max_body_bytes),
         ],
     )
     app.state.lock = lock or DataLock(settings.data_dir)

@@ -1,8 +1,8 @@
-"""Request bodies are read whole, up to a limit, and are plain JSON: what a spec can hold.
+"""Reads request bodies completely, up to a size limit, and validates JSON.
 
-Python's reader takes more than JSON does: NaN, lone halves of surrogate pairs, nesting as deep as
-the stack. None of it can be stored or sent back, so it ends here in a clear 400 and no route has
-to think of it.
+Python's parser accepts more than JSON allows: NaN, lone surrogates, nesting as deep as the stack.
+None of it can be stored or sent back, so it is rejected here with a 400, and routes need not
+handle it.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from coloop_server.errors import BadBody, ServerError, TooLarge, error_response
 
 MAX_DEPTH = 100
-SECONDS = 60.0
-"""For a whole body to come."""
+BODY_TIMEOUT = 60.0
+"""Timeout for receiving a complete body."""
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
-class PlainBodies:
+class JsonBodyMiddleware:
     """ASGI middleware: reads the body, checks it, hands it on."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
@@ -34,12 +34,14 @@ class PlainBodies:
         try:
             headers = Headers(scope=scope)
             self.check_length(headers)
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(BODY_TIMEOUT):
                 body = await self.read(receive)
             if "json" in headers.get("content-type", "") and body:
                 check_plain_json(body)
         except TimeoutError:
-            slow = BadBody("request.cut_off", f"the body did not arrive within {SECONDS:g} seconds")
+            slow = BadBody(
+                "request.cut_off", f"the body did not arrive within {BODY_TIMEOUT:g} seconds"
+            )
             await error_response(slow)(scope, receive, send)
             return
         except ServerError as error:
@@ -72,13 +74,13 @@ class PlainBodies:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    is_given = False
+    is_replayed = False
 
     async def receive_again() -> Message:
-        nonlocal is_given
-        if is_given:
+        nonlocal is_replayed
+        if is_replayed:
             return await receive()
-        is_given = True
+        is_replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again
@@ -98,7 +100,7 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 def check_values(value: Any) -> None:
-    """Level by level, so that depth costs no stack."""
+    """Breadth-first, so that deep nesting cannot overflow the stack."""
     level = [value]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
@@ -123,6 +125,6 @@ def check_text(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise BadBody("request.not_json", "a text has half of a surrogate pair") from error
+        raise BadBody("request.not_json", "a string contains a lone surrogate") from error
     if "\0" in text:
-        raise BadBody("request.not_json", "a text has a zero byte")
+        raise BadBody("request.not_json", "a string contains a null character")

@@ -1,4 +1,4 @@
-"""The API's description, with what no route returns in it: errors, and the messages of the live
+"""The OpenAPI document, including types that no route returns: errors and messages of the live
 stream.
 
 `python -m coloop_server.openapi` prints it; the front end's types are generated from that text.
@@ -29,7 +29,7 @@ UNIONS: dict[str, Any] = {
 def build_openapi(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document; built once, because it is asked for often and never changes."""
     if app.openapi_schema is None:
-        document = described(app)
+        document = generate_openapi(app)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         errors = ErrorBody.model_json_schema(ref_template=TEMPLATE)
         schemas[ErrorBody.__name__] = jsonable_encoder(errors, exclude_none=True)
@@ -42,9 +42,9 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def described(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's own description. pydantic parses sources for it, which CPython 3.11 now and then
-    fails at while another thread does the same (python/cpython#106905); then it is done again."""
+def generate_openapi(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's own document. pydantic parses source code for it, which sometimes fails on CPython
+    3.11 if another thread does the same (python/cpython#106905), so it is retried."""
     for _ in range(RETRIES):
         try:
             return get_openapi(title=app.title, version=app.version, routes=app.routes)

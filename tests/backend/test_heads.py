@@ -189,7 +189,7 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
 def test_a_body_that_does_not_come_is_not_waited_for(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "SECONDS", 0.2)
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT", 0.2)
 
     async def never() -> dict[str, Any]:
         await asyncio.Event().wait()
@@ -201,7 +201,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
-    asyncio.run(bodies.PlainBodies(client.app, 100)(scope, never, keep))
+    asyncio.run(bodies.JsonBodyMiddleware(client.app, 100)(scope, never, keep))
 
     assert sent[0]["status"] == 400
     assert b"request.cut_off" in sent[1]["body"]

@@ -52,8 +52,8 @@ OURS: dict[str, set[str]] = {
     },
     "data.tools": {"spec", "data", "sandbox", "data.templates", "errors"},
     "sandbox": {"errors"},
-    "plan.settings": {"spec", "data.files", "errors", "plan.portions"},
-    "plan.portions": set(),
+    "plan.settings": {"spec", "data.files", "errors", "plan.weight_buckets"},
+    "plan.weight_buckets": set(),
     "plan": {"spec", "plan.settings", "errors"},
     "plan.cost": {"spec", "plan.settings", "plan", "errors"},
     "validate": {
@@ -75,18 +75,18 @@ OURS: dict[str, set[str]] = {
         "workers.cpu",
     },
     "workers.sync": {
-        *("workers.fingerprint", "spec", "algorithms.batch", "errors", "plan.portions"),
+        *("workers.fingerprint", "spec", "algorithms.batch", "errors", "plan.weight_buckets"),
     },
     "workers.training": {
         *("data.arrays", "spec", "algorithms.batch", "models", "algorithms", "errors"),
-        *("algorithms.recipes", "plan.portions", "data.seeds", "workers.cpu"),
+        *("algorithms.recipes", "plan.weight_buckets", "data.seeds", "workers.cpu"),
     },
     "workers.cpu": {"workers.rollout", "workers.training", "models", "algorithms.batch", "errors"},
     "workers": {
         *("plan", "spec", "algorithms.batch", "data.tables", "models", "workers.rollout"),
         *("workers.training", "workers.sync", "algorithms.recipes", "algorithms", "data.arrays"),
         *("errors", "workers.fingerprint", "data.files", "data.seeds", "data.services"),
-        *("plan.portions", "plan.settings", "runtime.run_files", "workers.cpu"),
+        *("plan.weight_buckets", "plan.settings", "runtime.run_files", "workers.cpu"),
     },
     "workers.ray.ray_remains": set(),
     "workers.ray.ray_settings": {"errors"},
@@ -133,7 +133,7 @@ OUTSIDE: dict[str, set[str]] = {
     "data.services": {"httpcore2"},
     "sandbox": set(),
     "plan": {"pydantic"},
-    "plan.portions": set(),
+    "plan.weight_buckets": set(),
     "plan.settings": set(),
     "plan.cost": {"pydantic"},
     "validate": {"jinja2"},
@@ -261,7 +261,7 @@ def test_outside_imports_follow_the_table() -> None:
 
 
 def test_light_rooms_import_light_rooms() -> None:
-    wrong = {room: OURS[room] - LIGHT - {"plan.portions"} for room in LIGHT}
+    wrong = {room: OURS[room] - LIGHT - {"plan.weight_buckets"} for room in LIGHT}
     assert not {room: heavy for room, heavy in wrong.items() if heavy}
 
 

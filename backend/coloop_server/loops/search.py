@@ -1,7 +1,7 @@
-"""A node or a loop by name, kind or model, in all saved loops.
+"""Search in all saved loops: loops by name, nodes by name, kind or model.
 
-The database finds the loops whose text has the words; only those are read, until there are hits
-enough, and what was read of a saved state is kept.
+The database selects the loops whose text contains the words. Only those are parsed, until there
+are enough hits. The nodes of a revision are cached.
 """
 
 import re
@@ -16,7 +16,7 @@ from coloop_server.database.tables import LoopRow
 from coloop_server.loops import repository
 from coloop_server.loops.schemas import LoopHit
 
-KEPT_STATES = 500
+MAX_CACHED_REVISIONS = 500
 _NODES = re.compile(r"(?m)^nodes:[ \t]*(?:#.*)?\n((?:[ \t]+.*\n?|\s*\n|#.*\n)*)")
 _ENTRY = re.compile(r"(?m)^([ \t]+)[^\s#]")
 _ALIAS = re.compile(r"(?m)<<:|\b(?:model|kind|path|architecture):[ \t]*\*")
@@ -33,7 +33,7 @@ class Node(NamedTuple):
 
 
 def find(session: Session, query: str, limit: int) -> list[LoopHit]:
-    """The first hits. Every word of the query is in the name of the loop, or in one node."""
+    """The first hits: loops whose name, and nodes whose text, contains every word of the query."""
     words = query.casefold().replace("_", " ").split()
     found: list[LoopHit] = []
     if not words:
@@ -41,7 +41,7 @@ def find(session: Session, query: str, limit: int) -> list[LoopHit]:
     for row in repository.mentioning(session, words):
         if _has_all(row.name.casefold().replace("_", " "), words):
             found.append(_hit(row))
-        nodes = _nodes(row.revision, row.yaml) if _may_have(row.yaml, words) else ()
+        nodes = _nodes(row.revision, row.yaml) if _may_match(row.yaml, words) else ()
         found += (_hit(row, node) for node in nodes if _has_all(node.text, words))
         if len(found) >= limit:
             break
@@ -53,8 +53,8 @@ def _hit(row: LoopRow, node: Node | None = None) -> LoopHit:
     return LoopHit(loop=row.id, loop_name=row.name, node=name, kind=kind, model=model)
 
 
-def _may_have(yaml: str, words: list[str]) -> bool:
-    """Whether it is worth reading the text: reading one takes a hundred times as long as this.
+def _may_match(yaml: str, words: list[str]) -> bool:
+    """Whether a node may match: a cheap check, because parsing takes a hundred times as long.
 
     False only where `nodes` is a block whose entries can be told apart by their indentation, and no
     entry has all the words.
@@ -77,9 +77,9 @@ def _has_all(text: str, words: list[str]) -> bool:
     return all(word in text for word in words)
 
 
-@lru_cache(maxsize=KEPT_STATES)
+@lru_cache(maxsize=MAX_CACHED_REVISIONS)
 def _nodes(revision: str, yaml: str) -> tuple[Node, ...]:
-    """The nodes of a saved state. A revision names exactly one text."""
+    """The nodes of a saved revision. The cache is safe, as a revision determines its text."""
     document = language.document(yaml) or {}
     nodes = document.get("nodes")
     return tuple(_read_nodes(nodes)) if isinstance(nodes, dict) else ()
@@ -92,7 +92,7 @@ def _read_nodes(nodes: dict[str, Any]) -> Iterator[Node]:
 
 
 def _model(model: Any) -> str | None:
-    """`Qwen/Qwen3-0.6B`, `tiny-qwen3`, `actor`: the texts that say which model it is."""
+    """The strings that identify the model: `Qwen/Qwen3-0.6B`, `tiny-qwen3`, `actor`."""
     if isinstance(model, str):
         return model
     if not isinstance(model, dict):

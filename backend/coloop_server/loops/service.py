@@ -28,10 +28,10 @@ from coloop_server.loops.schemas import (
 
 UNNAMED = "untitled"
 SITTING = timedelta(minutes=10)
-"""Edits of one tab within so long after the first one are one version."""
+"""Edits from one tab within this time after the first are merged into one version."""
 KEPT_VERSIONS = 50
-"""Versions that nothing holds on to: so many of the newest stay."""
-VERSION_FACTS = (
+"""How many of the newest plain edits, without a label or a run, are kept."""
+VERSION_FIELDS = (
     "version",
     "revision",
     "name",
@@ -44,14 +44,14 @@ VERSION_FACTS = (
 
 
 def create(session: Session, new: LoopText, loop_id: str | None = None) -> Loop:
-    """A new loop. An id that a page chose beforehand is taken only where nothing has it."""
+    """Create a loop. An id chosen by the client is accepted only if it is unused."""
     return whole(add(session, new, language.require_document(new.yaml), loop_id))
 
 
 def add(
     session: Session, new: LoopText, document: Mapping[str, Any], loop_id: str | None = None
 ) -> LoopRow:
-    """As `create`, of a text that is read already."""
+    """Like `create`, for a text that is already parsed."""
     now = datetime.now(UTC)
     loop_id = loop_id or secrets.token_hex(8)
     known = session.get(LoopRow, loop_id)
@@ -71,28 +71,28 @@ def add(
 
 
 def save(session: Session, loop_id: str, new: LoopText, if_match: str | None) -> Loop:
-    """Save over the newest text. Saving what is there already changes nothing."""
+    """Replace the newest text. Saving an identical text has no effect."""
     row = require_revision(session, loop_id, if_match)
     edit(session, row, new, language.require_document(new.yaml))
     return whole(row)
 
 
 def edit(session: Session, row: LoopRow, new: LoopText, document: Mapping[str, Any]) -> None:
-    """Save a text that is read already over what `row` shows.
+    """Like `save`, for a row and a text that are already loaded and parsed.
 
-    The edits of a sitting are one version, which each save writes anew; a version that something
-    holds on to (a label, a run, a restore) is left as it is, and the edit begins another.
+    Edits of one sitting are merged: each save overwrites their version. A version with a label, a
+    run or a restore is never overwritten; the edit starts a new one.
     """
     name = clean_name(new.name) or clean_name(document.get("name")) or row.name
     if name == row.name and new.yaml == row.yaml:
         return
     at = datetime.now(UTC)
-    goes_on = new.sitting is not None and repository.is_working(
+    extends_version = new.sitting is not None and repository.is_working(
         session, row, new.sitting, since=at - SITTING
     )
-    version = row.version if goes_on else row.version + 1
+    version = row.version if extends_version else row.version + 1
     put(session, row, name=name, yaml=new.yaml, version=version, at=at)
-    if goes_on:
+    if extends_version:
         repository.rewrite_version(session, row)
     else:
         repository.add_version(session, row, reason="edited", sitting=new.sitting)
@@ -116,7 +116,7 @@ def label_version(session: Session, loop_id: str, version: int, label: str | Non
 
 
 def compare(session: Session, loop_id: str, version: int, to: int | None) -> VersionDiff:
-    """What changed from a version to another one, or to what the loop is now."""
+    """The changes from a version to another one, or to the current text."""
     old = repository.get_version(session, loop_id, version).yaml
     if to is None:
         new = repository.get_loop(session, loop_id).yaml
@@ -154,7 +154,7 @@ def stale(row: LoopRow) -> Conflict:
 def read_etag(text: str | None) -> str:
     if text is None or not text.strip():
         raise RevisionNeeded(
-            "loop.revision_needed", "send the revision that you replace as the header If-Match"
+            "loop.revision_needed", "send the revision to replace in the header If-Match"
         )
     return text.strip().removeprefix("W/").strip('"')
 
@@ -165,7 +165,7 @@ def whole(row: LoopRow) -> Loop:
 
 
 def summary_of(row: LoopVersionRow, runs: int) -> LoopVersion:
-    facts = {name: getattr(row, name) for name in VERSION_FACTS}
+    facts = {name: getattr(row, name) for name in VERSION_FIELDS}
     is_kept = row.label is not None or row.reason != "edited" or runs > 0
     return LoopVersion(**facts, runs=runs, is_kept=is_kept)
 

@@ -33,7 +33,7 @@ from coloop.errors import (
 from coloop.plan.refused import outlook_of
 from coloop.plan.runnable import check_runs
 from coloop.runtime.checkpoints.run_folder import new_run_id
-from coloop.runtime.run_files.base_folder import read_origin
+from coloop.runtime.run_files.base_folder import read_base_folder
 from coloop.runtime.run_files.run_lock import busy_words, patient_holder
 from coloop.sandbox.memory import keep_private
 from coloop.spec.diagnostics import Diagnostic
@@ -105,7 +105,7 @@ def run_command(
     except (SpecUnreadable, SpecProblem) as problem:
         _refuse(console, str(problem), _findings(problem.diagnostics), as_json)
     try:
-        origin = read_origin(folder) if root is None and folder is not None else loop.root
+        origin = read_base_folder(folder) if root is None and folder is not None else loop.root
     except RunNotFound as error:
         _refuse(console, str(error), [], as_json)
     loop = replace(loop, root=root or origin)

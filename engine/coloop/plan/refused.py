@@ -1,8 +1,8 @@
-"""Whether a run would take a valid loop, and if not why: one finding for each cause.
+"""Whether `run` accepts a valid loop, and if not, why: one finding for each cause.
 
-The checks of `runnable` look at one part each, so one cause may be seen several times: a node of
-a kind that does not run is also an algorithm and edges that do not, and the same engine is asked
-for by every writer. What follows from another finding is left out, what is the same is told once.
+Each check of `runnable` looks at one part, so one cause can produce several findings: a node of an
+unsupported kind also has an unsupported algorithm and edges, and several actors may use the same
+unsupported engine. Consequences of another finding are dropped, and equal findings are merged.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from coloop.spec.graph import LoopSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What would become of a valid loop."""
+    """The plan of a valid loop, and the reasons for which `run` would refuse it."""
 
     plan: Plan
     refusals: tuple[Diagnostic, ...]
@@ -41,12 +41,12 @@ class Outlook:
 
 
 def refused_words(refusals: Sequence[Diagnostic]) -> str:
-    """What stands against a run, wherever it is told: no flag makes it start."""
+    """The reasons for a refusal in one sentence, the same everywhere. No flag overrides them."""
     return refused_because(*(one.message for one in refusals))
 
 
 def refused_because(*messages: str) -> str:
-    """The same of the messages of findings."""
+    """Like `refused_words`, from the messages of the findings."""
     return f"`run` refuses it: {'; '.join(map(cause_of, messages))}"
 
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from coloop.errors import ColoopError, WeightsNotUpdated
-from coloop.plan.portions import CPU_BYTES
 from coloop.plan.settings.settings import Channel
 from coloop.plan.types import Plan, WeightsPlan
+from coloop.plan.weight_buckets import CPU_BYTES
 from coloop.spec.model import ComputeDtype
 from coloop.workers.sync import (
     CHANNELS,

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from coloop.errors import RunFolderExists
-from coloop.runtime.run_files.base_folder import write_origin
+from coloop.runtime.run_files.base_folder import write_base_folder
 from coloop.runtime.run_files.events import LogEvent
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.run_files.run_lock import RunLock
@@ -42,7 +42,7 @@ def test_a_resumed_run_reads_its_files_from_where_it_was_started(coloop, loop, t
     folder = tmp_path / "runs" / "one"
     folder.mkdir(parents=True)
     (folder / "spec.yaml").write_text(loop((TASK, FILE)).read_text(), encoding="utf-8")
-    write_origin(folder, tmp_path)
+    write_base_folder(folder, tmp_path)
 
     coloop("run", "--resume", folder, "--local")
 
@@ -128,7 +128,7 @@ def test_a_run_that_is_written_by_another_is_refused_before_anything_is_loaded(
     folder = tmp_path / "runs" / "one"
     folder.mkdir(parents=True)
     (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
-    write_origin(folder, tmp_path)
+    write_base_folder(folder, tmp_path)
 
     with RunLock(folder):
         outcome = coloop("run", "--resume", folder, "--local")
@@ -142,7 +142,7 @@ def test_a_run_goes_on_from_the_checkpoint_that_is_named(coloop, loop, tmp_path,
     folder = tmp_path / "runs" / "one"
     (folder / "checkpoints" / "step-4").mkdir(parents=True)
     (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
-    write_origin(folder, tmp_path)
+    write_base_folder(folder, tmp_path)
 
     coloop("run", "--resume", folder / "checkpoints" / "step-4", "--local")
     coloop("run", "--resume", folder, "--local")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from coloop.plan.cost import Estimate, estimate
-from coloop.plan.portions import GPU_BYTES, portion_bytes
 from coloop.plan.settings.architecture import MixtureOfExperts
 from coloop.plan.settings.memory import largest_weight
 from coloop.plan.settings.survey import Survey
+from coloop.plan.weight_buckets import GPU_BYTES, weight_bucket_bytes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import load
 
@@ -39,7 +39,7 @@ def bytes_in(told: Estimate, *stages: str) -> int:
 
 def test_a_checkpoint_gathers_one_portion_and_hands_one_weight_on(told: Estimate) -> None:
     whole = 4 * EMBEDDING
-    assert whole == 2_179_989_504 > GPU_BYTES == portion_bytes("cuda")
+    assert whole == 2_179_989_504 > GPU_BYTES == weight_bucket_bytes("cuda")
     assert bytes_in(told, "actor.checkpoint") == whole + whole // 8 + whole
 
 

@@ -51,7 +51,7 @@ class Batch:
     """vLLM's batch: which request stands where, and the tokens that each has."""
 
     def __init__(self, worker: Any) -> None:
-        self.draws = worker.OwnDraws(None, torch.device("cpu"), False)
+        self.draws = worker.SeededSampler(None, torch.device("cpu"), False)
         self.rows: dict[int, tuple[dict[str, Any] | None, list[int]]] = {}
         self._worker = worker
         self._generator = torch.Generator().manual_seed(7)

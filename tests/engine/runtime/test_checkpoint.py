@@ -11,8 +11,8 @@ import pytest
 from coloop.data.files.marks import Mark, Marks
 from coloop.errors import CheckpointError, StorageFull
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
+from coloop.runtime.checkpoints.checkpoint_manager import pick_up
 from coloop.runtime.checkpoints.manifest import read_manifest
-from coloop.runtime.checkpoints.pick_up import pick_up
 
 
 class Saver:

@@ -1,4 +1,4 @@
-"""What ranks hold at once while weights that lie over them are handed on and saved: portions of the
+"""What ranks hold at once while weights that lie over them are handed on and saved: weight_buckets of the
 model beside their own parts, never the whole of it."""
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.engine.training.processes import on_ranks
 from torch import Tensor
 
 from coloop.models import LoadedModel, character_tokenizer, load_weights, outline_of
-from coloop.plan import portions
+from coloop.plan import weight_buckets
 from coloop.spec.dtypes import ON_GPU, trained_dtypes
 from coloop.workers.fingerprint import fingerprint
 from coloop.workers.sync import LocalChannel
@@ -53,7 +53,7 @@ def home_of(ranks: Ranks) -> Trainer:
 
 def use(ranks: Ranks, folder: str) -> dict[str, Any]:
     """Bytes at once in a sync, in its proof, in a save of the trainer's state, and in both."""
-    portions.CPU_BYTES = PORTION  # type: ignore[misc]
+    weight_buckets.CPU_BYTES = PORTION  # type: ignore[misc]
     with ResizedWatch() as passes:  # of what a pass gathers memory is there before
         home = home_of(ranks)
     weights, channel = home.weights, LocalChannel()
@@ -63,7 +63,7 @@ def use(ranks: Ranks, folder: str) -> dict[str, Any]:
         "all": sum(sizes),
         "block": sum(size for name, size in named.items() if ".layers.0." in name),
         "ends": sum(size for name, size in named.items() if ".layers." not in name),
-        "bound": portions.gathering_bytes(max(sizes), sum(sizes), "cpu", ranks.size),
+        "bound": weight_buckets.gather_buffer_bytes(max(sizes), sum(sizes), "cpu", ranks.size),
     }
     whole = {name: one.clone() for name, one in weights.named()}
     found["expected"] = fingerprint(whole.items(), torch.bfloat16)
@@ -136,7 +136,7 @@ def test_weights_are_handed_on_and_saved_in_portions(tmp_path: Path) -> None:
 def test_what_gathering_needs_by_hand(
     largest: float, total: float, ranks: int, expected: float
 ) -> None:
-    assert portions.gathering_bytes(largest, total, "cpu", ranks) == expected
+    assert weight_buckets.gather_buffer_bytes(largest, total, "cpu", ranks) == expected
 
 
 def parts_and_back(ranks: Ranks) -> list[tuple[Tensor, Tensor]]:
@@ -145,7 +145,7 @@ def parts_and_back(ranks: Ranks) -> list[tuple[Tensor, Tensor]]:
 
     from coloop.workers.training.shards import gathered, part_of
 
-    portions.CPU_BYTES = 200  # type: ignore[misc]
+    weight_buckets.CPU_BYTES = 200  # type: ignore[misc]
     mesh = ranks.mesh("cpu")
     shapes = [(7, 3), (1, 5), (16,), (3, 2, 2), (5,), (40, 2)]
     kinds = [torch.float32, torch.bfloat16, torch.float32, torch.float32, torch.bfloat16]
@@ -218,7 +218,7 @@ def test_on_a_gpu_weights_come_block_by_block_and_go_on_from_a_checkpoint(tmp_pa
     every = [one.numel() * 4 for one in home.weights.loaded.model.parameters()]
     assert begun <= 1.5 * sum(every)
     home.backend.update([load], training, seed=0)
-    bound = portions.gathering_bytes(max(every), sum(every), "cuda", 1) + 64 * MIB
+    bound = weight_buckets.gather_buffer_bytes(max(every), sum(every), "cuda", 1) + 64 * MIB
     assert peak_of(lambda: home.weights.checksum(torch.bfloat16, has_bits=True)) <= bound
     assert peak_of(lambda: home.save(tmp_path / "actor", None)) <= bound
     resumed = build(9)
@@ -232,7 +232,7 @@ def test_on_a_gpu_weights_come_block_by_block_and_go_on_from_a_checkpoint(tmp_pa
 
 def broken_save(ranks: Ranks, folder: str) -> dict[str, Tensor] | None:
     """The second rank is gone in the middle of the second save."""
-    portions.CPU_BYTES = MIB  # type: ignore[misc]
+    weight_buckets.CPU_BYTES = MIB  # type: ignore[misc]
     home = home_of(ranks)
     home.save(Path(folder), None)
     saved = {name: one.clone() for name, one in home.weights.named()}

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from coloop.models import character_tokenizer, save_hf, with_head
 from coloop.models.tokenizer import byte_tokenizer
-from coloop.plan import portions
+from coloop.plan import weight_buckets
 from coloop.plan.compile import compile_plan
 from coloop.spec.groups import training_of
 from coloop.spec.io import from_dict
@@ -252,7 +252,7 @@ def alone(own: dict[str, Any], **training: Any) -> Document:
 def at_once(ranks: Ranks, document: Document) -> dict[str, int]:
     """Bytes that a rank has at once beside its parts while weights begin."""
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # else in threads, which are not watched
-    portions.CPU_BYTES = PORTION  # type: ignore[misc]
+    weight_buckets.CPU_BYTES = PORTION  # type: ignore[misc]
     here = beginnings(document, ranks)
     ranks.mesh("cpu")
     found, settle = {"read": 0, "pass": 0}, TokenModel.settle

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, Literal
 
-from coloop.plan.portions import GPU_BYTES, gathering_bytes
 from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.cores import PACKED_BYTES, PACKED_TOKENS
 from coloop.plan.settings.engines import Engine
@@ -34,6 +33,7 @@ from coloop.plan.settings.training import (
     process_bytes,
 )
 from coloop.plan.settings.weights import Weights
+from coloop.plan.weight_buckets import GPU_BYTES, gather_buffer_bytes
 from coloop.spec.heads import head_of
 from coloop.spec.table_sizes import loss_chunk
 
@@ -410,7 +410,7 @@ def gathered_bytes(weights: Weights) -> float:
     )
     largest, total = held * largest_weight(weights.arch), held * weights.count.total
     ranks = weights.shards * weights.tensor_parallel
-    return gathering_bytes(largest, total, "cuda", ranks)
+    return gather_buffer_bytes(largest, total, "cuda", ranks)
 
 
 def largest_weight(arch: Architecture) -> int:

@@ -12,7 +12,7 @@ from typing import Literal
 from coloop.data.files.marks import aside_of, write_whole
 from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
 from coloop.runtime.checkpoints.storage import Storage, is_address
-from coloop.runtime.run_files.base_folder import ORIGIN_FILE, write_origin
+from coloop.runtime.run_files.base_folder import ORIGIN_FILE, write_base_folder
 from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock
 from coloop.spec.diagnostics import Diagnostic
@@ -136,7 +136,7 @@ def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
 def _complete(folder: Path, request: RunRequest) -> None:
     """What a run folder has besides its loop; the folder of a fork begins without it."""
     if not (folder / ORIGIN_FILE).exists():
-        write_origin(folder, request.root)
+        write_base_folder(folder, request.root)
 
 
 def storage_of(request: RunRequest, folder: Path) -> Storage | None:

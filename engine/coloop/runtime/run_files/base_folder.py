@@ -1,5 +1,5 @@
-"""Where the relative paths of a run begin. Kept in its folder, so that it can be gone on with from
-anywhere."""
+"""The base folder for a run's relative paths. It is stored in the run folder, so that the run can
+be resumed from any working directory."""
 
 import json
 from pathlib import Path
@@ -10,17 +10,17 @@ from coloop.errors import RunNotFound
 ORIGIN_FILE = "origin.json"
 
 
-def write_origin(folder: Path, root: Path) -> None:
-    """Note in a run folder from where the loop's relative paths are read."""
+def write_base_folder(folder: Path, root: Path) -> None:
+    """Store the base folder of the loop's relative paths in a run folder."""
     text = json.dumps({"root": str(root.resolve())})
     write_whole(folder / ORIGIN_FILE, text)
 
 
-def read_origin(folder: Path) -> Path:
+def read_base_folder(folder: Path) -> Path:
     """The folder from which the run's relative paths are read, as it was when the run began.
 
     Raises:
-        RunNotFound: what was noted cannot be read.
+        RunNotFound: the stored base folder cannot be read.
     """
     origin = folder / ORIGIN_FILE
     if not origin.exists():

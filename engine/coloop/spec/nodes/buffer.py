@@ -47,15 +47,15 @@ class BufferNode(BaseNode):
     )
     """Column with the weight of a row."""
     unique: Text | None = setting(None, level="advanced", widget="column")
-    """A row whose value of this column is known is not taken."""
+    """A row is skipped if a stored row has the same value in this column."""
     key: Text | None = setting(None, level="advanced", widget="column")
-    """A row whose value of this column is known replaces the old one."""
+    """A row replaces the stored row that has the same value in this column."""
     balance: BufferBalance | None = setting(None, level="advanced")
-    """As many rows of each class; null: as drawn."""
+    """Draw the same number of rows of each class; null: no balancing."""
     clear: BufferClear | None = setting(None, level="advanced")
     """Empty it from time to time; null: never."""
     keep_iterations: Whole | None = setting(None, ge=1, level="advanced")
-    """Iterations that are held; each phase that fills it opens a new one. Null: no iterations."""
+    """Iterations that are kept; each phase that fills it starts a new one. Null: no iterations."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
     """Inputs stand one after another."""
 
@@ -122,18 +122,18 @@ class BufferNode(BaseNode):
         if self.balance is not None and self.sample in ("oldest", "weighted"):
             raise problem(
                 "conflict",
-                f"does not go together with `sample: {self.sample}`: of each class any rows are "
-                "drawn",
+                f"cannot be combined with `sample: {self.sample}`: the rows of each class are "
+                "drawn at random",
                 field="balance",
             )
         return self
 
     def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
-        """Rows are born anew when it is read."""
+        """Rows read from a buffer start a new lineage."""
         yield from ((port, frozenset({born(name)})) for port in self.about.outputs)
 
     def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
-        """What the rows had that were written into it."""
+        """The columns of the rows that were written into the buffer."""
         root = born(name)
         table = {root: rooted(columns.kept(name), name, root)}
         yield from ((port, table) for port in self.about.outputs)

@@ -1,10 +1,10 @@
 """The rollout engine of vLLM: paged attention, CUDA graphs, a cache of prefixes.
 
-In this process, so that weights reach it without a copy on the way. `vllm_texts` brings requests to
-it and reads what it writes, `vllm_worker` draws and scores inside of it. A kept text stays in its
-cache of prefixes as long as there is room. `sleep` frees memory on a GPU only.
+It runs in this process, so weights reach it without an extra copy. `vllm_texts` submits requests
+and reads outputs, `vllm_worker` samples and scores inside vLLM. A kept text stays in the prefix
+cache as long as there is room. `sleep` frees memory only on a GPU.
 
-Made for the pinned release; its traps are in the README of the engine.
+Written for the pinned vLLM release; engine/README.md lists its pitfalls ("Generate with vLLM").
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from coloop.workers.rollout.text_engine import TextEngine
 from coloop.workers.rollout.vllm_texts import VllmTexts
 
 ROWS_AT_ONCE = 256
-"""Rows written at once where nothing else is said."""
+"""Default number of sequences generated at once."""
 CPU_CACHE_BYTES = 2 * 2**30
-"""Most memory of the cache on a CPU where nothing else is said."""
+"""Default upper limit of the KV cache on a CPU."""
 CPU_HEAD_WIDTHS = frozenset({32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512})
 """Widths of heads for which the CPU build has attention."""
 CPU_BLOCK = 32
-"""Tokens of a block of the cache on a CPU: what texts share is found in whole blocks."""
+"""Tokens per KV cache block on a CPU; shared prefixes are matched in whole blocks."""
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_USE_V2_MODEL_RUNNER": "0",
@@ -52,9 +52,9 @@ CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TORCHDYNAMO_DISABLE":
 functions are compiled for 17 seconds."""
 
 
-_living: weakref.ref[VllmEngine] | None = None
-"""The engine of this process: vLLM's groups of processes are global, and one engine that ends takes
-those of another with it."""
+_active_engine: weakref.ref[VllmEngine] | None = None
+"""The engine of this process. vLLM's process groups are global: shutting down one engine would
+destroy those of another."""
 
 
 class VllmEngine(TextEngine):
@@ -75,11 +75,12 @@ class VllmEngine(TextEngine):
     ) -> None:
         """Copies the model's weights; the model itself is not kept.
 
-        `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model
-        could read more. `dtype`: null, as the model. `cache_bytes`: memory of the cache; null: on a
-        CPU as much as the rows want, up to 2 GiB, on a GPU what `memory_share` of it leaves.
+        `max_num_seqs`: sequences generated at once. `max_length`: maximum tokens of a sequence, if
+        lower than the model's limit. `dtype`: null: that of the model. `cache_bytes`: size of the
+        KV cache; null: on a CPU what the sequences need, up to 2 GiB; on a GPU what the
+        weights leave of `memory_share`.
 
-        Raises `BackendMissing` where vLLM is not installed or cannot hold the model.
+        Raises `BackendMissing` if vLLM is not installed or does not support the model.
         """
         self._device, self._dtype = torch.device(device), dtype or model.dtype
         check_installed()
@@ -92,7 +93,7 @@ class VllmEngine(TextEngine):
         self._on_disk = to_disk(outline_of(model))
         limits = [limit for limit in (positions_of(model), max_length) if limit]
         length = min(limits, default=None)
-        self._world = OwnWorld()
+        self._process_groups = IsolatedProcessGroups()
         self._vllm = self._build(
             model,
             max_model_len=length,
@@ -128,15 +129,15 @@ class VllmEngine(TextEngine):
         return self._texts.score(sequences)
 
     def held_weights(self) -> Iterable[tuple[str, Tensor]]:
-        """It lays them out otherwise, and cannot tell them."""
+        """Empty: vLLM stores weights in a layout of its own and cannot return the originals."""
         return ()
 
     def fingerprint(self) -> None:
         """None: vLLM holds weights packed for its kernels."""
 
     def sleep(self, *, with_weights: bool = True) -> None:
-        """Gives back the memory of cache and weights: vLLM sleeps with both or not at all. A CPU
-        build goes through the same motions and keeps both."""
+        """Frees the memory of the KV cache and the weights; vLLM cannot free just one of them. The
+        CPU build runs the same calls but frees nothing."""
         del with_weights
         assert not self.unfinished, "the engine is generating"
         self._forget_prefixes()
@@ -155,29 +156,29 @@ class VllmEngine(TextEngine):
             self._asleep = [other for other in self._asleep if other != part]
 
     def rows_at_once(self) -> None:
-        """None: vLLM plans its memory when it is built, and puts texts off where it is short."""
+        """None: vLLM reserves its memory when it is built, and queues requests if it runs short."""
 
     def write_fewer(self, rows: int) -> None:
         """Nothing: see `rows_at_once`."""
 
     def close(self) -> None:
         """Ends vLLM in this process."""
-        global _living
+        global _active_engine
         self._forget_all()
-        with self._world.entered():
+        with self._process_groups.entered():
             self._vllm.engine_core.shutdown()
-        _living = None
+        _active_engine = None
 
     def _claim_process(self) -> None:
-        global _living
-        if _living is not None and _living() is not None:
+        global _active_engine
+        if _active_engine is not None and _active_engine() is not None:
             gc.collect()
-        if _living is not None and _living() is not None:
+        if _active_engine is not None and _active_engine() is not None:
             raise BackendMissing(
                 "this process already has a vLLM engine and cannot have two; give each policy with "
                 "rollout.engine vllm its own pool, or use rollout.engine torch for one of them"
             )
-        _living = weakref.ref(self)
+        _active_engine = weakref.ref(self)
 
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._wake([part for part in self._asleep if part == "weights"])
@@ -189,7 +190,7 @@ class VllmEngine(TextEngine):
         return self._on_disk.streamed(self._shapes, self._checked(weights))
 
     def _checked(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
-        """The weights; missing, unknown and misshapen ones are told by name."""
+        """Yields the weights; raises an error that names missing, unknown or misshapen ones."""
         missing, unknown = set(self._shapes), []
         for name, given in weights:
             if name in self._other_names.values():
@@ -213,15 +214,15 @@ class VllmEngine(TextEngine):
     def _forget_prefixes(self) -> None:
         if not self._vllm.reset_prefix_cache():
             raise WeightsNotUpdated(
-                "vLLM did not reset the cache that it had computed with other weights"
+                "vLLM did not reset its prefix cache, which it had computed with old weights"
             )
 
     def _build(self, model: PreTrainedModel, **options: Any) -> Any:
         """An `LLMEngine` with the model's shape and no weights yet.
 
-        It schedules synchronously: with `async_scheduling` a step is in flight when the last text
-        has ended, and loads, sleep and the reset of prefixes take an idle engine for granted;
-        `OwnDraws` would allow it, as draws go by how many tokens a row has, not by which.
+        Scheduling is synchronous: with `async_scheduling` a step is still in flight when the last
+        sequence has finished, but loading weights, sleeping and resetting the prefix cache need an
+        idle engine. (`SeededSampler` would allow it: random numbers depend on a row's length only.)
         """
         os.environ.update({**ENVIRONMENT, **os.environ})
         options = {name: value for name, value in options.items() if value is not None}
@@ -248,7 +249,7 @@ class VllmEngine(TextEngine):
                     skip_tokenizer_init=True,
                     generation_config="vllm",
                     dtype=str(self._dtype).removeprefix("torch."),
-                    logits_processors=["coloop.workers.rollout.vllm_worker:OwnDraws"],
+                    logits_processors=["coloop.workers.rollout.vllm_worker:SeededSampler"],
                     worker_extension_cls="coloop.workers.rollout.vllm_worker.WorkerExtension",
                     enable_prefix_caching=True,
                     async_scheduling=False,
@@ -256,7 +257,7 @@ class VllmEngine(TextEngine):
                     seed=0,
                     **options,
                 )
-                with self._world.entered():
+                with self._process_groups.entered():
                     engine = LLMEngine.from_engine_args(arguments)
         finally:
             torch.set_num_threads = set_num_threads  # the CPU worker puts a no-op in its place
@@ -292,7 +293,7 @@ def _cpu_options(
     if width not in CPU_HEAD_WIDTHS:
         widths = ", ".join(map(str, sorted(CPU_HEAD_WIDTHS)))
         raise BackendMissing(
-            f"the CPU build of vLLM has no attention for heads of width {width}, only for "
+            f"the CPU build of vLLM does not support a head_dim of {width}, only "
             f"{widths}; use rollout.engine torch for this model"
         )
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
@@ -307,19 +308,18 @@ def _cpu_options(
     }
 
 
-# Processes of torch that belong to one library alone.
+# Process groups of torch that only vLLM sees.
 #
-# torch keeps one default group of processes and a table of all others, for whoever asks in a
-# process. vLLM makes a default group of its own (of one process, where it writes alone), and
-# takes down whatever is there when it ends; beside learners that have met it must see none of
-# theirs, and they none of its. torch names the table as the place to put another one
-# (`distributed_c10d._world`).
+# torch keeps one default process group and one table of all other groups per process. vLLM creates
+# a default group of its own and destroys every group in the table when it shuts down. If trainers
+# in this process have groups too, neither side may see those of the other. torch documents the
+# table as replaceable (`distributed_c10d._world`).
 
-_firsts = count(1_000_000, 1_000_000)
-"""Groups are known by number to all of a process: each world counts from elsewhere."""
+_group_offsets = count(1_000_000, 1_000_000)
+"""Group numbers must be unique in a process, so each table starts at a different offset."""
 
 
-class OwnWorld(distributed_c10d._World):
+class IsolatedProcessGroups(distributed_c10d._World):
     """A table of groups beside that of the process."""
 
     pg_map: Any = None
@@ -332,14 +332,13 @@ class OwnWorld(distributed_c10d._World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.group_count = next(_firsts)
+        self.group_count = next(_group_offsets)
         self.pg_map, self.pg_names, self.pg_group_ranks = {}, {}, {}
         self.pg_backend_config, self.tags_to_pg, self.pg_to_tag = {}, {}, {}
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """What is asked of `torch.distributed` meanwhile is asked of this table. One thread at a
-        time."""
+        """Within this context `torch.distributed` uses this table. Not thread-safe."""
         before = distributed_c10d._world
         distributed_c10d._world = self
         try:

@@ -48,7 +48,7 @@ class Row:
     """Its tokens so far; vLLM appends to this very list."""
 
 
-class OwnDraws(LogitsProcessor):  # type: ignore[misc]
+class SeededSampler(LogitsProcessor):  # type: ignore[misc]
     """Draws the next token of each row that says how."""
 
     def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:

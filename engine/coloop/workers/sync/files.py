@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from coloop.errors import StorageFull, WeightsNotUpdated, is_full
-from coloop.plan.portions import CPU_BYTES
+from coloop.plan.weight_buckets import CPU_BYTES
 from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_of, in_buckets
 
 HEADERS_SHARE = 1.02

@@ -34,7 +34,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import BroadcastOptions, PrefixStore, TCPStore
 
 from coloop.errors import WeightsNotUpdated
-from coloop.plan.portions import portion_bytes
+from coloop.plan.weight_buckets import weight_bucket_bytes
 from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_of, in_buckets
 
 T = TypeVar("T")
@@ -246,7 +246,7 @@ class GroupChannel:
         """
         self._kind = kind
         self._device = device or ("cpu" if kind == "gloo" else "cuda")
-        self._bucket_bytes = bucket_bytes or portion_bytes(torch.device(self._device).type)
+        self._bucket_bytes = bucket_bytes or weight_bucket_bytes(torch.device(self._device).type)
         self._ends: dict[str, _End] = {}
         self._sending: dict[int, tuple[Weights, torch.dtype | None]] = {}
         self._invited: tuple[str, int, int] = ("", 0, 1)

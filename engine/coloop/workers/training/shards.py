@@ -12,7 +12,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from coloop.models import Place, WeightsToCome
-from coloop.plan.portions import portion_bytes
+from coloop.plan.weight_buckets import weight_bucket_bytes
 from coloop.workers.training.forward import Heads, TokenModel, blocks_of
 from coloop.workers.training.ranks import DATA
 from coloop.workers.training.states import blend
@@ -198,7 +198,7 @@ def _in_portions(named: Iterable[tuple[Name, Any]]) -> Iterator[list[tuple[Name,
     for name, value in named:
         kind = (value.dtype, value.device_mesh) if _is_plain(value) else None
         own = value.numel() * value.element_size() if kind is not None else 0
-        is_full = kind is not None and size + own > portion_bytes(value.device.type)
+        is_full = kind is not None and size + own > weight_bucket_bytes(value.device.type)
         if portion and (kind is None or kind != shared or is_full):
             yield portion
             portion, size = [], 0

@@ -10,7 +10,7 @@ import { portTitle } from "./NodePort";
 import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
 
-/** Ends of learning and of ties at the bottom or the top of a box: one for each edge. */
+/** Handles at the bottom or top of a card, for learning edges and ties: one for each edge. */
 export function CardSockets({ node, sockets }: { node: string; sockets: readonly Socket[] }) {
   useMeasured(node, sockets.map(({ key, x, side }) => `${key} ${x} ${side}`).join(","));
   return sockets.map((socket, index) => {
@@ -26,7 +26,7 @@ function isSamePort(a: Socket, b: Socket): boolean {
 interface CardSocketProps {
   node: string;
   socket: Socket;
-  /** Of those of its port: it bears the name. */
+  /** The first socket of its port: its label is that of the port, without the edge. */
   isFirst: boolean;
 }
 

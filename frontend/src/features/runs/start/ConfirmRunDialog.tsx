@@ -6,7 +6,7 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { useRunControls, useStarting } from "./useRunControls";
 
-/** A run that is expected not to fit, or not to find its GPUs, asks once more. */
+/** Asks for confirmation before a run that may run out of memory or that lacks its GPUs. */
 export function ConfirmRunDialog() {
   const isOpen = useDialogs((state) => state.open === "confirmRun");
   const show = useDialogs((state) => state.show);
@@ -21,8 +21,8 @@ export function ConfirmRunDialog() {
       title={missing ? "Hardware not available" : "This may run out of memory"}
       description={
         missing
-          ? `${missing} If you start the run anyway, it waits for them and fails.`
-          : "The estimate is over the memory budget. It can be wrong; the run may also stop with an out-of-memory error."
+          ? `${missing} If you start the run anyway, it waits for the GPUs and then fails.`
+          : "The estimate exceeds the memory budget. Estimates can be wrong, but the run may stop with an out-of-memory error."
       }
       isOpen={isOpen}
       onClose={() => show(null)}
