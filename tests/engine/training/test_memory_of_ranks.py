@@ -1,4 +1,4 @@
-"""What ranks hold at once while weights that lie over them are handed on and saved: weight_buckets of the
+"""What ranks hold at once while weights that lie over them are handed on and saved: buckets of the
 model beside their own parts, never the whole of it."""
 
 from collections.abc import Callable
