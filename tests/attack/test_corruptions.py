@@ -511,7 +511,7 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody(name: str, dama
     (damaged / name).unlink()
     os.mkfifo(damaged / name)
 
-    assert f"{name}: it is not a file" in named_in(damaged)
+    assert f"{name}: it is neither a file nor a folder" in named_in(damaged)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_weights_of_a_stranger_are_not_taken(tmp_path: Path) -> None:
     stranger.set("1/1", json.dumps(told))
     stranger.set("1/2", "end")
 
-    with pytest.raises(WeightsNotUpdated, match="somebody else"):
+    with pytest.raises(WeightsNotUpdated, match="another process wrote"):
         list(receiver.receive(transfer))
 
     assert not (tmp_path / "mark").exists()

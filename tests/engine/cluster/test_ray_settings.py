@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coloop.errors import RayNotStarted
-from coloop.workers.ray import ray_settings
+from coloop.workers.ray import ray_patience, ray_settings
 from coloop.workers.ray.ray_patience import wait_for_slow_nodes
 from coloop.workers.ray.ray_settings import (
     SOCKET,
@@ -62,7 +62,7 @@ def test_where_there_is_no_short_folder_it_is_said_what_to_set(
 def test_a_node_that_is_slow_is_waited_for_while_its_process_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    services = ray_settings.services
+    services = ray_patience.services
     answers: list[Any] = [RuntimeError("not yet"), RuntimeError("not yet"), {"node": "here"}]
 
     def ask(*_: object) -> Any:
@@ -72,14 +72,14 @@ def test_a_node_that_is_slow_is_waited_for_while_its_process_runs(
         return answer
 
     monkeypatch.setattr(services, "get_node", ask)
-    monkeypatch.setattr(ray_settings, "PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(ray_settings, "_has_child", lambda _: True)
+    monkeypatch.setattr(ray_patience, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(ray_patience, "_has_child", lambda _: True)
     wait_for_slow_nodes()
     wait_for_slow_nodes()  # once is enough
     assert services.get_node("address", "node") == {"node": "here"}
 
     answers[:] = [RuntimeError("never")] * 3
-    monkeypatch.setattr(ray_settings, "_has_child", lambda _: False)
+    monkeypatch.setattr(ray_patience, "_has_child", lambda _: False)
     with pytest.raises(RuntimeError, match="never"):
         services.get_node("address", "node")
     assert len(answers) == 2, "a node whose process has ended is not waited for"

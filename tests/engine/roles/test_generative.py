@@ -521,7 +521,7 @@ def test_the_reference_of_a_judge_measures_what_it_is_taught(bench: Bench, rows_
 def test_labelled_pairs_want_a_label_for_each_side(bench: Bench, rows_of: Any) -> None:
     loop = taught(bench, rows_of(PAIR), judge(COMPARE, read=BETTER))
 
-    with pytest.raises(DataError, match=r"`read\.labels` names none"):
+    with pytest.raises(DataError, match=r"`read\.labels` has none"):
         loop.step()
 
 

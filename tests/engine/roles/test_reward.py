@@ -258,8 +258,10 @@ def test_rows_that_a_builtin_reward_cannot_score_follow_the_policy_too(
     assert scores(loop.give("mine.scores")) == expected
     [(code, message)] = loop.alerts
     assert code == "reward.rows_failed"
-    assert message.startswith("1 of 2 rows failed; the first: mine, row 0: column `grade` wants")
-    with pytest.raises(DataError, match="mine, row 0: column `grade` wants"):
+    assert message.startswith(
+        "1 of 2 rows failed; the first: mine, row 0: column `grade` must be a number"
+    )
+    with pytest.raises(DataError, match="mine, row 0: column `grade` must be a number"):
         bench({"sums": rows_of(*rows), "mine": {**node, "on_error": "stop"}}, edges).give(
             "mine.scores"
         )

@@ -127,7 +127,7 @@ NONSENSE = [
     (choice(logprobs={"token_logprobs": [0.5, 0]}), "answered no log-probs"),
     (choice(logprobs={"token_logprobs": [-0.5]}), "answered 1 log-probs of 2 tokens"),
     (choice(token_ids=[], logprobs={"token_logprobs": []}), "answered 0 tokens, but 1 to 8"),
-    (choice(token_ids=[5] * 9, logprobs={"token_logprobs": [-1] * 9}), "answered 9 tokens where"),
+    (choice(token_ids=[5] * 9, logprobs={"token_logprobs": [-1] * 9}), "answered 9 tokens, but"),
     (choice(token_ids=[5, 999]), "answered the token 999, and the node's model has 128"),
     (choice(text="another text"), "and another text there: another text; name the service's model"),
 ]

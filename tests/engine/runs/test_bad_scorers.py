@@ -156,4 +156,4 @@ def test_a_label_outside_of_the_classes_is_named(number: str, runner: Runner) ->
     error = failed(runner(text))
 
     assert (error.code, error.node) == ("data.unreadable", "taste")
-    assert f"has the label {number}, and `taste.labels` learns the classes" in error.message
+    assert f"has the label {number}, but `taste.labels` learns the classes" in error.message

@@ -77,8 +77,8 @@ def test_a_listed_name_that_leads_inside_is_not_called(
 
     message = refused(called(f"http://scores.example.org:{web.port}/score"))
 
-    assert "leads to" in message
-    assert "is inside a private network or this machine" in message
+    assert "resolves to" in message
+    assert "in a private network or this machine" in message
     assert "COLOOP_ALLOWED_REMOTES" in message
     assert web.asked == []
 
@@ -89,7 +89,7 @@ def test_one_private_address_among_public_ones_is_enough(
     monkeypatch.setenv("COLOOP_ALLOWED_REMOTES", "scores.example.org")
     leading(monkeypatch, ["8.8.8.8", "127.0.0.1"])
 
-    assert "leads to 127.0.0.1" in refused(called("http://scores.example.org/"))
+    assert "resolves to 127.0.0.1" in refused(called("http://scores.example.org/"))
 
 
 def test_a_name_that_turns_private_between_check_and_call_is_still_refused(
@@ -102,7 +102,7 @@ def test_a_name_that_turns_private_between_check_and_call_is_still_refused(
     service = called(f"http://scores.example.org:{web.port}/score")
 
     assert "speak valid HTTP" in refused(service)
-    assert "leads to 127.0.0.2" in refused(service)
+    assert "resolves to 127.0.0.2" in refused(service)
 
     assert asked == ["scores.example.org"] * 2
     assert web.asked[0].headers["host"] == f"scores.example.org:{web.port}"

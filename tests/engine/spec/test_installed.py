@@ -87,13 +87,13 @@ def test_a_name_of_coloop_stays_what_it_was(site: Path) -> None:
     package(site, "taking_pack", code_of("length"), length="length")
 
     assert found(("length",)) == set()
-    assert "coloop itself" in reasons()["taking_pack 1.0", "length"]
+    assert "coloop already uses this name" in reasons()["taking_pack 1.0", "length"]
 
 
 @pytest.mark.parametrize(
     ("code", "name", "reason"),
     [
-        ("thing = 3", "thing", "is no SimpleNamespace"),
+        ("thing = 3", "thing", "is not a SimpleNamespace"),
         ("import types; thing = types.SimpleNamespace(name='else')", "thing", "its record `else`"),
         ("thing = None", "Thing-1", "lower-case"),
         ("raise SystemExit(1)", "thing", "SystemExit"),

@@ -329,7 +329,7 @@ WRONG = [
         "schedule.triggers.0.when.metric",
         "`node.metric` is expected",
     ),
-    ("  actor:\n", "  Actor:\n", "structure.bad_name", "nodes.Actor", "is no node id"),
+    ("  actor:\n", "  Actor:\n", "structure.bad_name", "nodes.Actor", "is not a valid node id"),
     ("name: small ", 'name: "a b" ', "structure.bad_name", "name", "that is not a name"),
     ("coloop: 1", "coloop: 99", "version.newer", "coloop", "install a newer coloop"),
     ("coloop: 1", "coloop: one", "version.unknown", "coloop", "write `coloop: 1`"),

@@ -90,7 +90,7 @@ def test_what_a_step_does_wrong_is_told(tool: EnvironmentTool, text: str, reason
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ("'text'", "gave str, expected a dict"),
+        ("'text'", "returned str, expected a dict"),
         ("{'reward': 'much'}", "a `reward` that is not a number"),
         ("{'score': float('inf')}", "the number inf"),
         ("{'done': 1}", "`done` that is neither"),

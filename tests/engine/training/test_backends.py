@@ -517,7 +517,7 @@ def test_a_model_whose_layers_ranks_cannot_share_is_refused(folder: Path) -> Non
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PlacementTimeout, match=r"of 3 ranks 1, 2 did not come"):
+    with pytest.raises(PlacementTimeout, match=r"of 3 ranks 1, 2 did not join"):
         join(Ranks(rank=0, size=3), rendezvous=f"file://{tmp_path}/meet", timeout_seconds=0.2)
 
 

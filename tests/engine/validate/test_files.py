@@ -360,7 +360,7 @@ def test_a_header_that_names_a_column_twice_is_unreadable(finding: Finding, tmp_
     found = finding("grpo", *_from_file("rows.csv"), root=tmp_path)
 
     assert found.code == "data.unreadable"
-    assert "the column 'answer' twice" in found.message
+    assert "two columns 'answer'" in found.message
 
 
 @pytest.mark.parametrize(

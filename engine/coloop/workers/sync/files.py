@@ -68,7 +68,7 @@ class FilesChannel:
                 raise
             if is_full(error):
                 raise StorageFull(
-                    f"no room for version {version} of the weights in {folder.parent}: {error}"
+                    f"no space for version {version} of the weights in {folder.parent}: {error}"
                 ) from error
             raise WeightsNotUpdated(f"version {version} cannot be written: {error}") from error
         place = (str(folder), tuple(files))
