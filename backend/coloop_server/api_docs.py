@@ -11,11 +11,12 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-PAGE = """<!doctype html>
+PATH = "/api/docs"
+PAGE = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>coloop API</title>
-<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="/api/docs/swagger-ui.css"></head>
+<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="{PATH}/swagger-ui.css"></head>
 <body><div id="swagger-ui"></div>
-<script src="/api/docs/swagger-ui-bundle.js"></script><script src="/api/docs/start.js"></script>
+<script src="{PATH}/swagger-ui-bundle.js"></script><script src="{PATH}/start.js"></script>
 </body></html>
 """
 START = """const ticket = localStorage.getItem("coloop.ticket");
@@ -27,9 +28,9 @@ SwaggerUIBundle({
   },
 });
 """
-PATH = "/api/docs"
 ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
-FILES = ("/start.js", *(f"/{name}" for name in ASSETS))
+OPEN_PATHS = frozenset({PATH, f"{PATH}/start.js", *(f"{PATH}/{name}" for name in ASSETS)})
+"""They hold nothing of the user's."""
 
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
@@ -39,10 +40,13 @@ def get_docs() -> HTMLResponse:
     return HTMLResponse(PAGE)
 
 
+@router.get("/start.js")
+def get_docs_start() -> Response:
+    return Response(START, media_type="text/javascript")
+
+
 @router.get("/{name}")
-def get_docs_file(name: str) -> Response:
-    if name == "start.js":
-        return Response(START, media_type="text/javascript")
+def get_docs_file(name: str) -> FileResponse:
     if name not in ASSETS:
         raise HTTPException(404, f"the API documentation has no file {name!r}")
     folder = files("fastapi_offline").joinpath("static")

@@ -17,7 +17,6 @@ from coloop.runtime.run_files.events import ControlRequest, RunEvent
 from coloop_server.errors import ErrorBody
 from coloop_server.runs.schemas import StreamMessage
 
-RETRIES = 3
 TEMPLATE = "#/components/schemas/{model}"
 UNIONS: dict[str, Any] = {
     "RunEvent": RunEvent,
@@ -44,13 +43,11 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 def generate_openapi(app: FastAPI) -> dict[str, Any]:
     """FastAPI's own document. pydantic parses source code for it, which sometimes fails on CPython
-    3.11 if another thread does the same (python/cpython#106905), so it is retried."""
-    for _ in range(RETRIES):
-        try:
-            return get_openapi(title=app.title, version=app.version, routes=app.routes)
-        except SystemError:
-            continue
-    return get_openapi(title=app.title, version=app.version, routes=app.routes)
+    3.11 if another thread does the same (python/cpython#106905), so it is tried twice."""
+    try:
+        return get_openapi(title=app.title, version=app.version, routes=app.routes)
+    except SystemError:
+        return get_openapi(title=app.title, version=app.version, routes=app.routes)
 
 
 def dump() -> str:

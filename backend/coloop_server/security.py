@@ -17,8 +17,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coloop_server.api_docs import FILES as FILES_OF_API_DOCS
-from coloop_server.api_docs import PATH as API_DOCS
+from coloop_server.api_docs import OPEN_PATHS as API_DOCS
 from coloop_server.errors import (
     NotAllowed,
     ServerError,
@@ -37,9 +36,7 @@ from coloop_server.settings import Settings
 logger = logging.getLogger(__name__)
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN_PATHS = frozenset(
-    {"/api/health", "/api/session", *(f"{API_DOCS}{file}" for file in ("", *FILES_OF_API_DOCS))}
-)
+OPEN_PATHS = API_DOCS | {"/api/health", "/api/session"}
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 

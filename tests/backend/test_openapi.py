@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from starlette.testclient import TestClient
 
 from coloop.runtime.run_files.events import EVENT_TYPES
 from coloop_server.openapi import dump
+
+TICKET = Path(__file__).resolve().parents[2] / "frontend/src/api/ticket.ts"
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,10 @@ def test_the_docs_page_brings_all_its_files(client: TestClient) -> None:
         file = client.get(address)
         assert file.status_code == 200
         assert file.headers["content-type"].split(";")[0] in ("text/css", "text/javascript")
-    assert "/api/openapi.json" in client.get("/api/docs/start.js").text
+    start = client.get("/api/docs/start.js").text
+    assert "/api/openapi.json" in start
+    key = re.search(r'const KEY = ("[^"]+")', TICKET.read_text(encoding="utf-8"))
+    assert key is not None
+    assert f"localStorage.getItem({key[1]})" in start
     assert client.get("/api/docs/favicon.png").status_code == 404
     assert client.get("/api/docs/..%2fcore.py").status_code == 404

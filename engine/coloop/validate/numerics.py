@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from coloop.plan.settings.architecture import Architecture, UnknownArchitecture
 from coloop.plan.settings.facts import architecture_of, origin_of
@@ -168,7 +168,7 @@ def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
         counts = counts or facts.counts(facts.phases[0])
         edges = facts.walk.row_edges(name) or facts.walk.score_edges(name)
         rows = counts.of_edge(edges[0]).rows if edges else None
-        each = _writers_completions(facts, name)
+        each = counts.group_size(name)
         fill = node.fill
         if rows is None or (isinstance(fill.groups, int) and not each):
             continue
@@ -255,13 +255,6 @@ def _observed_tokens(turns: Turns | None) -> int:
     if turns is None or turns.observation_tokens is None:
         return 0
     return turns.observation_tokens * turns.answers
-
-
-def _writers_completions(facts: Facts, name: str) -> int | None:
-    levels = facts.lineage.input_levels(name)
-    writers = {writer for level in levels for writer in facts.lineage.writers(level)}
-    rollout: Any = facts.rollout(next(iter(writers))) if len(writers) == 1 else None
-    return None if rollout is None else rollout.completions_per_prompt
 
 
 def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:

@@ -2,8 +2,9 @@
 import type { Catalog } from "@/api/types";
 import { type Pool, placeable, poolField, poolOf, poolsOf } from "@/document/pools";
 import type { LoopDocument, Point } from "@/document/types";
-import { type Area, areaOf, type Box, boxesOf, GRID, isInside, middleOf } from "./geometry";
+import { areaAround, type Box, boxesOf, GRID, isInside, middleOf } from "./geometry";
 import { arrange } from "./layout";
+import type { Area } from "./shapes";
 
 export interface Frame extends Area {
   pool: Pool;
@@ -34,11 +35,11 @@ export function framesOf(
   const empty: Pool[] = [];
   for (const pool of pools) {
     const own = boxes.filter(({ id }) => poolOf(catalog, document, id) === pool.name);
-    const area = areaOf(own);
+    const area = areaAround(own);
     if (area) found.push({ pool, members: own.map(({ id }) => id), ...grown(area, around) });
     else empty.push(pool);
   }
-  return [...found, ...waiting(empty, areaOf(boxes), found)];
+  return [...found, ...waiting(empty, areaAround(boxes), found)];
 }
 
 /** While boxes are dragged: a frame goes with all of its nodes where these are several, else it stays. */
@@ -54,7 +55,7 @@ export function framesWhile(
   if (moved.size === 0) return frames;
   return frames.map((frame) => {
     const area = goesAlong(frame, moved)
-      ? areaOf(after.filter(({ id }) => frame.members.includes(id)))
+      ? areaAround(after.filter(({ id }) => frame.members.includes(id)))
       : null;
     return area ? { ...frame, ...grown(area, around) } : frame;
   });
@@ -134,7 +135,7 @@ function touched(
   own: string | null,
 ): string | null {
   const frame = frames.find(({ pool, members }) => pool.name === own && members.length === 1);
-  const box = areaOf(boxes.filter((one) => one.id === id));
+  const box = areaAround(boxes.filter((one) => one.id === id));
   if (!frame || !box) return null;
   const isApart =
     box.left > frame.right ||
@@ -169,7 +170,7 @@ const APART = 3 * GRID;
 export function arrangePools(catalog: Catalog, document: LoopDocument): Record<string, Point> {
   const whole = arrange(catalog, document);
   const ids = Object.keys(document.nodes);
-  const corner = areaOf(boxesOf(catalog, { ...document, layout: whole }));
+  const corner = areaAround(boxesOf(catalog, { ...document, layout: whole }));
   if (!corner) return whole;
   const places: Record<string, Point> = {};
   let top = corner.top;
@@ -206,7 +207,9 @@ export function arrangePools(catalog: Catalog, document: LoopDocument): Record<s
 
   function framed(placed: LoopDocument, name: string | null, own: readonly string[]) {
     const boxes = boxesOf(catalog, placed, own);
-    return framesOf(catalog, placed, boxes).find(({ pool }) => pool.name === name) ?? areaOf(boxes);
+    return (
+      framesOf(catalog, placed, boxes).find(({ pool }) => pool.name === name) ?? areaAround(boxes)
+    );
   }
 
   function byFlow() {

@@ -10,6 +10,7 @@ import { isLearner } from "@/document/identities";
 import type { LoopDocument, NodeData, Point } from "@/document/types";
 import { cardValues } from "./cardValues";
 import { type EdgeKinds, edgeKinds } from "./edgeKinds";
+import type { Area } from "./shapes";
 
 export const GRID = 16;
 /** The widest box, and the narrowest. */
@@ -197,14 +198,7 @@ export function boxesOf(
   });
 }
 
-export interface Area {
-  left: number;
-  top: number;
-  right: number;
-  bottom: number;
-}
-
-export function areaOf(boxes: readonly Box[]): Area | null {
+export function areaAround(boxes: readonly Box[]): Area | null {
   if (boxes.length === 0) return null;
   return {
     left: Math.min(...boxes.map(({ x }) => x)),

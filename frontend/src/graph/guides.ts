@@ -1,7 +1,7 @@
 /** Lines in which a dragged box stands with others, and how far it is from the nearest ones. Pure. */
 
 import type { Point } from "@/document/types";
-import { areaOf, type Box } from "./geometry";
+import { areaAround, type Box } from "./geometry";
 
 export interface Guide {
   /** A line down the canvas at x, or across it at y, from one box to the other. */
@@ -28,7 +28,7 @@ const lines = ({ low, high }: Span) => [low, (low + high) / 2, high];
 
 /** @param reach how near a line counts, on the canvas */
 export function guide(moved: readonly Box[], others: readonly Box[], reach: number): Guided {
-  const area = areaOf(moved);
+  const area = areaAround(moved);
   if (!area) return NONE;
   const across = { low: area.left, high: area.right };
   const down = { low: area.top, high: area.bottom };
@@ -91,7 +91,7 @@ export type Alignment = "left" | "center" | "right" | "top" | "middle" | "bottom
 export type Direction = "across" | "down";
 
 export function align(boxes: readonly Box[], by: Alignment): Record<string, Point> {
-  const area = areaOf(boxes);
+  const area = areaAround(boxes);
   if (!area) return {};
   const { left, right, top, bottom } = area;
   const place: Record<Alignment, (box: Box) => Point> = {
@@ -107,7 +107,7 @@ export function align(boxes: readonly Box[], by: Alignment): Record<string, Poin
 
 /** The outermost stay; the gaps between neighbours become equal. */
 export function distribute(boxes: readonly Box[], along: Direction): Record<string, Point> {
-  const area = areaOf(boxes);
+  const area = areaAround(boxes);
   if (!area || boxes.length < 3) return {};
   const isAcross = along === "across";
   const start = (box: Box) => (isAcross ? box.x : box.y);

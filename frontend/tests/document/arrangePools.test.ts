@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { poolsOf } from "@/document/pools";
 import type { LoopDocument } from "@/document/types";
 import { arrangePools, framesOf } from "@/graph/frames";
-import { areaOf, boxesOf } from "@/graph/geometry";
+import { areaAround, boxesOf } from "@/graph/geometry";
 import { placeNodes } from "@/graph/layout";
 import { overlap } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
@@ -18,7 +18,7 @@ function strangers(document: LoopDocument) {
   return frames.flatMap((frame, place) => [
     ...boxes
       .filter(({ id }) => !frame.members.includes(id))
-      .filter((box) => overlap(frame, areaOf([box]) ?? frame))
+      .filter((box) => overlap(frame, areaAround([box]) ?? frame))
       .map(({ id }) => `${id} in ${frame.pool.name}`),
     ...frames
       .slice(place + 1)

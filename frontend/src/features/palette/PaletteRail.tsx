@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { areaOf, boxesOf } from "@/graph/geometry";
+import { areaAround, boxesOf } from "@/graph/geometry";
 import { placeNodes } from "@/graph/layout";
 import { useDropTarget } from "@/state/canvas";
 import { useOpenLoop } from "@/state/document/context";
@@ -73,7 +73,7 @@ function usePalettePin(): boolean {
     if (window.innerWidth < WIDE) return false;
     const { document } = store.getState();
     const layout = placeNodes(catalog, document);
-    const area = areaOf(boxesOf(catalog, { ...document, layout }));
+    const area = areaAround(boxesOf(catalog, { ...document, layout }));
     const { inspectorWidth } = usePreferences.getState();
     const room = window.innerWidth - PALETTE_WIDTH - inspectorWidth - AROUND;
     return area === null || area.right - area.left <= room;
