@@ -14,6 +14,7 @@ fields is found earlier, when the text is read.
 
 from pathlib import Path
 
+from coloop.plan import cost
 from coloop.plan.cost import Estimate
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Diagnostic, Report, Severity
@@ -120,7 +121,9 @@ def validate(
     if not any(finding.is_error for finding in findings):
         unrolled = unrolled if unrolled is not None else Unrolled(spec)
         findings += tables_are_there_to_measure(unrolled)
-        findings += models_are_known(unrolled, root, estimate)
+        if estimate is None:
+            estimate = cost.estimate(spec, unrolled, root=root)
+        findings += models_are_known(root, estimate)
         findings += memory_is_enough(unrolled, root, estimate)
         findings += prompts_leave_room(unrolled, root)
         findings += steps_have_a_size(unrolled, root, estimate)

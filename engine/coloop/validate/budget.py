@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from coloop.plan.cost import Estimate, estimate
+from coloop.plan.cost import Estimate
 from coloop.plan.cost.missing import unknown_hint
 from coloop.plan.cost.report import GpuEstimate, UnknownModel
 from coloop.plan.refused import outlook_of, refused_words
@@ -26,11 +26,10 @@ LIKELY = 0.85
 
 
 def memory_is_enough(
-    unrolled: Unrolled, root: Path | None, known: Estimate | None
+    unrolled: Unrolled, root: Path | None, prediction: Estimate
 ) -> Iterator[Diagnostic]:
     """No GPU needs more than the budget allows; one finding for each pool."""
     spec = unrolled.spec
-    prediction = known if known is not None else estimate(spec, unrolled, root=root)
     reported: set[str] = set()
     all_the_same = cache(lambda: _all_the_same(unrolled, root))
     for gpu in prediction.gpus:
@@ -72,11 +71,8 @@ def _starved(spec: LoopSpec, gpu: GpuEstimate, all_the_same: str) -> Diagnostic:
     )
 
 
-def models_are_known(
-    unrolled: Unrolled, root: Path | None, known: Estimate | None
-) -> Iterator[Diagnostic]:
+def models_are_known(root: Path | None, prediction: Estimate) -> Iterator[Diagnostic]:
     """The size of every model is known, so that memory and time can be predicted."""
-    prediction = known if known is not None else estimate(unrolled.spec, unrolled, root=root)
     for one in prediction.unknown:
         if not one.found:  # no model is drawn yet: told as such
             continue
@@ -146,7 +142,7 @@ def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagno
 
 
 def steps_have_a_size(
-    unrolled: Unrolled, root: Path | None, known: Estimate | None
+    unrolled: Unrolled, root: Path | None, prediction: Estimate
 ) -> Iterator[Diagnostic]:
     """A step takes no more rows than there are, and no working day."""
     spec = unrolled.spec
@@ -171,7 +167,6 @@ def steps_have_a_size(
                     ),
                 ),
             )
-    prediction = known if known is not None else estimate(spec, unrolled, root=root)
     if prediction.step_seconds is not None and prediction.step_seconds > LONGEST_STEP_SECONDS:
         longest = prediction.bottleneck.rpartition(".")[0]
         yield found(

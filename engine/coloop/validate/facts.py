@@ -113,6 +113,8 @@ class Facts:
         self._trainings: dict[str, Training] = {}
         self._spellings: dict[str, str] = {}
         self._leading_out: dict[str, str | None] = {}
+        self._counts: dict[int, tuple[PhaseFacts, RowCounts]] = {}
+        """By the phase's identity; a phase that is kept here keeps its own."""
 
     def columns_of(self, dataset: str, *, everywhere: bool = False) -> frozenset[str]:
         """Columns of a source that was looked into, mapped names included: those of some row, or
@@ -401,13 +403,18 @@ class Facts:
 
     def counts(self, phase: PhaseFacts, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:
         """Rows of every table in one phase, where those of some nodes are known otherwise."""
-        return RowCounts(
+        if stand_ins is None and (counted := self._counts.get(id(phase))) is not None:
+            return counted[1]
+        counts = RowCounts(
             self.lineage,
             overrides=phase.overrides,
             moved=self.moved_paths,
             delivers=lambda edge: not self.is_dead(edge, phase),
             stand_ins=stand_ins,
         )
+        if stand_ins is None:
+            self._counts[id(phase)] = phase, counts
+        return counts
 
     # ---- machine
 
