@@ -21,8 +21,7 @@ from coloop.algorithms.masks import (
     wide,
 )
 
-Reduce = Literal["mean", "sum"]
-"""How the log ratios of a sequence's tokens become one."""
+Reduce = Literal["mean", "sum"]  # how the log ratios of a sequence's tokens become one
 
 
 def _check(log_probs: Tensor, log_probs_old: Tensor, advantages: Tensor, mask: Tensor) -> None:

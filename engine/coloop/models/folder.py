@@ -114,8 +114,7 @@ def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[
 
 
 def shapes_in(folder: Path, read: Conversion) -> dict[str, torch.Size]:
-    """The shape of each weight that a folder has for a model; reads only headers. `read`: from the
-    names of the folder's files."""
+    """The shape of each weight that a folder has for a model, by headers alone."""
     with _opened(folder) as places:
         found = _converted(read, _known_parts(read, places), places, is_outline=True)
         return {name: weight.shape for name, weight in found}
@@ -361,8 +360,7 @@ def _in(name: str) -> str:
 # `q_proj.lora_B.default.weight` (out, rank). A score head is part of the adapter. Needs no peft.
 
 BASE, FIRST, SECOND = ".base_layer.", ".lora_A.", ".lora_B."
-ADAPTER = "default"
-"""Name of the one adapter of a model, as peft calls it."""
+ADAPTER = "default"  # name of the one adapter of a model, as peft calls it
 
 
 def is_own(name: str) -> bool:

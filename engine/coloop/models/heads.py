@@ -25,14 +25,12 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from coloop.errors import ModelUnavailable
 from coloop.spec.heads import Head
 
-SCORE = "score"
-"""Name of the score head in a model, or of what holds several."""
+SCORE = "score"  # name of the score head in a model, or of what holds several
 OF_NODE = "_head"
 """Behind a node's name in that of its head, so that it is no name that a module has anyway."""
 ONLY = ""
 """The node of a head that is the only one: whoever reads a score reads it."""
-STEADY_RANGE = 0.02
-"""Deviation of a new head's weights where the model names none."""
+STEADY_RANGE = 0.02  # deviation of a new head's weights where the model names none
 
 
 class ScoreHeads(nn.Module):

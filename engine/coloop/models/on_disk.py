@@ -44,13 +44,11 @@ from coloop.data.files.marks import Marks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    target: str
-    """What the first of those that come out is called."""
+    target: str  # what the first of those that come out is called
     names: tuple[str, ...]  # of those that go in
     patterns: tuple[str, ...]
     """Of each name what matched it; the name itself where it is only renamed."""
-    converter: WeightConverter | None
-    """None: the weight only has another name, or the same."""
+    converter: WeightConverter | None  # None: the weight only has another name, or the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +56,7 @@ class Conversion:
     """One way between the names of a model and those of its files."""
 
     model: PreTrainedModel  # of the names; weights may be missing in it
-    transforms: Sequence[WeightTransform]
-    """As they are applied; none: both have the same names."""
+    transforms: Sequence[WeightTransform]  # as they are applied; none: both have the same names
     is_to_disk: bool
     _known: Mapping[str, Any] = field(default_factory=dict)
     """Names of the model, which a file may have with or without its prefix."""

@@ -140,8 +140,7 @@ def _merge(model: PreTrainedModel, folder: Path) -> None:
 
 
 def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | str:
-    """The folder that a path names, or the hub id; loads nothing. `has_weights`: they must be
-    there."""
+    """The folder that a path names, or the hub id; `has_weights`: they must be there."""
     folder = Path(os.path.expanduser(path))
     folder = folder if folder.is_absolute() else root / folder
     if folder.is_dir():

@@ -38,8 +38,7 @@ Tools = Sequence[Mapping[str, Any]] | None
 Span = tuple[int, int]  # characters from, and up to
 CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 """Stands behind a content that the assistant goes on with, to find its end; as in transformers."""
-PROBE: Final = "\ue000"
-"""A content with which no generation prompt goes on."""
+PROBE: Final = "\ue000"  # a content with which no generation prompt goes on
 
 
 TEMPLATE_KWARGS: Final = "chat_template_kwargs"

@@ -101,8 +101,7 @@ class Encoder:
         return [*ends, len(token_ids) - 1] if steps else []
 
     def encoded(self, unit: Unit) -> Unit:
-        """The same with token ids for its texts. Raises `DataError` where it has token ids of
-        another tokenizer."""
+        """The same with token ids; raises `DataError` where it has those of another tokenizer."""
         if isinstance(unit, Pair):
             return unit.mapped(self.sequence)
         return self.sequence(unit)

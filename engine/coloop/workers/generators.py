@@ -26,8 +26,7 @@ class CallProgress:
     def __init__(self) -> None:
         self.interrupted = threading.Event()
         self.now = (0, 0, "")  # done, of how many, unit
-        self.others = 0
-        """Texts of the running call that other ranks write."""
+        self.others = 0  # texts of the running call that other ranks write
 
     def begin(self) -> None:
         self.interrupted.clear()

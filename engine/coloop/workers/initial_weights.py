@@ -53,21 +53,17 @@ from coloop.workers.weights import HeldWeights
 Home = Trainer | FrozenModel
 
 WRITING_SECONDS: Final = 600.0  # longest time for one text of a remote engine
-RETRIES: Final = 3
-"""How often a request to a remote engine is sent again."""
+RETRIES: Final = 3  # how often a request to a remote engine is sent again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialWeights:
     spec: LoopSpec
-    plans: Mapping[str, WeightsPlan]
-    """By weights group, those of other processes as well."""
-    root: Path
-    """Folder from which relative paths in the spec are read."""
+    plans: Mapping[str, WeightsPlan]  # by weights group, those of other processes as well
+    root: Path  # folder from which relative paths in the spec are read
     seed: int
     device: str = "cpu"
-    ranks: Ranks = ALONE
-    """Of the pool: weights are alike on all of them when they begin."""
+    ranks: Ranks = ALONE  # of the pool: weights are alike on all of them when they begin
 
     def homes(self, pool: str) -> dict[str, Home]:
         found: dict[str, Home] = {}
@@ -302,8 +298,7 @@ def _is_spread(plan: WeightsPlan) -> bool:
 #                 weights, where that says as many numbers; else it is new
 #     follows     in the same way, whatever the source calls its head
 
-Names = Mapping[str, tuple[str, ...]]
-"""By the name of a source's score head, those that take it."""
+Names = Mapping[str, tuple[str, ...]]  # by the name of a source's score head, those that take it
 
 
 def with_heads(

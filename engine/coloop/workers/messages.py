@@ -23,8 +23,7 @@ class Begun:
     prompt_ids: Ids
     token_ids: Ids
     writer: str
-    tokenizer: str
-    """Mark of the tokenizer that its ids are of; empty: nobody said."""
+    tokenizer: str  # mark of the tokenizer that its ids are of; empty: nobody said
 
     @classmethod
     def of(cls, tokens: Tokens, length: int) -> Self:
@@ -67,15 +66,11 @@ class Sampling:
     """Texts at which a completion waits for what somebody says to it; they are kept."""
     turn_ends: frozenset[TurnEnd] = frozenset()
     """By what else it comes to wait, instead of ending there."""
-    turn_tokens: int | None = None
-    """Most tokens between two things that are said to it."""
-    heard_tokens: int | None = None
-    """Most tokens of what is said to it; the rest is cut."""
+    turn_tokens: int | None = None  # most tokens between two things that are said to it
+    heard_tokens: int | None = None  # most tokens of what is said to it; the rest is cut
     mask: tuple[str, ...] = ()
-    is_beside: bool = False
-    """Written while texts of another writer pause for it."""
-    on_sync: OnSync = "finish"
-    """What becomes of unfinished texts when new weights come."""
+    is_beside: bool = False  # written while texts of another writer pause for it
+    on_sync: OnSync = "finish"  # what becomes of unfinished texts when new weights come
 
     @property
     def has_turns(self) -> bool:
@@ -106,8 +101,7 @@ class AtOnce:
     """How much a host holds at once in calls of one kind."""
 
     rows: int
-    tokens: int = 0
-    """Of a pass, padded; 0 where only rows are counted."""
+    tokens: int = 0  # of a pass, padded; 0 where only rows are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +183,7 @@ DRIVERS_WORD = ".driver"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
     machine: str
-    word: str | None
-    """That the driver has left there; None: it is not to be seen."""
+    word: str | None  # that the driver has left there; None: it is not to be seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +194,7 @@ class Poll:
     total: int
     unit: str
     pid: int | None = None  # of its process; None: of work in the driver
-    rss_bytes: int | None = None
-    """Memory of its process; None: of work in the driver."""
+    rss_bytes: int | None = None  # memory of its process; None: of work in the driver
     held_bytes: int | None = None
     """That its GPU holds, without one its process; of several ranks the one that holds most."""
     rank_seconds: tuple[float, ...] = ()
@@ -226,8 +218,7 @@ class Pause:
 class Silence(Enum):
     """What is meant by saying nothing to a text that pauses, where that is not its end."""
 
-    GO_ON = "go on"
-    """It was to pause for nothing: its turn goes on."""
+    GO_ON = "go on"  # it was to pause for nothing: its turn goes on
     CUT = "cut"  # it is cut where it stands
 
 
@@ -247,10 +238,8 @@ class Observation:
 class Finished:
     """What a host has written since it was asked last."""
 
-    replies: tuple[tuple[int, Reply], ...]
-    """Those that are whole, by the places of their requests."""
-    unfinished: int
-    """Texts that are still to be written, those that pause included."""
+    replies: tuple[tuple[int, Reply], ...]  # those that are whole, by the places of their requests
+    unfinished: int  # texts that are still to be written, those that pause included
     poll: Poll
     pauses: tuple[Pause, ...] = ()
 
@@ -266,5 +255,4 @@ class Branches:
 
 Word = str | Branches | Silence | None
 """What is said to a text that pauses; None: nothing, it has ended."""
-Answer = Callable[[Pause], Word]
-"""Finds what is said to a text. Called from several threads."""
+Answer = Callable[[Pause], Word]  # finds what is said to a text. Called from several threads.

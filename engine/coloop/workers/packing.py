@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PROTOCOL = 5
-IN_HEAD_BYTES = 1024
-"""Most bytes of an array that travels in the head."""
+IN_HEAD_BYTES = 1024  # most bytes of an array that travels in the head
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,7 @@ class RolloutGenerator:
     dtype: torch.dtype
     device: str
     max_num_seqs: int | None = None
-    memory_share: float | None = None
-    """vLLM on a GPU: the share of it that it may hold."""
+    memory_share: float | None = None  # vLLM on a GPU: the share of it that it may hold
     endpoint: Endpoint | None = None
     """Of the service that writes, for an engine that has its weights elsewhere."""
     sleep: Sleep | None = None

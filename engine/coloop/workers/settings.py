@@ -25,10 +25,8 @@ class HostSettings:
     threads: int
     pool: str = DEFAULT_POOL
     """Where the host stands: it has the homes that are planned for this pool."""
-    rank: int = 0
-    """Of the process among those of its pool, from 0."""
-    ranks: int = 1
-    """Processes of the pool: they do together what is asked of it."""
+    rank: int = 0  # of the process among those of its pool, from 0
+    ranks: int = 1  # processes of the pool: they do together what is asked of it
     device: str = "cpu"
     log: Path | None = None
     """The run's log, for a host in a process of its own that sees its folder."""

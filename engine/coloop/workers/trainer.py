@@ -103,8 +103,7 @@ class Trainer(Scores):
         return self.backend
 
     def save(self, folder: Path, earlier: Path | None) -> None:
-        """Weights in Hugging Face format, an adapter apart from its base, and the trainer's
-        state."""
+        """Weights in Hugging Face format, an adapter apart, and the trainer's state."""
         self.weights.save(folder, earlier)
         self.weights.save_state(folder, {"trainer": self.backend.state_dict(has_weights=False)})
 

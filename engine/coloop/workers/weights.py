@@ -42,8 +42,7 @@ from coloop.workers.training.scorer import ScoresTexts, SpreadScorer
 from coloop.workers.training.states import autocast_of, blend
 
 STATE_FILE = "trainer.pt"
-REPLACED = "replaced"
-"""How often others took the place of what an adapter stands on."""
+REPLACED = "replaced"  # how often others took the place of what an adapter stands on
 Share = Literal["whole", "words", "moved", "adapter"]
 """Of weights: all, those for writing, the merged ones an adapter changes, or the adapter alone."""
 MODEL = "model"

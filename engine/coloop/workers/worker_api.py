@@ -43,8 +43,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-Ends = tuple[WeightChecksum, WeightChecksum]
-"""Checksums of both ends of a sync: sender, receiver."""
+Ends = tuple[WeightChecksum, WeightChecksum]  # checksums of both ends of a sync: sender, receiver
 Tick = Callable[[Poll | None], bool]
 """Called during a wait with the call's progress; true asks the workers to give up."""
 

@@ -42,16 +42,13 @@ class Episode:
 
     id: str  # name of the row, for messages
     prompt_ids: list[int]
-    shared_ids: Ids
-    """The same, one array for all completions of the prompt."""
+    shared_ids: Ids  # the same, one array for all completions of the prompt
     seed: int
     sampling: Sampling
-    script: tuple[int, ...] = ()
-    """Tokens that it says first, whatever would be drawn."""
+    script: tuple[int, ...] = ()  # tokens that it says first, whatever would be drawn
     ticket: int | None = None
     """Of the request that the engine ended last; what it computed for it is kept."""
-    begun: int = 0
-    """Tokens of it that were there before it was asked for."""
+    begun: int = 0  # tokens of it that were there before it was asked for
     _ids: list[int] = field(default_factory=list)
     _heard: list[slice] = field(default_factory=list)  # parts of it that others have said
     _log_probs: list[float] = field(default_factory=list)
@@ -211,10 +208,8 @@ def _all_own(tokens: int) -> Mask:
     return mask_of(np.ones(tokens, dtype=np.bool_))
 
 
-SLICE_SECONDS = 0.25
-"""For so long an engine writes on before it is asked again."""
-SOON_SECONDS = 0.05
-"""For so long where something has finished meanwhile."""
+SLICE_SECONDS = 0.25  # for so long an engine writes on before it is asked again
+SOON_SECONDS = 0.05  # for so long where something has finished meanwhile
 
 
 def for_a_moment() -> IsEnough:

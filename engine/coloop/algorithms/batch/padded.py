@@ -21,8 +21,7 @@ class Batch:
     groups: tuple[str, ...]
     token_ids: Tensor  # (B, T) long
     attention_mask: Tensor  # (B, T) bool, true on real tokens
-    loss_mask: Tensor
-    """(B, T) bool, true on trained tokens; never at position 0."""
+    loss_mask: Tensor  # (B, T) bool, true on trained tokens; never at position 0
     row_weights: Tensor  # (B,) float32
     row_counts: Tensor  # (B,) float32
     log_probs_rollout: Tensor | None = None  # (B, T) float32, as the five below

@@ -206,7 +206,7 @@ def _metrics(chosen: Tensor, rejected: Tensor, settings: ResolvedPreference) -> 
     """Means over pairs. Both sides' log ratios may fall while their margin rises."""
     size = float(chosen.numel())
     margin = settings.beta * (chosen - rejected)
-    # A tie (as at the start, where policy and reference are equal) is half right.
+    # a tie (as at the start, where policy and reference are equal) is half right.
     right = (margin > 0).float() + 0.5 * (margin == 0).float()
     what = "log_ratio" if settings.needs_reference else "log_prob"
     return {

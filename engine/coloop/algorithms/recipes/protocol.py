@@ -36,18 +36,15 @@ class CreditInput:
     """The rows that are credited: one role, one step, all groups."""
 
     edges: Sequence[EdgeScores]
-    groups: Sequence[Hashable]
-    """Group key of each row; rows of one key share a baseline."""
+    groups: Sequence[Hashable]  # group key of each row; rows of one key share a baseline
     loss_masks: Sequence[Mask]  # trained tokens of each completion
     taught: Sequence[bool] | None = None
     """False for rows that only count in their group's baseline; None: all are taught."""
     counts: Sequence[float] | None = None  # how often each row was drawn; None: once
     log_prob_differences: Sequence[Numbers] | None = None
     """log policy - log reference at each token of each completion; for KL in the reward."""
-    kl_coefficient: float | None = None
-    """In place of the settings' coefficient, where it adapts."""
-    values: Sequence[Numbers] | None = None
-    """A critic's value at each token of each completion."""
+    kl_coefficient: float | None = None  # in place of the settings' coefficient, where it adapts
+    values: Sequence[Numbers] | None = None  # a critic's value at each token of each completion
     critic_lambdas: Sequence[float] = ()
     """Lambdas of critics' returns, beside that of the advantages."""
     greedy_scores: Sequence[float] | None = None
@@ -62,15 +59,13 @@ class CreditOutput:
     """One number for all trained tokens, or one for each token of the completion."""
     returns: tuple[Numbers | None, ...] | None
     """What a critic learns that looks as far ahead as the advantages; None without values."""
-    rewards: tuple[float | None, ...]
-    """The combined reward, before any baseline and KL."""
+    rewards: tuple[float | None, ...]  # the combined reward, before any baseline and KL
     metrics: Mapping[str, float]
     kl: float | None = None
     """Mean KL of a trained token, before its coefficient; None where it is not in the reward."""
     returns_at: Mapping[float, tuple[Numbers | None, ...]] = field(default_factory=dict)
     """By lambda, what critics learn that look further ahead, or less far."""
-    alerts: tuple[tuple[str, str], ...] = ()
-    """(code, message) of what a person should look at."""
+    alerts: tuple[tuple[str, str], ...] = ()  # (code, message) of what a person should look at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +108,7 @@ class Needs:
     log_probs: bool = True  # of the trained tokens, by the head of words
     entropy: bool = False
     entropy_gradient: bool = False  # the loss contains the entropy
-    values: bool = False
-    """A number for each trained token, by the score head."""
+    values: bool = False  # a number for each trained token, by the score head
     scores: bool = False
     """A number, or the logits of classes, for each text, by the score head at its last token."""
     choices: bool = False

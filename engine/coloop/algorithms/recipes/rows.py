@@ -149,8 +149,7 @@ def balanced_counts(
 # Names of the numbers with which a row of `rewards` says for whom it is.
 
 ADVANTAGES = "advantages"
-OF_OTHERS = "of_others"
-"""1 for a row that others wrote, 0 for an own one."""
+OF_OTHERS = "of_others"  # 1 for a row that others wrote, 0 for an own one
 
 
 def advantages_of(number: int) -> str:

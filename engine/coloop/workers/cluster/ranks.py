@@ -31,8 +31,7 @@ class Deadlines:
     placement_seconds: float = 120.0
     start_seconds: float = 300.0
     stalled_after_seconds: float = 1800.0
-    settle_seconds: float = 10.0
-    """For other ranks to give up once one has failed."""
+    settle_seconds: float = 10.0  # for other ranks to give up once one has failed
 
 
 class Watchdog:

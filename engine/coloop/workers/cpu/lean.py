@@ -18,8 +18,7 @@ from coloop.workers.cpu.slabs import Layout, Slab
 from coloop.workers.training.ranks import TENSOR
 
 FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
-KINDS = ("sdpa", ATTENTION)
-"""Attention that is causal where no mask is given."""
+KINDS = ("sdpa", ATTENTION)  # attention that is causal where no mask is given
 TYPES = (torch.float32, torch.bfloat16)
 """Of hidden states; the families compute norms in float32, so float64 is left to them."""
 MATRICES = (
@@ -34,8 +33,7 @@ OTHERS = {
 
 
 def learn_lean(model: nn.Module) -> "list[Lean]":
-    """Let the blocks of a model on a CPU compute by `run_block`, in place; the blocks if all
-    can."""
+    """Let the blocks of a model on a CPU compute by `run_block`, in place; they, if all can."""
     config: Any = getattr(model, "config", None)
     if getattr(config, "model_type", None) not in FAMILIES:
         return []

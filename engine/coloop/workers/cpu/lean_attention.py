@@ -21,8 +21,7 @@ from coloop.workers.cpu.slabs import Layout, Prefix, Slab
 STRETCH = 64
 """Tokens that attend at once: those behind a stretch are no work for it."""
 
-SHARES_KEPT = 1 << 25
-"""Most shares of a layer that are kept; 64 MiB in bfloat16."""
+SHARES_KEPT = 1 << 25  # most shares of a layer that are kept; 64 MiB in bfloat16
 
 NARROW, NARROW_BACK = 64, 32
 """Shorter rows of shares are computed in float32, forward and backward: torch takes bfloat16 by

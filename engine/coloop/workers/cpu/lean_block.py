@@ -120,7 +120,7 @@ class LeanBlock(torch.autograd.Function):
             *(x, turns, scale_in, joined, turning, head_norm, scale_heads, mixed, output),
             *(between, scale_out, gate_in, up_in, down, gate, up, *again, *kept),
         )
-        # A view would have to be told from its base where a hook hangs on it.
+        # a view would have to be told from its base where a hook hangs on it.
         whole: Tensor = torch.ops.aten._unsafe_view(y, hidden.shape)
         return whole
 

@@ -90,8 +90,7 @@ class Layer:
     norm_in: Tensor  # (W,)
     qkv: Tensor  # ((H + 2K) D, W)
     qkv_bias: Tensor | None  # ((H + 2K) D,)
-    qk_norm: Tensor | None
-    """(H + K, D): the weight of the norm of each query and key head"""
+    qk_norm: Tensor | None  # (H + K, D): the weight of the norm of each query and key head
     output: Tensor  # (W, H D)
     output_bias: Tensor | None  # (W,)
     norm_out: Tensor  # (W,)
@@ -104,8 +103,7 @@ class Place:
     """Where a weight of the Hugging Face model lies in the layout."""
 
     shape: tuple[int, ...]  # as the Hugging Face model has it
-    views: tuple[Tensor, ...]
-    """The places it is written to, each with as many elements."""
+    views: tuple[Tensor, ...]  # the places it is written to, each with as many elements
 
 
 class LeanWeights:
@@ -242,8 +240,7 @@ def _in_halves(rows: Tensor, head_width: int) -> Tensor:
 
 WORTH_TOKENS = 32
 """Texts of so many new tokens are worth it: it takes as long as what ten of them gain."""
-MOST_BYTES = 2**28
-"""Of weights whose matrices are held twice for it."""
+MOST_BYTES = 2**28  # of weights whose matrices are held twice for it
 
 
 @dataclass(frozen=True, slots=True)

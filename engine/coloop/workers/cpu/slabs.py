@@ -24,8 +24,7 @@ from coloop.algorithms.batch.passes import prompts_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    slab: int
-    """Number of an earlier slab, which itself stands behind nothing."""
+    slab: int  # number of an earlier slab, which itself stands behind nothing
     runs: Tensor  # (N,) the run of it that each run sees
     tokens: int  # P of them
     unseen: Tensor | None = None

@@ -11,8 +11,7 @@ from typing import Any
 
 HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
-FRAME_HEADER = 9
-"""Bytes, of which the fourth is the type (RFC 9113, 4.1)."""
+FRAME_HEADER = 9  # bytes, of which the fourth is the type (RFC 9113, 4.1)
 SETTINGS = 4
 CLIENT = "ray://"
 

@@ -58,8 +58,7 @@ class SpareHosts:
         self.actors.clear()
 
 
-SPARES = SpareHosts()
-"""Of this process. A driver that was not loaded ahead has none."""
+SPARES = SpareHosts()  # of this process. A driver that was not loaded ahead has none.
 
 
 # A host in an actor of Ray, as the driver knows it: what computes is loaded where it computes.

@@ -156,8 +156,7 @@ def _select(cache: Any, rows: Tensor) -> None:
 # batch (recurrent states of their own kind, positions that count padding). Right where a token sees
 # those before it alone. N running rows, L tokens of the longest, V vocabulary.
 
-PROBED = 16
-"""Tokens that the texts of a probe have at most."""
+PROBED = 16  # tokens that the texts of a probe have at most
 
 _log = logging.getLogger(__name__)
 

@@ -51,8 +51,7 @@ class Post:
 
 
 class Batch:
-    """Requests of one caller; those dropped for new weights are written again, with the same
-    seeds."""
+    """Requests of one caller; those dropped for new weights are written again as they were."""
 
     def __init__(self, engine: RolloutEngine, post: Post | None = None) -> None:
         """Args:
@@ -71,8 +70,7 @@ class Batch:
         return len(self._open)
 
     def submit(self, request: GenerationRequest) -> int:
-        """Takes a request and gives its number, counted from 0. Raises `RequestRefused`, naming the
-        row, for what cannot be served."""
+        """The request's number, from 0; raises `RequestRefused`, naming the row."""
         self._send(self._rows, request)
         self._rows += 1
         return self._rows - 1
@@ -83,8 +81,7 @@ class Batch:
         should_stop: ShouldStop | None = None,
         is_enough: IsEnough | None = None,
     ) -> list[tuple[int, Generation]]:
-        """Write until all is finished or it is enough; what has finished, by number. A failure
-        gives everything up."""
+        """Write until all is finished or it is enough; what has finished. A failure ends all."""
         found: list[tuple[int, Generation]] = []
         steps = 0
         try:

@@ -31,8 +31,7 @@ class Recorder(Protocol):
         """Does work of a size that is to be recorded."""
 
     def record(self, work: Work) -> Work:
-        """Records work without doing it; what it gives does it. Raises `RuntimeError` for work that
-        cannot be recorded."""
+        """Record work without doing it; what does it. Raises `RuntimeError` where it cannot."""
 
     def let_go(self) -> None:
         """Recordings are dropped right after this."""

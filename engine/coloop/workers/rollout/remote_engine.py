@@ -94,8 +94,7 @@ class RemoteEngine(RolloutEngine):
 # Texts through a service that speaks OpenAI's completions with what vLLM adds. What a text ends
 # with is read from its tokens here, and nothing of an answer is trusted: tokens, number, meaning.
 
-MOMENT_SECONDS: Final = 0.05
-"""For so long a step waits for something to end."""
+MOMENT_SECONDS: Final = 0.05  # for so long a step waits for something to end
 SEEDS: Final = 2**63 - 1
 HINT: Final = (
     "it should answer as vLLM does with `return_token_ids` and `logprobs`: `choices[0]` with "

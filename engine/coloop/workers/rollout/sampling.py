@@ -50,12 +50,10 @@ class Settings:
 class Draw:
     tokens: Tensor  # (B,) int64
     log_probs: Tensor  # at the temperature, before any cut, (B,)
-    sampled_log_probs: Tensor | None
-    """After the cut; None where nothing is cut, (B,)."""
+    sampled_log_probs: Tensor | None  # after the cut; None where nothing is cut, (B,)
 
 
-NO_SCRIPT = -1
-"""In the place of a scripted token: the row draws its own."""
+NO_SCRIPT = -1  # in the place of a scripted token: the row draws its own
 
 
 def draw(
@@ -180,8 +178,7 @@ def uniforms(
     *,
     starts: Sequence[int] | None = None,
 ) -> Tensor:
-    """Draws s .. s+T-1 of each seed (N, T), s from `starts` or 0: float32 steps of 2^-24 in [0,
-    1)."""
+    """Draws s .. s+T-1 of each seed (N, T), s from `starts` or 0, in float32 steps of 2^-24."""
     streams = torch.tensor([_signed(seed) for seed in seeds], dtype=torch.int64, device=device)
     places = torch.arange(1, draws + 1, dtype=torch.int64, device=device)[None, :]
     if starts is not None and any(starts):

@@ -160,12 +160,10 @@ SLACK = 8
 class Requirements:
     """Grows with each request."""
 
-    length: int = 0
-    """Tokens of the longest text, what follows its end included."""
+    length: int = 0  # tokens of the longest text, what follows its end included
     width: int = 0
     """Tokens of the longest completion, what follows its end included."""
-    tempers: bool = False
-    """Whether some row is drawn at another temperature than 1."""
+    tempers: bool = False  # whether some row is drawn at another temperature than 1
     draws: bool = False  # whether some row is not greedy
     is_greedy: bool = False
     top_p: bool = False

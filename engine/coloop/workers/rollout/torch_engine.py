@@ -20,8 +20,7 @@ from coloop.workers.rollout.schedule import Schedule
 from coloop.workers.rollout.stops import StopTexts, end_tokens
 from coloop.workers.rollout.texts import KeptTexts
 
-ROWS_AT_ONCE = 256
-"""Rows written at once where nothing else is said."""
+ROWS_AT_ONCE = 256  # rows written at once where nothing else is said
 CACHE_BYTES = 2 * 2**30
 """Most memory of the cache on a CPU; fixed, because what is free would differ from run to run."""
 GPU_CACHE_SHARE = 0.3

@@ -79,7 +79,7 @@ class VllmEngine(RolloutEngine):
         self._device, self.dtype = torch.device(device), dtype or model.dtype
         check_installed()
         self._claim_process()
-        # A tied output layer keeps its packed weights through a reload of the CPU build, so there
+        # a tied output layer keeps its packed weights through a reload of the CPU build, so there
         # it gets weights of its own.
         self._is_untied = self._device.type == "cpu"
         self._shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}

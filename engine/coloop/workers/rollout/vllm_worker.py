@@ -38,8 +38,7 @@ def log_probs_of(tokens: Sequence[int], values: Sequence[float]) -> tuple[float,
 @dataclass(frozen=True, slots=True)
 class Row:
     given: Mapping[str, Any]
-    output: list[int]
-    """Its tokens so far; vLLM appends to this very list."""
+    output: list[int]  # its tokens so far; vLLM appends to this very list
 
 
 class SeededSampler(LogitsProcessor):  # type: ignore[misc]

@@ -146,10 +146,8 @@ def score_source(
 TOLERANCE = 1e-3
 HALF_TOLERANCE = 2.0**-5
 """Of the greatest log-prob, for weights of 16 bits: eight times the spacing of bfloat16."""
-LEAST_SCALE = 8.0
-"""The least scale of log-probs, about that before learning."""
-ROUNDING = 1e-5
-"""A move of the source's log-probs that is surely no rounding."""
+LEAST_SCALE = 8.0  # the least scale of log-probs, about that before learning
+ROUNDING = 1e-5  # a move of the source's log-probs that is surely no rounding
 SPACINGS = 8
 """Spacings of a 16-bit engine's type in the tolerance: smaller moves may move nothing there."""
 

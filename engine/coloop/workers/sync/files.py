@@ -21,8 +21,7 @@ from coloop.errors import StorageFull, WeightsNotUpdated, is_full
 from coloop.plan.weight_buckets import CPU_BYTES
 from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_of, in_buckets
 
-HEADERS_SHARE = 1.02
-"""Files are a little larger than the weights in them."""
+HEADERS_SHARE = 1.02  # files are a little larger than the weights in them
 
 
 class FilesChannel:

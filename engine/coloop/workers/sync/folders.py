@@ -22,8 +22,7 @@ from typing import IO
 
 logger = logging.getLogger(__name__)
 
-SHARED_MEMORY = Path("/dev/shm")
-"""Where Linux shows the memory that processes share as a folder."""
+SHARED_MEMORY = Path("/dev/shm")  # where Linux shows the memory that processes share as a folder
 PREFIX = "coloop-weights-"
 OWNER = "owner"
 

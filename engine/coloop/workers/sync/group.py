@@ -42,8 +42,7 @@ LONGER = 2
 """Times `WAIT_SECONDS` until torch ends a process whose broadcast hangs: after we give it up."""
 SEAL_CHARACTERS = 64  # of SHA-256 in hexadecimal
 END = "end"
-BROKEN = "broken"
-"""Key under which an end says why nothing more comes."""
+BROKEN = "broken"  # key under which an end says why nothing more comes
 
 
 class Meeting:
@@ -167,7 +166,7 @@ class Broadcast:
 
 
 def _group_of(kind: str, meeting: Meeting, number: int) -> Any:
-    # A connection of its own: one that waits is closed to all else.
+    # a connection of its own: one that waits is closed to all else.
     own: Any = meeting.store.clone()  # type: ignore[attr-defined]
     inner, size = PrefixStore("group", own), meeting.receivers + 1
     timeout = timedelta(seconds=LONGER * WAIT_SECONDS)

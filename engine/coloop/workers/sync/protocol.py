@@ -46,8 +46,7 @@ class WeightReceiver(Protocol):
 class WeightTransfer:
     channel: str  # of `CHANNELS`: who can open it
     version: int
-    place: Any
-    """Where the weights are, in the channel's own words."""
+    place: Any  # where the weights are, in the channel's own words
     size_bytes: int
     is_part: bool = False
     """Whether only weights are in it that have changed; who takes it has the others."""
@@ -60,8 +59,7 @@ class WeightChecksum:
     version: int
     fingerprint: int | None
     """In the type that weights travel in; None where an engine cannot tell its own."""
-    probe: tuple[tuple[int, ...], ...] = ()
-    """Token ids of the rows that were scored, (B, T)."""
+    probe: tuple[tuple[int, ...], ...] = ()  # token ids of the rows that were scored, (B, T)
     scores: NDArray[np.float64] | None = None  # log-prob of each token of the probe, (B, T)
     is_half: bool = False
     """Whether the weights have 16 bits: then both ends round differently."""
@@ -72,8 +70,7 @@ class Proof:
     """What showed that both ends hold the same weights."""
 
     version: int
-    difference: float
-    """Greatest distance between both ends' log-probs on the probe."""
+    difference: float  # greatest distance between both ends' log-probs on the probe
     tolerance: float
     moved: float | None
     """How far the source's log-probs moved since the last transfer; None at the first."""

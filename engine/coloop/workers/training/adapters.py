@@ -32,8 +32,7 @@ EVERY = "all-linear"
 
 
 class Adapted(ABC):
-    replaced = 0
-    """How often others took the place of the frozen weights."""
+    replaced = 0  # how often others took the place of the frozen weights
 
     def __init__(self, scale: float) -> None:
         self._scale = scale
@@ -83,8 +82,7 @@ class Adapter:
 
 
 def add_adapter(model: nn.Module, adapter: Adapter) -> None:
-    """Freeze a model and add an adapter to its layers, in place. Raises `ModelUnavailable` where
-    the model has no such layer."""
+    """Freeze a model and add an adapter, in place; `ModelUnavailable` without such a layer."""
     if find_spec("peft") is None:
         raise BackendMissing(
             "`model.lora` needs peft; install it with `pip install 'coloop[lora]'`"
@@ -122,8 +120,7 @@ def add_adapter(model: nn.Module, adapter: Adapter) -> None:
 
 @contextmanager
 def _stand_ins(model: nn.Module) -> Iterator[None]:
-    """Layers on `meta` get weights without memory on the CPU, which is where PEFT then puts the
-    adapter's matrices."""
+    """Layers on `meta` get CPU weights without memory, because peft puts its matrices there."""
     waiting = [
         layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.weight.is_meta
     ]
@@ -162,8 +159,7 @@ def beside(loaded: LoadedModel) -> LoadedModel:
 
 
 def share_spread(model: nn.Module, before: Mapping[str, nn.Parameter], spread: Spread) -> None:
-    """What a backend has put in the place of frozen weights (`before`, by name) is shared by
-    all."""
+    """What a backend put in the place of frozen weights (`before`, by name) is shared."""
     for name, parameter in list(model.named_parameters(remove_duplicate=False)):
         frozen = before.get(name)
         if frozen is None or frozen.requires_grad:

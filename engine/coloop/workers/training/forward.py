@@ -72,14 +72,12 @@ WORDS = Needs()  # log-probs alone
 class ForwardOptions:
     loss_chunk: int | None = None
     """Trained tokens whose logits are held at once; None: as `coloop.spec.table_sizes` says."""
-    autocast: torch.dtype | None = None
-    """Type of the matrix products; None: that of the weights."""
+    autocast: torch.dtype | None = None  # type of the matrix products; None: that of the weights
     tokens_at_once: int = TOKENS_AT_ONCE
     """Most tokens of a micro-batch where its rows are not said; padded ones count unless packed."""
     packing: Packing = "none"
     """`none`: one padded sequence a row; `rows`: several, by a mask; `varlen`: all in one."""
-    packed_row_tokens: int | None = None
-    """`rows`: their length; None: that of the longest sequence."""
+    packed_row_tokens: int | None = None  # `rows`: their length; None: that of the longest sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +86,8 @@ class Parts:
 
     decoder: Callable[..., Any]
     words: nn.Linear | None
-    scores: Mapping[str, nn.Linear]
-    """By the node that reads it; the only one under `ONLY`."""
-    finish: Finish = PLAIN
-    """What is done to the logits of the head of words."""
+    scores: Mapping[str, nn.Linear]  # by the node that reads it; the only one under `ONLY`
+    finish: Finish = PLAIN  # what is done to the logits of the head of words
 
     def scored(self, node: str | None) -> list[nn.Linear]:
         """The score head that a node reads; all of them where none is named."""
@@ -101,8 +97,7 @@ class Parts:
 
 
 class Heads(nn.Module):
-    """From token ids to what heads say, in one forward pass for sharding to gather weights
-    around."""
+    """From token ids to what heads say, in one pass, around which sharding gathers weights."""
 
     def __init__(self, model: nn.Module) -> None:
         """`model`: its weights may still be to come; `find_parts` follows once they are there."""

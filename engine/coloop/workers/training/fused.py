@@ -351,7 +351,7 @@ class ChosenWords(torch.autograd.Function):
         ctx: Any, logits: Tensor, targets: Tensor, has_entropy: bool
     ) -> tuple[Tensor, Tensor | None]:
         by_word = torch.log_softmax(logits, -1)
-        # A view would have to be told from its base where a hook hangs on it.
+        # a view would have to be told from its base where a hook hangs on it.
         said = torch.ops.aten._unsafe_view(by_word.gather(1, targets[:, None]), targets.shape)
         shares, entropy = by_word, None
         if has_entropy:

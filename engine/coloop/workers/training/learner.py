@@ -503,8 +503,7 @@ class _Run:
             self.meter.add(role, f"loss/{port}", 0.0, float(steps))
 
     def check_stop(self, *, is_together: bool) -> None:
-        """Stop while nothing has changed yet. `is_together`: all ranks ask at once, and all stop;
-        else this one alone."""
+        """Stop while nothing has changed; `is_together`: all ranks ask, and all stop."""
         if self.has_stepped:
             return
         is_asked = self.hooks.should_stop()

@@ -13,8 +13,7 @@ _Key = tuple[str, str]
 Told = tuple[dict[_Key, tuple[float, float]], dict[_Key, float], dict[_Key, list[float]]]
 """Sums with their counts, maxima and moments, by role and name."""
 
-NO_VARIANCE = 1e-12
-"""A variance below this share of the mean square is rounding."""
+NO_VARIANCE = 1e-12  # a variance below this share of the mean square is rounding
 
 
 class Meter:

@@ -19,8 +19,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 ATTENTION = "coloop_packed"
-HALVES = (torch.bfloat16, torch.float16)
-"""Types that the kernel of variable length computes in."""
+HALVES = (torch.bfloat16, torch.float16)  # types that the kernel of variable length computes in
 KERNEL_CAPABILITY = (8, 0)  # the oldest GPUs that have it: Ampere
 KERNEL_HEAD_WIDTH = 256  # the widest head that it takes
 

@@ -189,10 +189,8 @@ def _with_coefficient(name: str, settings: Any, controllers: dict[str, KlControl
 # device until the update is over.
 
 MOST_ROWS = 16  # of a load
-MOST_TOKENS = 16_384
-"""Of a load's shown rows together, prompts included."""
-MASK = "mask"
-"""The number that says which tokens are trained."""
+MOST_TOKENS = 16_384  # of a load's shown rows together, prompts included
+MASK = "mask"  # the number that says which tokens are trained
 
 _Row = dict[str, Tensor]
 

@@ -88,5 +88,4 @@ class UpdateReport:
     optimizer_steps: int
     skipped: Mapping[str, int] = field(default_factory=dict)
     """By role: rows without a trained token, which teach nothing."""
-    seen: Seen = field(default_factory=dict)
-    """What the losses saw of each token of a few rows."""
+    seen: Seen = field(default_factory=dict)  # what the losses saw of each token of a few rows

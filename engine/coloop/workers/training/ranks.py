@@ -24,8 +24,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from coloop.algorithms.batch.passes import Prompts
 from coloop.errors import PlacementTimeout
 
-DEADLINE_SECONDS = 600.0
-"""Longest wait for another rank where nothing else is said."""
+DEADLINE_SECONDS = 600.0  # longest wait for another rank where nothing else is said
 DATA, TENSOR = "data", "tensor"
 """Dimensions of a mesh: over parts of the rows, and over parts of each layer."""
 

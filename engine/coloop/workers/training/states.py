@@ -15,8 +15,7 @@ from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer
 from coloop.workers.training.optimizers import GroupOptimizer
 
-NORM_EPSILON = 1e-6
-"""Beside a norm that a gradient is divided by, as torch has it."""
+NORM_EPSILON = 1e-6  # beside a norm that a gradient is divided by, as torch has it
 
 Keep = Callable[[str], bool]  # which weights are asked for, by their names
 
@@ -40,8 +39,7 @@ def blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: f
 class ModelStates(Protocol):
     """Weights, gradients and running means of one group. All ranks call alike."""
 
-    is_whole: bool
-    """Whether the model still holds all weights, for others to read."""
+    is_whole: bool  # whether the model still holds all weights, for others to read
     is_in_step: bool
     """Whether all ranks make each pass together, not only meet in `sum_up`."""
 
@@ -52,7 +50,7 @@ class ModelStates(Protocol):
         """After a step's passes: sum the gradient over ranks; of each flag whether any has it."""
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
-        """One optimizer step, the gradient clipped to `clip`; its norm before. None if not
+        """One optimizer step, clipped to a norm of `clip`; the norm before, no step if not
         finite."""
 
     def drop_gradient(self) -> None:
